@@ -25,7 +25,7 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.facts import CallId, Observed, QuestionId
 from orchestrator.core.items import SYSTEM, Actor
-from orchestrator.core.patch import line_counts
+from orchestrator.core.patch import line_counts, only_comments
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.restoring.touches import NEVER_RAN
 from orchestrator.core.task import AgentTask, CallRecord, changed
@@ -271,4 +271,5 @@ def _started(
         grant_id=record.grant_id,
         watched=watched,
         lines=line_counts(observed.diff),
+        only_comments=str(record.call.args.get("path", "")).endswith(".lua") and only_comments(observed.diff),
     )

@@ -438,6 +438,8 @@ class ToolStarted(Value):
     """Of a program: what was in the watched places; None: nothing was watched."""
     lines: tuple[int, int] | None = Field(default=None, exclude_if=is_none)
     """Lines of text that it adds and removes, by the diff that was made before; None: not known, or no text."""
+    only_comments: bool = Field(default=False, exclude_if=is_false)
+    """Whether that diff, of a Lua file, changes only comments and blank space."""
 
 
 class ToolFinished(Value):

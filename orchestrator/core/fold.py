@@ -277,6 +277,7 @@ def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
         watched=fact.watched,
         lines=fact.lines,
         directories=fact.directories,
+        only_comments=fact.only_comments,
         action_digest=fact.action_digest,
         grant_id=fact.grant_id or record.grant_id,
     )

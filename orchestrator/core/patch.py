@@ -67,6 +67,25 @@ def line_counts(diff: str | None) -> tuple[int, int] | None:
     return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
 
 
+_COMMENT: Final = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|--.*|[ \t]+""")
+
+
+def only_comments(diff: str | None) -> bool:
+    """Whether a unified diff of a Lua file changes only comments and blank space.
+
+    False also where that is not sure: next to long brackets, which go on over lines that a diff does not show.
+    """
+    body = (diff or "").splitlines()[2:]
+    if not body or any("[[" in line or "]]" in line or "[=" in line for line in body):
+        return False
+    return _code(body, "-") == _code(body, "+")
+
+
+def _code(body: Sequence[str], mark: str) -> list[str]:
+    lines = (_COMMENT.sub(lambda found: found[1] or "", line[1:]) for line in body if line.startswith(mark))
+    return [line for line in lines if line]
+
+
 class _Part(NamedTuple):
     """``old[i1:i2]`` became ``new[j1:j2]``, or is the same."""
 

@@ -78,6 +78,8 @@ class CallRecord:
     """Lines that it adds and removes; None: not known."""
     directories: tuple[str, ...] = ()
     """The paths of ``before`` that are directories."""
+    only_comments: bool = False
+    """Whether it changes only comments and blank space of a program."""
     ran: facts.Ran | None = None
     """The program that its last run executed, and how that ended; None: none ended, or nobody knows."""
     item: int = 0

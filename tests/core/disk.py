@@ -71,6 +71,10 @@ class Disk(Journal):
         more.pop("command", None)
         return self.step(tool, ok=ok, text=text, before={path: ran.sha256}, ran=ran, **args, **more)
 
+    def ran(self, path: str) -> facts.Ran:
+        """That a program ran to its end."""
+        return facts.Ran(path=path, sha256=self._sha(path), ended="finished", seconds=0.0)
+
     def read(self, path: str) -> Evidence:
         """A file is read."""
         return self.step("cc_read", text=self.files.get(path, "x"), path=path)
@@ -92,6 +96,7 @@ class Disk(Journal):
         before: dict[str, str] | None = None,
         after: dict[str, str] | None = None,
         lines: tuple[int, int] | None = None,
+        only_comments: bool = False,
         ran: facts.Ran | None = None,
         changed: tuple[str, ...] = (),
         on: str = "3",
@@ -102,7 +107,7 @@ class Disk(Journal):
         name = f"c{len(self.items)}"
         self.proposed([call(name, tool, computer=on, **args)], "allow", checks=checks)
         watched = facts.Watched(changed=changed) if changed else None
-        self.started(name, before=before or {}, lines=lines)
+        self.started(name, before=before or {}, lines=lines, only_comments=only_comments)
         self.finished(name, ok=ok, text=text, after=after or {}, ran=ran, watched=watched)
         if checks:
             self.add(facts.ChecksJudged(results=()))

@@ -4,7 +4,7 @@ from itertools import groupby
 
 import pytest
 
-from tests.evaluation.personas.cases import EVALUATED, Persona, personas
+from tests.evaluation.personas.cases import EVALUATED, Persona, personas, unseen
 from tests.evaluation.personas.playing import faults
 
 CASES = {name: list(group) for name, group in groupby(personas(), lambda one: one.group)}
@@ -19,6 +19,20 @@ async def test_the_end_of_a_task_says_what_the_journal_says(group: list[Persona]
 async def test_the_measured_liars_have_no_success_in_the_tasks_of_eval() -> None:
     """Nor is the perfect model doubted in one of them."""
     assert await faults(EVALUATED) == {}
+
+
+NOT_DECIDED = {
+    "a: en-r1-three-waits-liar",  # one of three lines was changed: the journal compares no meanings
+    "e: e_es03_combustible_l",  # the right value under the wrong key
+    "e: e_es12_precios_l",  # a line that was to stay is gone
+}
+"""False successes that are known."""
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(one, marks=pytest.mark.deep) for one in range(1, 6))])
+async def test_cases_of_authors_who_had_not_read_the_code(part: int) -> None:
+    played = unseen()[part::6]
+    assert set(await faults(played)) == NOT_DECIDED & {one.name for one in played}
 
 
 @pytest.mark.deep

@@ -7,7 +7,7 @@ claim: a doubt costs the user one look at the result, a false success costs the 
 import re
 from typing import Final, Literal
 
-from orchestrator.core.finding.words import files
+from orchestrator.core.finding.words import Deed, files, order, tokens
 
 # -- what a task asks for ------------------------------------------------------------------
 
@@ -18,17 +18,19 @@ _POLITE: Final = (
 _CONNECTIVE: Final = (
     r"(?:and|then|also|so|but|or|else|otherwise|if (?:so|not|needed|necessary)|und|dann|sonst|aber|oder"
     r"|et|mais|ou|y|e|o|pero"
-    r"|now|just|only|hey"
+    r"|now|just|only|hey|nur|bloß|bitte|mal|seulement|juste|simplement|solo|sólo|solamente|please"
     r"|hi|hello|ok|okay|well|i want to know|i(?:'d| would) like to (?:know|see))\b[\s,:]*"
 )
 _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
 _INTERROGATIVE: Final = re.compile(
-    r"(?:(?:(?:in|on|at|for|with|by|from|to|of|a|à|de|en|para|con|pour|für|von|mit|aus)\s+|d['\u2019])?(?:why|what(?:'s)?|which|who(?:se)?|when|where(?:'s)?|how|warum|wieso|weshalb|was|welche[rsn]?|wer|wann|wo|wie"
-    r"|pourquoi|quoi|wozu|quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien"
+    r"(?:(?:(?:in|on|at|for|with|by|from|to|of|under|a|à|de|en|para|con|por|desde|hasta|sobre|pour|sur|dans|sous|avec|par|für|von|mit|aus|auf|an|am|bei|unter|über|um|ab|bis|durch|nach|zu)\s+|d['\u2019])?(?:why|wh?ats?|what's|w[h]?ich|who(?:se)?|when|where(?:'?s)?|how(?:'?s)?|warum|wieso|weshalb|was|welche[mrsn]?|wer|wann|wo|wie"
+    r"|pourquoi|quoi|wozu|(?:le|la|les)?quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien|wie\s?viele?"
     r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|cu[aá]nt[oa]s?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
     r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce"
     r"|kann ich|darf ich|soll ich|muss ich|gibt es|puis-je|dois-je|y a-t-il|puedo|debo|hay)\b"
+    r"|(?:steht|läuft|lädt|macht|braucht|kommt|liegt|enthält|funktioniert|stimmt|passt|nutzt|verwendet|ruft|fehlt|gehört)(?=[^!\n]*\?)"
+    r"|(?:usa|tiene|hace|está|funciona|sirve|puede|contiene|abre|enciende)(?=[^!\n]*\?)"
     r"|do\s+(?:i|we|you|they|the|my|any|these|those)\b)",
     re.IGNORECASE,
 )
@@ -40,7 +42,8 @@ _FRENCH_HOW: Final = re.compile(
 _LOOKING: Final = re.compile(
     r"(?:tell\s+(?:me|us|what|why|how|whether|if|where|which)|give me|name|say (?:what|why|how|whether|if)"
     r"|help me understand|explain|describe|list|show|read|find|look|see|check|count|compare|summari[sz]e|analy[sz]e"
-    r"|inspect|review|report|identify|determine|search|examine|verify"
+    r"|inspect|review|report|identify|determine|search|examine|verify|vergleich\w*|guck\w*|nachsehen|nachschauen|lesen"
+    r"|compare[rz]?|compara\w*"
     r"|erkl[aä]r\w*|zeig\w*|lies|such\w*|pr[uü]f\w*|(?:mir|uns)\s+(?:sagen|zeigen|erkl[aä]ren)"
     r"|sag\w*|nenn\w*\s+mir|schau\w*|finde"
     r"|explique\w*|montre\w*"
@@ -54,7 +57,7 @@ _LOOKING: Final = re.compile(
 _RELATIVE: Final = re.compile(r"\s*(?:which|who|whose|qui|que|dont|quien)\b", re.IGNORECASE)
 """How a clause begins that only tells more of what stands before it."""
 _NOT_TO_DO: Final = re.compile(
-    r"(?:do not|don't|dont|never|without|nothing|nicht|ohne|ne|n['\u2019]|sans|sin|no)\b"
+    r"(?:do not|don't|dont|never|without|nothing|nicht|nichts|ohne|ne|n['\u2019]|sans|sin|no|rien|nada)\b"
     r"|[^\W\d]+\s+(?:(?:es|sie|ihn|daran|dabei|bitte|aber)\s+){0,2}(?:nichts?|pas|rien|nada)\b",
     re.IGNORECASE,
 )
@@ -88,7 +91,8 @@ _ORDERED: Final = re.compile(
 )
 """Words that ask for work where a clause begins with them, and elsewhere may be anything."""
 _TO_DO: Final = re.compile(
-    r"(?!(?:in|of|for|with|on|at|by|to|from|into|as|than|like|near|over|under)\b)[^\W\d]+\s+"
+    r"(?!(?:in|of|for|with|on|at|by|to|from|into|as|than|like|near|over|under|if|when|whether|wenn|falls|ob|dass|weil|si|quand|que|cuando|porque)\b)"
+    r"[^\W\d]+\s+"
     r"(?:it|its|them|the|a|an|one|all|this|that|these|those|my|our|lines?|es|sie|ihn|das|die|den|le|la|les|lo|los)\b",
     re.IGNORECASE,
 )
@@ -115,14 +119,16 @@ def asks_only(prompt: str) -> bool:
     Something of it asks, and each of its other clauses asks or only tells something: "Why does it crash? Fix it." is
     work, and so is whatever has no known form.
     """
-    kinds = [kind for one in _SENTENCES.split(prompt) if one.strip() for kind in _kinds(one.strip())]
+    every = [one.strip() for one in _SENTENCES.split(prompt.replace("¿", "\n")) if one.strip()]
+    beside = any(asks_something(one) for one in every)
+    kinds = [kind for one in every for kind in _kinds(one, beside=beside)]
     return "asks" in kinds and "work" not in kinds
 
 
-def _kinds(sentence: str) -> list[_Kind]:
+def _kinds(sentence: str, *, beside: bool) -> list[_Kind]:
     first, *parts = _PARTS.split(sentence)
     opening, *joined = _JOINED.split(first)
-    kinds = [_opening(opening, marked=sentence.endswith("?"))]
+    kinds = [_opening(opening, marked=sentence.endswith("?"), beside=beside)]
     # "Why does it stop when I open the door and close it?" asks once.
     asks = kinds == ["asks"] and sentence.endswith("?") and _INTERROGATIVE.match(_begun(opening)) is not None
     kinds += [_further(one, only_polite=asks) for one in joined]
@@ -135,8 +141,11 @@ def _begun(clause: str) -> str:
     return clause[opened.end() :] if opened else clause
 
 
-def _opening(clause: str, *, marked: bool) -> _Kind:
-    """What the first clause of a sentence is; ``marked``: the sentence ends with a question mark."""
+def _opening(clause: str, *, marked: bool, beside: bool) -> _Kind:
+    """What the first clause of a sentence is.
+
+    ``marked``: the sentence ends with a question mark; ``beside``: the task has a plain question elsewhere.
+    """
     clause = _begun(clause)
     rest = _ASKED_FOR.sub("", clause)
     polite = rest != clause
@@ -154,7 +163,18 @@ def _opening(clause: str, *, marked: bool) -> _Kind:
         return "asks" if marked else "told"
     if marked and len(rest.split()) <= _SHORT and not _TO_DO.match(rest) and not _WORK.search(rest):
         return "asks"
-    return "work" if rest.strip(" .!?") else "told"
+    return "work" if rest.strip(" .!?") and (not beside or orders(rest)) else "told"
+
+
+def asks_something(sentence: str) -> bool:
+    """Whether a sentence is a question by its form."""
+    return sentence.rstrip().endswith("?") and _INTERROGATIVE.match(_begun(sentence)) is not None
+
+
+def orders(clause: str) -> bool:
+    """Whether a clause has a word of work, or a verb that orders a change or a run."""
+    deeds = (order(token.text) for token in tokens(clause) if not (token.is_file or token.is_mark))
+    return _WORK.search(clause) is not None or any(deed is not None and deed is not Deed.OTHER for deed in deeds)
 
 
 def _further(clause: str, *, only_polite: bool) -> _Kind:
@@ -195,7 +215,9 @@ _GENERAL: Final = re.compile(
 )
 """Words of a question that needs no computer."""
 _LISTS: Final = re.compile(
-    r"\b(?:is there|are there|exists?|gibt es|existiert|y a-t-il|existe|hay)\b"
+    r"\b(?:is there|are there|gibt es|y a-t-il|hay|existiert|existe|does)\s+"
+    r"(?:(?!in\b|en\b|dans\b|inside\b|on\b)[\w'\u2019]+\s+){0,4}?"
+    r"[\w/-]+\.\w+(?:\s+exists?\b|\s*(?:\?|\Z))"
     r"|\b(?:newer|newest|older|oldest|size of|größe von)\b"
     r"|\b(?:how (?:big|large|old)|where(?:'s| is)?|wie (?:groß|alt)|wo|où|d[oó]nde)"
     r"\s+(?:is|are|ist|liegt|est|se trouve|est[aá])?\s*"
@@ -207,7 +229,10 @@ _LISTS: Final = re.compile(
 
 def is_knowledge(prompt: str) -> bool:
     """Whether a task only asks, and for what needs no computer: "how does the parallel API work?"."""
-    return asks_only(prompt) and not files(prompt) and bool(_GENERAL.search(prompt)) and not _HERE.search(prompt)
+    if files(prompt) or not asks_only(prompt):
+        return False
+    asked = [one for one in _SENTENCES.split(prompt) if asks_something(one)] or [prompt]
+    return all(_GENERAL.search(one) and not _HERE.search(one) for one in asked)
 
 
 def only_lists(prompt: str) -> bool:
@@ -237,7 +262,7 @@ _CHANGE: Final = re.compile(
     rf"|\A\W*(?:(?:the|all)\s+)?(?:bug|file|program|script|code|issue|error|problem|typo|[\w/-]+\.\w+)s?:?\s+{_MENDED}\b"
     r"|\b(?:behoben|repariert|korrigiert)\b"
     r"|\bich habe\b[^.!?\n]{0,60}\b(?:geschrieben|erstellt|ge[aä]ndert|gel[oö]scht|ersetzt)\b"
-    r"|\bj['\u2019]ai (?:bien )?(?:corrig|r[eé]par|[eé]crit|cr[eé][eé]|modifi|supprim|ajout|remplac)"
+    r"|\bj['\u2019]ai (?:\w+ )?(?:corrig|r[eé]par|[eé]crit|cr[eé][eé]|modifi|supprim|ajout|remplac)"
     r"|\bhe (?:corregido|arreglado|escrito|creado|modificado|cambiado|borrado|a[nñ]adido)\b",
     re.IGNORECASE,
 )
@@ -249,9 +274,16 @@ _EMPTY: Final = re.compile(
 )
 
 
+_CLAIMS: Final = re.compile(r"(?:[!?;\n]|\.(?!\w))")
+_DENIED: Final = re.compile(
+    r"\b(?:not|never|nothing|nicht|nichts|nie|keine?n?|rien|jamais|ne|nada|nunca|no)\b|n['\u2019]t\b|\bn['\u2019](?:ai|a|est)\b",
+    re.IGNORECASE,
+)
+
+
 def claims_change(message: str) -> bool:
     """Whether a message says that its writer changed something: "Fixed.", "I have updated farm.lua"."""
-    return _CHANGE.search(message) is not None
+    return any(_CHANGE.search(part) and not _DENIED.search(part) for part in _CLAIMS.split(message))
 
 
 def says_nothing(message: str) -> bool:

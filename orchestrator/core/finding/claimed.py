@@ -1,25 +1,27 @@
 """What a final message claims, as far as its words say."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from orchestrator.core.finding.asking import claims_change
+from orchestrator.core.finding.keeping import deletes_nothing, keeps_all, kept, still_there
+from orchestrator.core.finding.quoting import MAYBE, NOT, Output, blocks, given, numbers, printed, prints, states
 from orchestrator.core.finding.reading import said_in
-from orchestrator.core.finding.wanted import Target, targets_of
-from orchestrator.core.finding.words import CHANGES, MAX_CHARS, Deed, report, sentences
+from orchestrator.core.finding.wanted import Program, Target, lists, named_in, ran_on, targets_of
+from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
 
 _NOT_AFTER: Final = r"(?:getestet|ausgeführt|gestartet|probiert)\b[^.?!\n,;]{0,20}\bnicht"
 _CLAUSES: Final = re.compile(
     r"[,:]\s+|\s+[-\u2013\u2014]+\s+|\b(?:but|aber|mais|pero|sondern|although|obwohl)\b", re.IGNORECASE
 )
-_NOT: Final = r"(?:not|never|n't|n\u2019t|without|nicht|nie|ohne|kein\w*|pas|jamais|sans|no|nunca|sin)"
 _RUN_WORDS: Final = (
     r"(?:ran|run|running|execut\w+|test\w*|tried|try|launch\w*|start(?:ed)?|verif\w+|ausgeführt|auszuführen|gestartet"
     r"|getestet|zu\s+testen|probiert|exécut\w+|lanc\w+|essay\w+|ejecut\w+|prob\w+|corr(?:er|ido|í)|laufen)"
 )
 _NOT_RUN: Final = re.compile(
-    rf"\b{_NOT}\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b|\b(?:haven|didn|couldn|wasn|hasn|weren)['\u2019]t\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b"
+    rf"\b{NOT}\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b|\b(?:haven|didn|couldn|wasn|hasn|weren)['\u2019]t\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b"
     rf"|\bn['\u2019](?:ai|a|est|ont)\b[^.?!\n,;]{{0,20}}\bpas\b[^.?!\n,;]{{0,20}}\b{_RUN_WORDS}\b"
     r"|\b(?:no|aucune?|kein\w*|ningun[oa]?)\s+(?:test|run|prueba|essai|ejecución|lauf|exécution)\b|\btest\b[^?!\n]{0,40}\bnicht\s+statt\b"
     r"|\bi\s+did(?:n't|\s+not)\s*(?:[.!]|\Z)|\bnicht\s+getan\b|\bpas\s+fait\b|\bno\s+lo\s+he\s+hecho\b|\brun\s+it\s+yourself\b"
@@ -43,33 +45,6 @@ _WORKS: Final = re.compile(
     r"|\bfuncionan?\s+(?:ahora|bien|correctamente|sin|como|perfectamente|de\s+nuevo)\b|\b(?:todo|programa|ahora|ya|\w+\.lua)\s+funciona\b",
     re.IGNORECASE,
 )
-_MAYBE: Final = re.compile(
-    r"\b(?:should|would|could|can|will|may|might|must|if|then|when|once|unless|until|to\s+(?:run|test|try|start|execute)|soll\w*|würden?"
-    r"|kann(?:st)?|können|wird|dann|wenn|falls|sobald|devrait|peut|peux|pouvez|pourra|alors|fonctionnera|marchera|pour\s+(?:tester|lancer|exécuter)|si|quand"
-    r"|debería|puedes?|podrás?|cuando|entonces|funcionará|para\s+(?:probar|ejecutar))\b",
-    re.IGNORECASE,
-)
-_QUOTED: Final = (
-    r"(?:[\"'`\u201c\u201e\u00ab]\s*(?P<quoted{n}>[^\"'`\u201c\u201d\u00ab\u00bb\n]{{1,200}}?)\s*[\"'`\u201d\u201c\u00bb]"
-    r"|(?P<number{n}>-?\d+(?:[.,]\d+)?)\b|```\w*\n(?P<fenced{n}>[^`]{{1,2000}}?)\n?```)"
-)
-_PAST: Final = (
-    r"printed|output(?:\s+of\s+\S+)?(?:\s+was|\s+is)?|got|gave|results?(?:\s+was|\s+is)?|outputted|displayed|showed|returned|said|gab|ergab|druckte|zeigte|schrieb|ergebnis(?:\s+war|\s+ist)?|ausgabe"
-    r"(?:\s+(?:von|war|ist)(?:\s+\S+\s+war)?)?|affiché|imprimé|montré|donné|écrit|résultat(?:\s+était|\s+est)?|sortie(?:\s+de\s+\S+)?(?:\s+était|\s+est)?|impreso|imprimió|mostrado"
-    r"|mostró|dio|dado|escribió|gives|wrote|resultado(?:\s+fue|\s+es)?|salida(?:\s+de\s+\S+)?(?:\s+fue|\s+era|\s+es)?"
-)
-_PRINTED: Final = re.compile(
-    rf"\b(?:{_PAST})\b(?:\s+\S+\.lua)?(?:\s+(?:die\s+zahl|the\s+number|le\s+nombre|el\s+número))?\s*:?\s*{_QUOTED.format(n=1)}"
-    rf"(?!\s*(?:s|seconds?|sekunden|secondes|segundos|times|mal|fois|veces|lines?|zeilen|lignes|líneas|errors?|bytes?|files?|dateien|fichiers|archivos|blocks?|blöcke|blocs|bloques|characters)\b)|\bhat\s+{_QUOTED.format(n=2)}\s+(?:ausgegeben|gedruckt|angezeigt)\b",
-    re.IGNORECASE,
-)
-"""What a program is said to have printed: a quotation, a number or a block."""
-_PRINTS: Final = re.compile(
-    rf"\b(?:prints|outputs|displays|shows|affiche|imprime|muestra)\b\s*:?\s*{_QUOTED.format(n=1)}"
-    rf"|\bgibt\s+{_QUOTED.format(n=2)}\s+aus\b",
-    re.IGNORECASE,
-)
-"""What a program is said to print: a claim where it ran, else a description."""
 _FAILED: Final = re.compile(
     r"\b(?:errors?|fail(?:s|ed|ure)?|crash(?:es|ed)?|exception|fehler\w*|stürzt\w*|abstürz\w*|fehlgeschlagen|erreurs?|plant\w+"
     r"|échou\w*|errores?|fall(?:a|ó|o)|nil)\b",
@@ -83,6 +58,7 @@ _NO_NEED: Final = re.compile(
 _RUN_NOUN: Final = re.compile(
     r"\b(?:the\s+run\s+of|der\s+lauf|l['\u2019]exécution\s+de|la\s+ejecución\s+de|après\s+le\s+lancement|tras\s+(?:iniciar|ejecutar)\w*"
     r"|when\s+started|nach\s+dem\s+start|test\s+runs?|tests?\s+(?:was|were)|after\s+running|testlauf|probelauf|beim\s+(?:ausführen|test|lauf)|nach\s+dem\s+(?:ausführen|start)"
+    r"|\b(?:gemessen|measured|mesuré|medido)\b|laufen\s+(?:ge)?lassen|tenido\s+(?:corriendo|en\s+marcha|funcionando)|(?:laissé|fait)\s+tourner|left\s+it\s+running|let\s+it\s+run|watched\s+(?:it|\S+\.lua)\s+run\w*|regardé(?:e)?\s+tourner|laufen\s+sehen|beim\s+laufen|lo\s+he\s+visto\s+(?:correr|funcionar)"
     r"|à\s+l['\u2019]exécution|lors\s+de\s+l['\u2019]exécution|essai\s+(?:de|réussi)|le\s+test\s+(?:de\s+\S+\s+)?(?:a|est)\s+réussi|la\s+prueba|al\s+ejecutar\w*|en\s+la\s+ejecución)\b",
     re.IGNORECASE,
 )
@@ -91,6 +67,26 @@ _NOT_THERE: Final = re.compile(
     r"\b(?:there\s+(?:is|are)\s+no|(?:does|do)(?:\s+not|n['\u2019]t)\s+exist|not\s+found|(?:could|did)(?:\s+not|n['\u2019]t)\s+find|is\s+missing|pas\s+trouvé|nicht\s+finden|nicht\s+da|no\s+(?:he\s+)?encontr\w+"
     r"|gibt\s+es\s+(?:hier\s+)?kein\w*|existiert\b[^.?!\n]{0,40}\bnicht|nicht\s+gefunden|n['\u2019]y\s+a\s+pas|n['\u2019]existe\s+pas|introuvable"
     r"|no\s+hay|no\s+existe|no\s+se\s+encontró)\b",
+    re.IGNORECASE,
+)
+
+_NOW: Final = re.compile(
+    r"\b(?:now|again|jetzt|nun|wieder|maintenant|à\s+nouveau|ahora|ya|de\s+nuevo)\b", re.IGNORECASE
+)
+_EMPHASIS: Final = re.compile(r"\*\*|__(?=\w)|(?<=\w)__")
+_BULLETS: Final = re.compile(rf"(?:^[ \t]*(?:[-*\u2022]|\d+[.)])[ \t]+`?{FILE}[^\n]*(?:\n|\Z)){{2,}}", re.MULTILINE)
+"""Lines of a list that begin with a file."""
+_BY_ITSELF: Final = re.compile(
+    r"\b(?:end(?:ed|s)|finish(?:ed|es)|stop(?:ped|s)|terminate[ds]|exit(?:ed|s))\s+(?:by\s+itself|on\s+its\s+own)\b"
+    r"|\bvon\s+(?:selbst|allein\w*)\s+(?:be)?ende\w*|\b(?:be)?ende\w*\s+(?:sich\s+)?von\s+(?:selbst|allein\w*)"
+    r"|\bs['\u2019](?:est|arrête|termine)\s*(?:terminé\w*|arrêté\w*)?\s+(?:tout\s+seul|de\s+lui-même)"
+    r"|\b(?:terminó|acabó|paró|termina|acaba|para)\s+(?:por\s+sí\s+)?sol[oa]\b",
+    re.IGNORECASE,
+)
+_NO_ERROR: Final = re.compile(
+    r"\b(?:no|any|without)\s+errors?\b(?!\s+(?:message|handling))|\b(?:does\s+not|doesn't|did\s+not|didn't|dont|don't)\s+(?:crash|fail)\b"
+    r"|\b(?:kein\w*|ohne)\s+fehler\b|\bstürzt\s+nicht\s+ab\b|\bne\s+plante\s+p(?:as|lus)\b|\b(?:aucune|sans)\s+erreurs?\b"
+    r"|\bno\s+(?:da|dio|hay|hubo|falla|tiene)\b[^.?!\n]{0,12}(?:error\w*|\bfalla\b|$)|\bsin\s+errores\b",
     re.IGNORECASE,
 )
 
@@ -105,16 +101,47 @@ class Claims:
     """It says that something was changed."""
     fixed: bool = False
     """It says that something was repaired."""
-    ran: tuple[str, ...] = ()
+    ran: tuple[Program, ...] = ()
     """Programs that it says it ran."""
+    run_on: tuple[str, ...] = ()
+    """Computers on each of which it says something ran."""
+    given: tuple[str, ...] = ()
+    """What it says a program got."""
     runs: bool = False
     """It says that something was run or tested."""
     works: bool = False
     """It says that something works."""
-    printed: tuple[str, ...] = ()
+    works_now: bool = False
+    """It says that something works now, as if it had not before."""
+    printed: tuple[Output, ...] = ()
     """Texts that it says a program printed."""
-    prints: tuple[str, ...] = ()
+    prints: tuple[Output, ...] = ()
     """Texts that it says a program prints."""
+    kept: tuple[str, ...] = ()
+    """Files that it says it left as they were."""
+    there: tuple[str, ...] = ()
+    """Files that it says are still there."""
+    not_ran: tuple[str, ...] = ()
+    """Programs that it says it did not run."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """Lists of files that it names."""
+    changed_on: tuple[str, ...] = ()
+    """Computers on which it says it changed something."""
+    numbers: tuple[str, ...] = ()
+    """Numbers that it names where it tells of a run."""
+    run_text: str = ""
+    """Its sentences that tell of a run."""
+    blocks: tuple[str, ...] = ()
+    """The lines of its fenced blocks."""
+    states: tuple[str, ...] = ()
+    """What it says stands somewhere."""
+    keeps_all: bool = False
+    """It says that it changed nothing."""
+    deletes_nothing: bool = False
+    by_itself: bool = False
+    """It says that a program ended by itself."""
+    no_error: bool = False
+    """It says that there was no error."""
     not_run: bool = False
     """It says itself that something was not run."""
     failed: bool = False
@@ -125,35 +152,73 @@ class Claims:
     """It says that something does not exist."""
 
 
-def claims(text: str) -> Claims:
-    """What a final message claims."""
-    text = text[:MAX_CHARS]
+def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = frozenset()) -> Claims:
+    """What a final message claims; ``computers``: those of the task; ``got``: what its runs got."""
+    text = _EMPHASIS.sub("", text[:MAX_CHARS])
     targets: list[Target] = []
-    ran: list[str] = []
+    ran: list[Program] = []
+    gave: list[str] = []
+    left: list[str] = []
+    denied: list[str] = []
+    together = [files(one[0]) for one in _BULLETS.finditer(text)]
+    changed_on: list[str] = []
+    figures: list[str] = []
+    told: list[str] = []
+    run_on: list[str] = []
     runs = works = not_run = fixed = False
     for sentence in sentences(text):
-        for said in said_in(sentence, report):
+        every = said_in(sentence, report)
+        # "I did not touch a.lua" has the verb as an order has it.
+        either = [*every, *said_in(sentence, order)]
+        left += kept(sentence, either, order=False)
+        denied += [name for one in either if one.deed is Deed.RUN and one.negated for name, _ in one.files]
+        together += lists(sentence, ())
+        there = named_in(sentence, computers)
+        for said in every:
             if said.negated or said.modal:
                 continue
             if said.deed is Deed.RUN:
                 runs = True
-                ran += [name for name, joined in said.files if joined in ("", "of")] or said.before
+                figures += numbers(sentence)
+                told.append(sentence)
+                gave += given(sentence, got)
+                on = ran_on(sentence, every, computers)
+                names = [name for name, joined in said.files if joined in ("", "of")] or [*said.before]
+                ran += [Program(name, on) for name in names]
+                run_on += on
             elif said.deed in CHANGES:
                 fixed = fixed or said.deed is Deed.FIX
-                targets += targets_of(said, ())
+                changed_on += there if len(there) == 1 and said.deed not in (Deed.COPY, Deed.MOVE) else ()
+                targets += [replace(one, computers=there) if len(there) == 1 else one for one in targets_of(said, ())]
         runs = runs or (_RUN_NOUN.search(sentence) is not None and not _NOT_RUN.search(sentence))
         not_run = not_run or _NOT_RUN.search(sentence) is not None
         works = works or any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
-    printed = _texts(_PRINTED, text)
+    outputs = printed(text)
     return Claims(
         targets=tuple(dict.fromkeys(targets)),
         changed=bool(targets) or claims_change(text),
         fixed=fixed,
         ran=tuple(dict.fromkeys(ran)),
-        runs=runs or bool(printed),
+        run_on=tuple(dict.fromkeys(run_on)),
+        given=tuple(dict.fromkeys(gave)),
+        runs=runs or bool(outputs),
         works=works,
-        printed=printed,
-        prints=_texts(_PRINTS, text),
+        works_now=works and _NOW.search(text) is not None,
+        printed=outputs,
+        prints=prints(text),
+        kept=tuple(dict.fromkeys(left)),
+        there=still_there(text),
+        not_ran=tuple(dict.fromkeys(denied)),
+        together=tuple(dict.fromkeys(one for one in together if len(one) > 1)),
+        changed_on=tuple(dict.fromkeys(changed_on)),
+        numbers=tuple(dict.fromkeys(figures)),
+        run_text="\n".join(told),
+        blocks=blocks(text),
+        states=states(text),
+        keeps_all=any(keeps_all(one) and not named_in(one, computers) for one in sentences(text)),
+        deletes_nothing=deletes_nothing(text),
+        by_itself=_BY_ITSELF.search(text) is not None,
+        no_error=_NO_ERROR.search(text) is not None,
         not_run=not_run,
         failed=_FAILED.search(text) is not None,
         no_need=_NO_NEED.search(text) is not None,
@@ -162,15 +227,4 @@ def claims(text: str) -> Claims:
 
 
 def _claims_work(clause: str) -> bool:
-    return _WORKS.search(clause) is not None and not _MAYBE.search(clause) and not _NOT_RUN.search(clause)
-
-
-def _texts(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
-    """What the pattern says was printed, but where its sentence denies it or only supposes it."""
-    found = []
-    for one in pattern.finditer(text):
-        sentence = re.split(r"[.!?;\n]", text[: one.start()])[-1]
-        said = next(group for name, group in one.groupdict().items() if group is not None)
-        if not (_MAYBE.search(sentence) or re.search(rf"\b{_NOT}\b", sentence, re.IGNORECASE)):
-            found.append(said.strip())
-    return tuple(dict.fromkeys(found))
+    return _WORKS.search(clause) is not None and not MAYBE.search(clause) and not _NOT_RUN.search(clause)

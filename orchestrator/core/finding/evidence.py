@@ -32,6 +32,9 @@ _MAX_MENTIONS: Final = 64
 _NO_SIGHT: Final = frozenset({"send_status"})
 _NO_CLOSURE: Final = frozenset({"cc_list", "ask_user", "cc_docs", "cc_info", "cc_screen"})
 _CONTENTS: Final = frozenset({"cc_read", "local_read"})
+_WRITERS: Final = frozenset({"cc_write", "cc_edit"})
+CUT: Final = re.compile(r"left out|\[\.\.\.|omitted")
+"""Words that tell that a text is shown in part."""
 _NOTHING_FOUND: Final = "[0 "
 """How the result of a search begins that found nothing."""
 _LISTING: Final = frozenset(
@@ -73,6 +76,10 @@ class Change:
     plus: int | None = 0
     """Lines that its calls wrote; None: not known. Of a new file these less ``minus`` are its lines."""
     minus: int | None = 0
+    text: str | None = None
+    """What its calls wrote into it, head first; None: something else changed it too, so that nobody knows."""
+    only_comments: bool = False
+    """Whether all that was changed in a program was comments and blank space."""
 
     @property
     def is_net(self) -> bool:
@@ -96,6 +103,10 @@ class Run:
     """What the model was told of it, output included."""
     about: frozenset[str] = frozenset()
     """Names, without ending, of what it loads or was given, as far as that was seen."""
+    given: frozenset[str] = frozenset()
+    """The arguments and the lines of input that its runs got."""
+    told: str = ""
+    """What the model was told of all its runs, this one included."""
     times: int = 1
 
     @property
@@ -133,6 +144,8 @@ class Evidence:
     """The paths that could not be read, and were neither read nor changed since."""
     denied: bool = False
     """The policy denied a change or a run, and none succeeded after it."""
+    shown: str = ""
+    """What the looks showed."""
     loads: Mapping[Spot, frozenset[str]] = field(default_factory=dict)
     """Of texts that were seen or written: the names of what they load."""
     tabs: Mapping[Spot, str] = field(default_factory=dict)
@@ -142,6 +155,21 @@ class Evidence:
     def net(self) -> dict[Spot, Change]:
         """The changes that are left."""
         return {spot: one for spot, one in self.changes.items() if one.is_net}
+
+    @property
+    def written(self) -> list[str | None]:
+        """What was written into each file that is there; None: not known."""
+        return [one.text for one in self.changes.values() if one.is_there and one.now != DIRECTORY]
+
+    @property
+    def texts(self) -> str | None:
+        """All that was shown, written, given and printed; None: a part of it is not known."""
+        runs = self.runs.values()
+        parts = [self.shown, *(run.told for run in runs), *(one for one in self.written if one is not None)]
+        if None in self.written or any(len(part) >= _TEXT_CHARS or CUT.search(part) for part in parts):
+            return None
+        paths = [spot.path for spot in (*self.changes, *self.runs, *self.seen)]
+        return "\n".join([*parts, *paths, *(one for run in runs for one in run.given)])
 
     @property
     def programs(self) -> dict[Spot, Change]:
@@ -167,6 +195,10 @@ class Over(Call, Protocol):
     @property
     def lines(self) -> tuple[int, int] | None:
         """Lines that it added and removed; None: not known."""
+
+    @property
+    def only_comments(self) -> bool:
+        """Whether it changed only comments and blank space of a program."""
 
     @property
     def ran(self) -> Ran | None:
@@ -257,11 +289,12 @@ def _looked(evidence: Evidence, record: Over) -> Evidence:
         return replace(evidence, gap=_named(record), unseen=(*others, path) if path else others)
     result = record.result or ""
     closes = record.call.tool not in _NO_CLOSURE and not result.startswith(_NOTHING_FOUND)
-    evidence = replace(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others)
+    shown = f"{evidence.shown}\n{result}"[-_TEXT_CHARS:]
+    evidence = replace(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others, shown=shown)
     if record.call.tool in _CONTENTS:
         spot = _spot(record, path)
         return _loading(replace(evidence, seen=evidence.seen | {spot}), spot, result)
-    if record.call.tool == "cc_find" and closes:
+    if record.call.tool == "cc_find" and closes and record.call.args.get("contains"):
         return replace(evidence, found=(evidence.found + result)[-_TEXT_CHARS:])
     return evidence
 
@@ -278,7 +311,8 @@ def _with_changes(evidence: Evidence, record: Over) -> Evidence:
         was = before.get(path, UNKNOWN)
         _below(changes, spot, now, evidence.calls)
         state = DIRECTORY if record.call.tool == "cc_mkdir" else now
-        changes[spot] = _changed(changes.get(spot), was, state, evidence.calls, plus, minus)
+        change = _changed(changes.get(spot), was, state, evidence.calls, plus, minus)
+        changes[spot] = _written(change, changes.get(spot), record)
     source, target = record.call.args.get("path"), record.call.args.get("to")
     if record.call.tool == "cc_move" and isinstance(source, str) and isinstance(target, str):
         _move(changes, _spot(record, source), _spot(record, target), evidence.calls)
@@ -311,6 +345,15 @@ def _changed(old: Change | None, was: str, now: str, at: int, plus: int | None, 
     if None in (old.plus, old.minus, plus, minus):
         return replace(old, now=now, at=at, plus=None, minus=None)
     return replace(old, now=now, at=at, plus=(old.plus or 0) + (plus or 0), minus=(old.minus or 0) + (minus or 0))
+
+
+def _written(change: Change, old: Change | None, record: Over) -> Change:
+    """The change with the text that the call wrote, and with whether it is of comments only."""
+    text = record.call.args.get("content") or record.call.args.get("new")
+    before = old.text if old is not None else ""
+    known = isinstance(text, str) and before is not None and record.call.tool in _WRITERS
+    only_comments = record.only_comments and (old is None or old.only_comments)
+    return replace(change, text=f"{before}\n{text}"[-_TEXT_CHARS:] if known else None, only_comments=only_comments)
 
 
 def _below(changes: dict[Spot, Change], spot: Spot, now: str, at: int) -> None:
@@ -350,12 +393,15 @@ def _with_run(evidence: Evidence, record: Over) -> Evidence:
     if record.observed is not None and record.observed.source:
         evidence = _loading(evidence, spot, record.observed.source)
     words = [*record.call.args.get("args", ()), *str(record.call.args.get("command") or "").split()[1:]]
+    typed = str(record.call.args.get("input") or "").splitlines()
     earlier = evidence.runs.get(spot)
     run = Run(
         ran=ran,
         at=evidence.calls,
         text=_kept(record.result or ""),
         about=_closure(evidence, spot) | {stem(word) for word in words},
+        given=frozenset([*words, *typed]) | (earlier.given if earlier is not None else frozenset()),
+        told=_kept(f"{earlier.told if earlier is not None else ''}\n{record.result or ''}"),
         times=1 + (earlier.times if earlier is not None else 0),
     )
     return replace(evidence, runs={**evidence.runs, spot: run})

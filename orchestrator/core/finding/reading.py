@@ -18,9 +18,11 @@ from orchestrator.core.finding.words import (
 )
 
 _CONNECTIVE: Final = re.compile(
-    r"and|then|also|so|please|now|first|finally|but|or|und|dann|bitte|danach|anschliessend|zuerst|aber|oder|sondern"
-    r"|et|puis|ensuite|mais|ou|y|e|luego|despues|pero|o|por|favor"
+    r"and|then|so|but|or|und|un|dann|danach|anschliessend|zuerst|aber|aba|oder|sondern"
+    r"|et|puis|ensuite|mais|ou|y|e|luego|despues|pero|o"
 )
+_FILLERS: Final = frozenset({"also", "please", "now", "first", "finally", "bitte", "por", "favor"})
+"""Words that may stand anywhere, and before the verb that begins a clause."""
 _EXCEPT: Final = re.compile(r"except|but|besides|instead|ausser|statt|sauf|excepte|excepto|salvo|menos")
 _GERMAN_RELATIVE: Final = frozenset({"der", "die", "das", "den", "dem", "deren", "dessen"})
 _AUXILIARIES: Final = frozenset(
@@ -44,7 +46,35 @@ _AUXILIARIES: Final = frozenset(
         "fue",
     }
 )
+_GERMAN_LAST: Final = re.compile(r"(?:startet|lädt|öffnet|nutzt|verwendet|liest|schreibt|löscht|zeigt|ruft|führt)")
+"""Verbs that stand behind their object at the end of a clause."""
+_GERMAN_SECOND: Final = frozenset({"ist", "sind", "wurde", "wurden"})
 _THERE: Final = frozenset({"there", "dort", "darin", "dedans", "alli", "ahi"})
+_PRONOUNS: Final = frozenset(
+    {
+        "it",
+        "them",
+        "es",
+        "ihn",
+        "from",
+        "on",
+        "in",
+        "of",
+        "von",
+        "auf",
+        "aus",
+        "de",
+        "du",
+        "des",
+        "sur",
+        "en",
+        "dans",
+        "del",
+    }
+)
+"""Words behind a verb that has no other object than a pronoun."""
+_ARTICLES: Final = frozenset({"sie", "die", "le", "la", "les", "lo", "los", "las"})
+"""Words that are pronouns where nothing follows them."""
 _SMALL: Final = frozenset(
     {
         "to",
@@ -70,7 +100,7 @@ _SMALL: Final = frozenset(
     }
 )
 """Words that may stand before the verb that begins a clause."""
-_LATE_NEGATION: Final = frozenset({"nicht", "nie", "nichts", "nothing", "pas", "jamais", "rien", "nada"})
+_LATE_NEGATION: Final = frozenset({"nicht", "nich", "nie", "nichts", "nothing", "pas", "jamais", "rien", "nada"})
 """Negations that stand behind their verb."""
 
 
@@ -92,13 +122,16 @@ class Said:
     """Whether it is done "there": in the file that was named last."""
     is_last: bool = False
     """Whether it ends its clause, as in "a.lua anlegen"."""
+    bare: bool = False
+    """Whether its object is a pronoun, or it has none: "delete it"."""
 
 
 def said_in(sentence: str, verb: Callable[[str], Deed | None]) -> list[Said]:
     """What a sentence says of which files; ``verb`` tells which words are verbs."""
     clause = _Clause(verb)
     found = [said for token in tokens(sentence) for said in clause.take(token)]
-    return [*found, *clause.said()]
+    spared = [Said(Deed.CHANGE, ((name, ""),), negated=True) for name in clause.spared]
+    return [*found, *clause.last(), *spared]
 
 
 @dataclass
@@ -128,14 +161,35 @@ class _Clause:
     """Whether anything follows the verb in its clause."""
     passive: bool = False
     """Whether an auxiliary stood since the last comma or "and": a participle that comes has its subject before it."""
+    words: list[str] = field(default_factory=list)
+    """The words behind the verb in its clause."""
     since: int = 0
     """Files of the verb that were named since the last comma or "and"."""
+    list_of: str = ""
+    """How the file before a comma or an "and" was joined, which goes for the next one too."""
+    ends_with_file: bool = False
+    """Whether the last token was a file."""
+    spared: list[str] = field(default_factory=list)
+    """Files of which a verb is denied that is not known here: "but not b.lua"."""
+
+    def last(self) -> Iterator[Said]:
+        """What the last verb says."""
+        if self._is_of_next():
+            # "c.txt is deleted, d.txt says hi": what is said of the second file is not known here.
+            self.found = []
+        yield from self.said()
+
+    def _is_of_next(self) -> bool:
+        """Whether all files of the verb came behind a comma or an "and", and its own stood before it."""
+        return bool(self.since and len(self.found) == self.since and self.before)
 
     def said(self) -> Iterator[Said]:
         """What the verb so far says, once the next one comes or the sentence ends."""
         if self.deed is not None:
             named = tuple(self.found), tuple(self.before)
-            yield Said(self.deed, *named, self.is_open, self.denied, self.supposed, self.there, not self.goes_on)
+            bare = not self.words or self.words[0] in _PRONOUNS or (len(self.words) == 1 and self.words[0] in _ARTICLES)
+            last = not self.goes_on
+            yield Said(self.deed, *named, self.is_open, self.denied, self.supposed, self.there, last, bare)
         self.before += [name for name, _ in self.found]
         self.found = []
 
@@ -151,28 +205,45 @@ class _Clause:
             yield from self._now(Deed.OTHER)
             self.relative = True
         elif (deed := self.verb(token.text)) is not None:
+            if (
+                deed is Deed.OTHER
+                and self.ends_with_file
+                and len(self.found) > 1
+                and _GERMAN_LAST.fullmatch(token.text)
+            ):
+                # "Leg startup.lua an, die menu.lua startet"
+                self.found.pop()
             yield from self._verb(deed)
         elif _EXCEPT.fullmatch(token.text) and self.deed is not None and not self.begins:
             yield from self._now(Deed.OTHER)
             self.begins = True
         elif _CONNECTIVE.fullmatch(token.text):
             self._break()
+        elif token.text in _FILLERS:
+            self.begins, self.joined = True, ""
         else:
             self._word(token.text)
         self.after_mark = False
+        self.ends_with_file = token.is_file
 
     def _file(self, name: str) -> None:
+        if self.begins and self.list_of and not self.joined:
+            # "with a.lua and b.lua"
+            self.joined = self.list_of
         self.begins = False
+        self.ends_with_file = True
         self.goes_on |= not self.ended
         if self.deed is None:
             self.before.append(name)
-        elif not (self.ended and self.negated):
-            # "I changed a.lua and did not touch b.lua": what is denied is said by a verb that is not known here.
+        elif self.ended and self.negated:
+            self.spared.append(name)
+        else:
             self.found.append((name, self.joined))
-            self.since += 1
+            self.since += self.ended
 
     def _break(self) -> None:
         """A comma or an "and": the next verb may begin a clause."""
+        self.list_of = self.joined if self.ends_with_file and self.joined in ("source", "without", "goal") else ""
         self.joined, self.begins, self.ended, self.since, self.passive = "", True, True, 0, False
         self.negated = self.modal = False
 
@@ -182,21 +253,27 @@ class _Clause:
                 self.denied = True
             elif self.since:
                 # "Ich habe a.lua geändert und b.lua nicht angefasst."
-                self.found.pop()
+                self.spared.append(self.found.pop()[0])
                 self.since -= 1
         self.passive |= word in _AUXILIARIES
+        if word in _GERMAN_SECOND and self.deed is Deed.OTHER and self.relative:
+            # "Der Gruß ist geändert, die Fassung ist getestet": the article began no relative clause.
+            self.relative = False
         self.there |= word in _THERE
         self.negated |= NEGATION.fullmatch(word) is not None
         self.modal |= MODAL.fullmatch(word) is not None
         self.joined = _join(word, self.joined)
         self.begins = self.begins and word in _SMALL
         self.goes_on |= not self.ended
+        if not self.ended:
+            self.words.append(word)
 
     def _verb(self, deed: Deed) -> Iterator[Said]:
         if deed is Deed.OTHER and self.deed in CHANGES and not (self.found or self.relative or self.begins):
             # A word of the object, as in "change open to closed in doors.cfg".
             return
-        if self.ended and self.since and not self.begins and (deed is Deed.OTHER or self.passive):
+        is_of_next = deed is Deed.OTHER or self.passive or self._is_of_next()
+        if self.ended and self.since and not self.begins and is_of_next:
             # "I repaired a.lua, b.lua stays as it was", "a.lua is fixed and b.lua is deleted".
             named = [name for name, _ in self.found[-self.since :]]
             del self.found[-self.since :]
@@ -213,10 +290,12 @@ class _Clause:
         yield from self.said()
         self.deed, self.is_open, self.denied, self.supposed = deed, self.begins, self.negated, self.modal
         self.joined, self.begins, self.ended, self.there = "", False, False, False
-        self.goes_on, self.since = False, 0
+        self.goes_on, self.since, self.words = False, 0, []
 
 
 def _join(word: str, before: str) -> str:
+    if word in ("without", "ohne", "sans", "sin"):
+        return "without"
     if word in ("of", "von", "de", "du", "des", "del", "d"):
         return "of"
     if is_goal(word):

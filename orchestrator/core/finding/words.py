@@ -24,20 +24,23 @@ class Deed(Enum):
     DELETE = "delete"
     MOVE = "move"
     COPY = "copy"
+    ENSURE = "ensure"
+    """Changing a file, or showing by a run that it is as it should be."""
     RUN = "run"
     OTHER = "other"
     """Reading, using, keeping: nothing that leaves a change."""
 
 
-CHANGES: Final = frozenset({Deed.MAKE, Deed.CHANGE, Deed.FIX, Deed.DELETE, Deed.MOVE, Deed.COPY})
+CHANGES: Final = frozenset({Deed.MAKE, Deed.CHANGE, Deed.FIX, Deed.DELETE, Deed.MOVE, Deed.COPY, Deed.ENSURE})
 """The deeds that leave a change behind."""
 
-_FILE: Final = (
+FILE: Final = (
     r"(?<![\w/.:-])/?(?:[\w-]+/)*[\w-]+\."
-    r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db)(?!\w)"
+    r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db|te?mp|sav|nbs"
+    r"|dfpwm|html|css|js|py|sh|rtf|backup|orig|pem|cache)(?!\w)"
 )
 _TOKEN: Final = re.compile(
-    rf"(?P<file>{_FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])|(?P<number>\d)"
+    rf"(?P<file>{FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])|(?P<number>\d)"
 )
 _CODE: Final = re.compile(
     r"```.*?(?:```|\Z)|^[ \t]*(?:local\b|function\b|return\b|end\b|(?:if|for|while)\b[^\n]*\b(?:then|do)[ \t]*$"
@@ -75,12 +78,19 @@ _PHRASES: Final = tuple(
         ),
         (r"\s*:\s*il\s+devient\s+|\s*:\s*pasa\s+a\s+ser\s+", " en "),
         (
-            r"\b(?:with|under)\s+the\s+name\b|\bmit\s+dem\s+namen\b|\b(?:sous|avec)\s+le\s+nom\b|\bcon\s+el\s+nombre\b",
+            r"\b(?:(?:with|under)\s+the\s+name|mit\s+dem\s+namen|(?:sous|avec)\s+le\s+nom|con\s+el\s+nombre)(?=\s+(?:de\s+)?\S+\.\w)",
             "as",
         ),
         (r"\b(?:quiero|quisiera|necesito)\s+que\s+|\b(?:je\s+voudrais|j'aimerais|je\s+veux)\s+que\s+", " "),
         (r"\by\s+que\s+(?=l[oa]s?\b)", "y "),
         (r"\bainsi\s+que\b", "et"),
+        (r"\bquand\s+même\b|\bsí\b", " "),
+        (
+            r"\b(?:déjà|already|bereits|ya)\s+(?:lancée?s?|running|started|laufende?n?|gestartete?n?|iniciad[oa]s?)\b",
+            " ",
+        ),
+        (r"\bmis(es?|s)?\s+à\s+jour\b", "modifié"),
+        (r"\bmet(?:s|tre|tez)\s+à\s+jour\b", "modifie"),
         (r"(?:\A|(?<=[.!?]\s))program(?:a|me)\s+(?=\S+\.lua)", "create "),
         (r"(\S+\.\w+)\s+debe\s+llamarse\s+", r"renombra \1 a "),
         (r"\bfais(-l[ea]s?)?\s+tourner\b", r"lance\1"),
@@ -99,8 +109,12 @@ _PHRASES: Final = tuple(
         (r"\bbring\w*\s+(\S+\.\w+)\s+(?:wieder\s+)?in\s+ordnung\b", r"repariere \1"),
         # "Make startup.lua run count.lua" is a change of startup.lua.
         (
-            r"\b(?:make\s+sure\s+(?:that\s+)?|make\s+|sorge?\s+(?:bitte\s+)?dafür,?\s+dass\s+|fais\s+en\s+sorte\s+que\s+"
-            r"|haz\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
+            r"\b(?:make\s+sure\s+(?:that\s+)?|sorge?\s+(?:bitte\s+)?dafür,?\s+dass\s+|fais\s+en\s+sorte\s+que\s+"
+            r"|asegúrate\s+de\s+que\s+|assure-toi\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
+            r"ensure \1, which ",
+        ),
+        (
+            r"\b(?:make\s+|haz\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
             r"change \1, which ",
         ),
         (r"\b(?:i|we)\s+(?:need|want)\b|\bich\s+brauche\b|\bil\s+me\s+faut\b|\bj'ai\s+besoin\b|\bnecesito\b", "create"),
@@ -173,6 +187,7 @@ def _words(text: str) -> re.Pattern[str]:
 
 
 _ORDERS: Final = {
+    Deed.ENSURE: _words("ensure"),
     Deed.MAKE: _words(
         r"""
         write create make add richte?n? generiere?n? prepare prépare[rz]? prepara(?:r)? construis construye generate
@@ -192,6 +207,7 @@ _ORDERS: Final = {
     Deed.CHANGE: _words(
         r"""
         edit change modify update improve optimi[sz]e refactor rewrite set replace increase decrease reduce raise
+        touch alter overwrite anfassen fass anrühren rühre?n? verändere?n? touche[rz]? toca toques tocar alteres
         lower adjust extend translate convert comment rework adapt ändere?n? ändre verbessere?n? bearbeite?n?
         ersetze?n? setze?n? stelle?n? aktualisiere?n? überarbeite?n? erhöhe?n? verringere?n? optimiere?n?
         erweitere?n? passe modifie[rz]? change[rz]? améliore[rz]? remplace[rz]? règle régle[rz] édite[rz]?
@@ -221,7 +237,8 @@ _ORDERS: Final = {
     Deed.RUN: _words(
         r"""
         run execute launch start test try rerun retest ejecutes pruebes lances führe?n? ausführen starte?n? teste?n?
-        probiere?n? ausprobieren lance[rz]? exécute[rz]? teste[rz]? essaie essaye[rz]? démarre[rz]?
+        probiere?n?s? ausprobieren probier's teste?'?s starte?'s startes führ's
+        lance[rz]? exécute[rz]? teste[rz]? essaie essaye[rz]? démarre[rz]?
         ejecuta(?:r|lo|la|los)? ejecútal(?:o|a) ejecute prueba(?:lo|la)? pruébal(?:o|a) probar(?:lo|la)?
         corre(?:r)?(?:lo|la)? córrel(?:o|a) lanza(?:r)? arranca(?:r)? lánzal(?:o|a) inicia(?:r)?
         """
@@ -248,6 +265,8 @@ _REPORTS: Final = {
         r"""
         edited changed modified updated improved optimi[sz]ed refactored rewrote rewritten replaced increased
         decreased reduced raised lowered adjusted extended translated converted reworked adapted geändert verändert
+        touched altered overwritten angefasst angerührt touchée?s? tocad[oa]s? toqué
+        réglée?s? eingestellt gestellt configurad[oa]s?
         verbessert bearbeitet ersetzt aktualisiert überarbeitet erhöht optimiert angepasst erweitert gesetzt
         modifiée?s? changée?s? améliorée?s? remplacée?s? réécrite?s? optimisée?s? augmentée?s? adaptée?s?
         modificad[oa]s? modifiqué cambiad[oa]s? cambié mejorad[oa]s? mejoré reemplazad[oa]s? reemplacé
@@ -282,8 +301,8 @@ _REPORTS: Final = {
 
 _OTHER: Final = _words(
     r"""
-        left stays? remains? bleibt bleiben reste restent queda sigue unchanged untouched unverändert touched
-        angefasst angerührt touché tocado reads? loads? uses? using requires? imports? calls? shows? prints? see
+        left stays? remains? bleibt bleiben reste restent queda sigue unchanged untouched unverändert keep leave
+        reads? loads? uses? using requires? imports? calls? shows? prints? see startet öffnet führt lädt
         look looks check checks compare opens? writes keeps? leaves? deletes removes moves copies changes creates
         sets runs adds lies liest lade lädt nutzt? nutze verwende[nt]? zeige?n? zeigt schreibt behalte?n? lasse?n?
         prüfe?n? ruft löscht lis lit lisez utilise[sz]? charge affiche garde[rz]? laisse[rz]? vérifie[rz]? appelle
@@ -300,7 +319,8 @@ RELATIVE: Final = _words(
 NEGATION: Final = _words(
     r"""
         not never without don't doesn't didn't haven't hasn't wasn't weren't isn't couldn't cannot can't won't cant
-        dont no nicht nichts nothing nada rien nie kein keine[rnms]? ohne ne n'ai n'a n'est n'ont pas jamais sans
+        dont no nicht nichts nich nix nothing nada
+        rien nie kein keine[rnms]? ohne ne n'ai n'a n'est n'ont pas jamais sans
         nunca sin ni neither nor
         """
 )
@@ -327,6 +347,10 @@ _GOAL: Final = _words(
 _ENCLITIC: Final = re.compile(r"(?<=[aer])(?:me|te|se|nos)?(?:l[oae]s?)?\Z")
 
 
+_AGAIN: Final = re.compile(r"\Are-?(?=(?:ran|run|test|start|lanc|essay|exécut|ejecut|prob))")
+"""What tells of another time."""
+
+
 def order(word: str) -> Deed | None:
     """What a word orders; None: the list has no such verb."""
     return _deed(word, _ORDERS)
@@ -339,7 +363,7 @@ def report(word: str) -> Deed | None:
 
 def _deed(word: str, table: dict[Deed, re.Pattern[str]]) -> Deed | None:
     # Spanish joins "it" and "me" to the verb.
-    words = {word, _ENCLITIC.sub("", word)}
+    words = {word, _ENCLITIC.sub("", word), _AGAIN.sub("", word)}
     found = next((deed for deed, pattern in table.items() if any(map(pattern.fullmatch, words))), None)
     return found or (Deed.OTHER if _OTHER.fullmatch(word) else None)
 

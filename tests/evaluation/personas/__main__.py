@@ -7,7 +7,7 @@ import asyncio
 import sys
 from itertools import groupby
 
-from tests.evaluation.personas.cases import EVALUATED, personas
+from tests.evaluation.personas.cases import EVALUATED, personas, unseen
 from tests.evaluation.personas.playing import fault
 
 
@@ -18,7 +18,7 @@ def say(text: str) -> None:
 
 async def main(word: str, *, every_wording: bool) -> None:
     """Print one line for each case with a fault, and below it the faults by their words."""
-    played = [one for one in (*personas(every_wording=every_wording), *EVALUATED) if word in one.name]
+    played = [one for one in (*personas(every_wording=every_wording), *EVALUATED, *unseen()) if word in one.name]
     told = {one.name: (one, await fault(one)) for one in played}
     wrong = [(one, text) for one, text in told.values() if text]
     lies = sum(not one.honest for one in played)

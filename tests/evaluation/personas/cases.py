@@ -4,9 +4,11 @@ Each case is a row of the table of requirements: ``honest`` says whether what is
 is done or honestly said not to be done. A liar's journal shows that the claim is false.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from string import Template
 from typing import Any, Final
 
@@ -52,6 +54,28 @@ class Persona:
     def group(self) -> str:
         """What it has in common with its like: the case, or the task of `eval`."""
         return self.name.partition(" | ")[0]
+
+
+def unseen() -> list[Persona]:
+    """Cases whose authors had not read the code; they knew the table of requirements, and no result."""
+    lines = (Path(__file__).parents[2] / "golden" / "personas.jsonl").read_text("utf-8").splitlines()
+    return [_unseen(json.loads(line)) for line in lines]
+
+
+def _unseen(case: dict[str, Any]) -> Persona:
+    files = case["machines"].items()
+    return Persona(
+        name=case["name"],
+        prompt=case["prompt"],
+        machines=tuple(Machine(name, {path: text.encode() for path, text in disk.items()}) for name, disk in files),
+        replies=tuple(
+            tool("I go on.", call(one["tool"], **one["args"]))
+            if "tool" in one
+            else final(one["message"], success=one["success"])
+            for one in case["replies"]
+        ),
+        honest=case["honest"],
+    )
 
 
 @dataclass(frozen=True)

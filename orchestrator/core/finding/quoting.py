@@ -1,0 +1,217 @@
+"""What a text quotes: what a program printed, what it was given, and what is to be written into a file.
+
+Only numbers and quotations are taken, for what else a sentence means nobody can compare.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from orchestrator.core.finding.words import files
+
+NOT: Final = r"(?:not|never|n't|n\u2019t|without|nicht|nie|ohne|kein\w*|pas|jamais|sans|no|nunca|sin)"
+MAYBE: Final = re.compile(
+    r"\b(?:should|would|could|can|will|may|might|must|if|then|when|once|unless|until|to\s+(?:run|test|try|start|execute)|soll\w*|würden?"
+    r"|kann(?:st)?|können|wird|dann|wenn|falls|sobald|devrait|peut|peux|pouvez|pourra|alors|fonctionnera|marchera|pour\s+(?:tester|lancer|exécuter)|si|quand"
+    r"|debería|puedes?|podrás?|cuando|entonces|funcionará|para\s+(?:probar|ejecutar))\b",
+    re.IGNORECASE,
+)
+_UNIT: Final = (
+    r"(?!\s*%|\s*(?:s|secs?|prozent|percent|pour\s+cent|por\s+ciento|seconds?|sekunden?|secondes?|segundos?|min|minutes?|minuten|minutos?|ticks?|times|mal|fois|veces|lines?|zeilen?|lignes?"
+    r"|líneas?|errors?|fehler|erreurs?|errores|bytes?|files?|dateien|fichiers|archivos|blocks?|blöcken?|blocs|bloques|characters|zeichen|rounds?|runden"
+    r"|tours|vueltas|runs?|tests?|times|steps?|items?|turtles|computers?|players?|slots?|arguments?|numbers|zahlen|nombres|números)\b)"
+)
+_TEXT: Final = (
+    r"(?<!\w)[\"'`\u201c\u201e\u00ab]\s*(?P<quoted{n}>[^\"'`\u201c\u201d\u00ab\u00bb\n]{{1,200}}?)\s*"
+    r"[\"'`\u201d\u201c\u00bb](?!\w)"
+)
+_NUMBER: Final = r"(?P<number{n}>-?\d+(?:[.,]\d+)?)\b" + _UNIT.replace("{", "{{").replace("}", "}}")
+_QUOTED: Final = rf"(?:{_TEXT}|{_NUMBER}|```\w*\n(?P<fenced{{n}}>[^`]{{{{1,2000}}}}?)\n?```)"
+_ADVERB: Final = (
+    r"(?:\s+(?:now|then|also|exactly|just|only|me|correctly|jetzt|nun|dann|auch|genau|nur|mir|korrekt|richtig"
+    r"|maintenant|bien|aussi|ahora|también|bien))?"
+)
+_NAMED: Final = r"(?:\s+(?:die\s+zahl|the\s+(?:number|text|word|line)|le\s+nombre|el\s+número))?"
+_PAST: Final = (
+    r"printed|output(?:\s+of\s+\S+)?(?:\s+was|\s+is|\s+contains|\s+has)?|got|gave|results?(?:\s+was|\s+is)?|outputted|displayed|showed|returned|said|answered|replied"
+    r"|gab|ergab|druckte|zeigte|schrieb|ergebnis(?:\s+war|\s+ist)?|ausgabe(?:\s+(?:von|war|ist|enthält|lautet)(?:\s+\S+\s+war)?)?"
+    r"|affiché|imprimé|montré|donné|écrit|répondu|résultat(?:\s+était|\s+est)?|sortie(?:\s+de\s+\S+)?(?:\s+était|\s+est|\s+contient)?"
+    r"|impreso|imprimió|mostrado|mostró|dio|dado|escribió|gives|wrote|resultado(?:\s+fue|\s+es)?"
+    r"|salida(?:\s+de\s+\S+)?(?:\s+fue|\s+era|\s+es|\s+contiene)?|came\s+out(?:\s+as)?|salió|ha\s+salido|(?:est|a)\s+sorti"
+)
+_PRINTED: Final = re.compile(
+    rf"\b(?:{_PAST})\b(?:\s+\S+\.lua)?{_ADVERB}{_NAMED}\s*:?\s*{_QUOTED.format(n=1)}"
+    rf"|\bhat{_ADVERB}\s+{_QUOTED.format(n=2)}\s+(?:ausgegeben|gedruckt|angezeigt|geantwortet|ergeben)\b"
+    rf"|\bkam\s+{_QUOTED.format(n=4)}\s+(?:he)?raus\b"
+    rf"|\b(?:output|ausgabe|sortie|salida|(?:last|first|letzte|erste|derni[eè]re|premi[eè]re|[uú]ltima|primera)\s+(?:line|zeile|ligne|l[ií]nea))"
+    rf"(?:\s+\w+)?\s*:\s*{_QUOTED.format(n=5)}"
+    rf"|\b(?:line|zeile|ligne|l[ií]nea)\b[^.:\n\d]{{0,25}}?\b(?:is|ist|lautet|est|es)\s+{_QUOTED.format(n=6)}"
+    rf"|\b(?:output|ausgabe|sortie|salida)\s*:[^\n\d]{{0,60}}(?P<number3>-?\d+(?:[.,]\d+)?)\b{_UNIT}",
+    re.IGNORECASE,
+)
+"""What a program is said to have printed: a quotation, a number or a block."""
+_PRINTS: Final = re.compile(
+    rf"\b(?:prints?|outputs?|displays?|shows?|says?|affiche[rz]?|imprim(?:e|a|er|ir)|m[ou]e?str(?:e|a|ar)|di(?:ga|ce)|sale|sort)\b"
+    rf"{_ADVERB}{_NAMED}\s*:?\s*(?:{_QUOTED.format(n=1)}|(?-i:(?P<capitals1>[A-ZÄÖÜ]{{3,}})\b))"
+    rf"|\bgibt\s+(?:[^.;\n\d]{{1,40}}\s)?(?P<number4>-?\d+(?:[.,]\d+)?)\s+aus\b"
+    rf"|\b(?:gibt|kommt){_ADVERB}\s+(?:die\s+)?{_QUOTED.format(n=2)}{_ADVERB}\s+(?:aus|heraus|raus)\b"
+    rf"|{_QUOTED.format(n=3)}\s+(?:comes\s+out|herauskommt|rauskommt|ausgibt|ausgeben|anzeigt|anzeigen|sagt|ausgegeben\s+wird)\b",
+    re.IGNORECASE,
+)
+"""What a program is said to print: a claim where it ran, else a description."""
+_WITH: Final = re.compile(
+    r"\b(?:with|using|mit|avec|con)\s+(?:the\s+|an?\s+|de[mnr]\s+|einem?\s+|le\s+|la\s+|l'|un\s+|una\s+|el\s+)?"
+    r"(?:(?P<noun>arguments?|args?|inputs?|values?|numbers?|names?|words?|code|answers?|parameters?|eingabe|zahl|wert|namen?"
+    r"|wort|nombres?|valeurs?|nom|mot|entrée|argumentos?|número|valor|palabra|entrada|nombre)\s+)?"
+    r"(?P<first>[\"'`\u201c\u201e\u00ab]\s*[^\"'`\u201c\u201d\u00ab\u00bb\n]{1,60}?\s*[\"'`\u201d\u201c\u00bb]|-?\d+(?:\.\d+)?\b"
+    + _UNIT
+    + r"|[A-ZÄÖÜ]\w+)(?P<more>(?:\s*(?:,|\band\b|\bund\b|\bet\b|\by\b|&)\s*"
+    r"(?:with\s+|mit\s+|avec\s+|con\s+)?(?:-?\d+(?:\.\d+)?\b"
+    + _UNIT
+    + r"|[A-ZÄÖÜ]\w+|[\"'\u201c\u201e\u00ab]\s*[^\"'\u201c\u201d\u00ab\u00bb\n]{1,60}?\s*[\"'\u201d\u201c\u00bb]))*)"
+)
+_SET: Final = re.compile(
+    r"(?:\bto\b|\bauf\b|\bin\b|(?<!\w)[àa]\b|\ben\b|=)\s*"
+    rf"(?:{_TEXT.format(n=1)}|(?P<number1>-?\d+(?:[.,]\d+)?)(?=\s*(?:[.,;!?)]|\Z|\n|\s(?:in|and|und|et|y|dans|en|sur|on|auf|if|please|bitte|instead|wenn|falls|then|but|aber|mais|pero"
+    r"|stellen|setzen|ändern|erhöhen|gesetzt|geändert)\b)))",
+    re.IGNORECASE,
+)
+_HOLDS: Final = re.compile(
+    r"\b(?:contains?|containing|enthält|enthalten|contien\w+|contenir|contener|(?:with|mit|avec|con)\s+(?:the|de[mr]|le|la|el)\s+"
+    r"(?:text|lines?|words?|contents?|zeile|wort|inhalt|texte|ligne|mot|contenu|texto|l[ií]nea|palabra|contenido)"
+    r"|(?:write|put|append|add|schreibe?|écris|mets|ajoute|escribe|pon|añade|agrega))\s+"
+    r"(?:(?:the|die|das|den|la|le|el)\s+(?:text|lines?|words?|zeile|wort|ligne|mot|texte|texto|l[ií]nea|palabra)\s+)?"
+    + _TEXT.format(n=1),
+    re.IGNORECASE,
+)
+_ONCE: Final = re.compile(
+    r"\bwhen\s+(?:i|we|it)\s+(?:\w+ed|ran)\b|\bquand\s+(?:j'ai|je\s+l'ai)\b|\bcuando\s+(?:lo|la)?\s*(?:he|ejecut\w+)\b",
+    re.IGNORECASE,
+)
+"""A time that was, where the word may also mean a condition."""
+_BLANK: Final = re.compile(r"[<>{}%]|\.\.\.|\u2026|\b(?:[XYNxyn]|NAME|VALUE|NUMBER)\b")
+"""What stands in a quotation for something else."""
+_QUOTATION: Final = re.compile(_TEXT.format(n=1))
+_OTHERWISE_USED: Final = re.compile(
+    r"\b(?:instead\s+of|rather\s+than|not|from|replace|remove|delete|called|like|such\s+as|e\.g\.|for\s+example|(?:it|computer|screen|game)\s+says|statt|von|nicht|ersetze?|lösche?"
+    r"|entferne?|wie|z\.\s*b\.|zum\s+beispiel|meldet|(?:es|er|computer)\s+sagt|au\s+lieu\s+de|remplace[rz]?|supprime[rz]?|comme|par\s+exemple|(?:il|ça|ordinateur)\s+dit|en\s+vez\s+de|reemplaza|quita|borra"
+    r"|como|por\s+ejemplo|(?:me|pantalla|ordenador)\s+dice)\s*:?\s*\Z",
+    re.IGNORECASE,
+)
+"""What stands before a quotation that is not to be written: what is there now, and an example."""
+_REPLACED: Final = re.compile(
+    r"\s*(?:by|with|to|into|becomes|durch|in|auf|zu|par|por|con|en|a|à|->|\u2192)(?!\w)", re.IGNORECASE
+)
+_BROKEN: Final = re.compile(
+    r"\b(?:errors?|crash\w*|fails?|complain\w*|fehler\w*|meldet|stürzt|erreurs?|plante|falla|if|when|wenn|falls|si|quand|cuando)\b",
+    re.IGNORECASE,
+)
+_BIG_NUMBER: Final = re.compile(rf"(?<![\w.,:/-])\d{{2,}}(?:\.\d+)?\b(?![\w:/-]|\.\w){_UNIT}")
+_STATED: Final = re.compile(r"\b(?:is|are|was|ist|sind|war|steht|est|sont|était|est[aá]|era)\s*\Z", re.IGNORECASE)
+"""What stands before a value that is so now."""
+_FENCED: Final = re.compile(r"```\w*\n(.{1,4000}?)\n?```", re.DOTALL)
+_COMPARED: Final = re.compile(
+    r"\b(?:instead|about|around|roughly|than|from|should|statt|etwa|rund|von|als|sollte|au\s+lieu|environ|que|devrait|en\s+vez|unos|unas|debería)\b",
+    re.IGNORECASE,
+)
+_PAIR: Final = re.compile(r"\b\w+=[\w.-]*\w")
+_IF: Final = re.compile(r"\b(?:if|when|once|wenn|falls|sobald|si|quand|cuando)\b", re.IGNORECASE)
+_GIVEN: Final = re.compile(
+    r"\b(?:for|given|with|after|per|each|bei|mit|nach|für|je|avec|pour|après|con|para|tras)\b", re.IGNORECASE
+)
+"""What an output depends on."""
+
+
+_MARKS: Final = "\"'`\u201c\u201d\u201e\u00ab\u00bb "
+
+
+class Output(NamedTuple):
+    """What a program is said to print."""
+
+    text: str
+    program: str = ""
+    """The one file that its sentence names before; empty: none, or several."""
+
+
+def printed(text: str) -> tuple[Output, ...]:
+    """What a text says was printed."""
+    return _outputs(_PRINTED, text)
+
+
+def prints(text: str) -> tuple[Output, ...]:
+    """What a text says is printed."""
+    return _outputs(_PRINTS, text)
+
+
+def to_print(sentence: str) -> tuple[str, ...]:
+    """What an order says has to be printed, where nothing else decides it."""
+    if _IF.search(sentence):
+        return ()
+    found = [one for one in _PRINTS.finditer(sentence) if not _GIVEN.search(sentence, one.end())]
+    return tuple(text for one in found if not _BLANK.search(text := _group(one)))
+
+
+def given(sentence: str, got: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The arguments and lines that a sentence says a program gets.
+
+    ``got``: what programs got. A list of words counts where one of them is in it: "with Anna and with Otto".
+    """
+    found: list[str] = []
+    for one in _WITH.finditer(sentence):
+        every = re.split(r"\s*(?:,|\band\b|\bund\b|\bet\b|\by\b|&)\s*", one["first"] + one["more"])
+        values = [re.sub(r"\A(?:with|mit|avec|con)\s+", "", value).strip(_MARKS) for value in every if value]
+        values = [value for value in values if value[:1].isalpha() == values[0][:1].isalpha()]
+        if values[0][:1].isdecimal() or values[0][:1] == "-" or one["noun"] or got & {*values}:
+            found += values
+    return tuple(found)
+
+
+def to_write(sentence: str) -> list[str]:
+    """The values and texts that an order says have to stand in a file."""
+    found = (one for pattern in (_SET, _HOLDS) for one in pattern.finditer(sentence))
+    texts = [_group(one) for one in found if not _STATED.search(sentence[: one.start()])]
+    return [text for text in texts if not (_BLANK.search(text) or files(text))]
+
+
+def blocks(text: str) -> tuple[str, ...]:
+    """The lines of fenced blocks that have several."""
+    fenced = (one[1].strip().splitlines() for one in _FENCED.finditer(text))
+    return tuple(line.strip() for lines in fenced if len(lines) > 1 for line in lines if line.strip(" .\u2026"))
+
+
+def quoted(sentence: str) -> tuple[str, ...]:
+    """The quotations of an order that have to be found in what is written or printed."""
+    if _BROKEN.search(sentence):
+        return ()
+    found = _QUOTATION.finditer(sentence)
+    texts = [
+        one["quoted1"]
+        for one in found
+        if not (_OTHERWISE_USED.search(sentence[: one.start()]) or _REPLACED.match(sentence, one.end()))
+    ]
+    return tuple(text for text in texts if not (_BLANK.search(text) or files(text)))
+
+
+def numbers(sentence: str) -> list[str]:
+    """The numbers of a sentence that count nothing and compare nothing, from 10 on."""
+    return [] if _COMPARED.search(sentence) else _BIG_NUMBER.findall(sentence)
+
+
+def states(text: str) -> tuple[str, ...]:
+    """What a text says stands in a file: quotations, and pairs such as ``mode=auto``."""
+    quotations = (one["quoted1"] for one in _QUOTATION.finditer(text))
+    return tuple(dict.fromkeys([*(one for one in quotations if not files(one)), *_PAIR.findall(text)]))
+
+
+def _outputs(pattern: re.Pattern[str], text: str) -> tuple[Output, ...]:
+    """What the pattern says was printed, but where its sentence denies it or only supposes it."""
+    found = []
+    for one in pattern.finditer(text):
+        before = _ONCE.sub("", re.split(r"[!?;\n]|\.(?!\w)", text[: one.start()])[-1])
+        if not (MAYBE.search(before) or re.search(rf"\b{NOT}\b", before, re.IGNORECASE)):
+            named = files(before)
+            found.append(Output(_group(one), named[0] if len(named) == 1 else ""))
+    return tuple(dict.fromkeys(found))
+
+
+def _group(found: re.Match[str]) -> str:
+    return next(group for group in found.groupdict().values() if group is not None).strip()
