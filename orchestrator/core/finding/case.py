@@ -145,7 +145,7 @@ class Case:
         return any(one.is_there and (comments or not one.only_comments) for one in spots.values())
 
     def wrote_and_ran(self, target: Target) -> bool:
-        """Whether a file that the final says was written got the bytes that it had, and then ran well."""
+        """Whether a file to be made got the very bytes that it had before the task, and then ran well."""
         written = [
             (spot, one)
             for spot, one in self.evidence.changes.items()

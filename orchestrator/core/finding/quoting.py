@@ -88,6 +88,14 @@ _ONCE: Final = re.compile(
     re.IGNORECASE,
 )
 """A time that was, where the word may also mean a condition."""
+_REPLACE: Final = re.compile(
+    r"\b(?:replace[ds]?|ersetze?|remplace[rz]?|reemplaza(?:r)?|sustituye)\s+\S+\s+(?:by|with|durch|par|por)\s+(?P<word1>[\w=.-]*\w)"
+    r"|\b(?:to|auf|à|a)\s+(?P<pair1>\w+=[\w.-]*\w)"
+    r"|\b(?:writes|prints|says|shows|schreibt|zeigt|écrit|affiche|escribe|muestra)\s+\w+\s+"
+    r"(?:instead\s+of|statt|au\s+lieu\s+de|en\s+vez\s+de)\s+(?P<word2>\w+)",
+    re.IGNORECASE,
+)
+"""What takes the place of something."""
 _BLANK: Final = re.compile(r"[<>{}%]|\.\.\.|\u2026|\b(?:[XYNxyn]|NAME|VALUE|NUMBER)\b")
 """What stands in a quotation for something else."""
 _QUOTATION: Final = re.compile(_TEXT.format(n=1))
@@ -167,7 +175,7 @@ def given(sentence: str, got: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 def to_write(sentence: str) -> list[str]:
     """The values and texts that an order says have to stand in a file."""
-    found = (one for pattern in (_SET, _HOLDS) for one in pattern.finditer(sentence))
+    found = (one for pattern in (_SET, _HOLDS, _REPLACE) for one in pattern.finditer(sentence))
     texts = [_group(one) for one in found if not _STATED.search(sentence[: one.start()])]
     return [text for text in texts if not (_BLANK.search(text) or files(text))]
 

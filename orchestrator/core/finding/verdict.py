@@ -121,7 +121,7 @@ def _nothing_done(case: Case) -> str | None:
 
 def _target(case: Case) -> str | None:
     """A file that the task names as one to make, change, delete or move, and that is not so."""
-    missing = (one for one in case.task.targets if not case.is_met(one) and not case.was_so())
+    missing = (one for one in case.task.targets if not (case.is_met(one) or case.wrote_and_ran(one) or case.was_so()))
     if case.task.named and not case.was_so() and not case.touched(case.task.named):
         return f"You say success, but {' or '.join(case.task.named)} was neither changed nor run. {OTHERWISE}"
     return next((f"You say success, but {_lacks(one)}. {OTHERWISE}" for one in missing), None)

@@ -212,7 +212,7 @@ class _Asked:
         named = files(sentence)
         self.prints += to_print(sentence)
         self.kept += kept(sentence, said, order=True)
-        if any(one.deed in (Deed.MAKE, Deed.CHANGE) for one in ordered):
+        if any(one.deed in (Deed.MAKE, Deed.CHANGE) for one in ordered) or not asks_something(sentence):
             self.values += [(named or self.last, text) for text in to_write(sentence)]
         self.not_run += [
             (named or self.last)[-1:] for one in said if one.negated and one.deed is Deed.RUN and not tells(sentence)
