@@ -49,7 +49,15 @@ class Seat:
     async def agrees(self, key: str, asked: str, *said: str) -> None:
         """Press a key, agree to what it asks, and wait for what is said then."""
         await self.asks(key, asked)
-        await self.asks("y", *said)
+        before = list(self.app._said)
+        await self.press("y")
+        # What a task says next takes the place of a sentence, at once where a task ends.
+        await self.until(lambda: all(self._was_said(one, before) for one in said), repr(said))
+
+    def _was_said(self, wanted: str, before: list[str]) -> bool:
+        """Whether it stands on the screen, or was said on it after ``before``."""
+        new = (one for one in self.app._said if not any(one is old for old in before))
+        return wanted in self.text or any(wanted in one for one in new)
 
     async def sees(self, *wanted: str) -> str:
         """The screen once all of that stands on it."""

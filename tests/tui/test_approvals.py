@@ -235,10 +235,7 @@ async def test_an_unknown_outcome_is_told_by_who_looked(tmp_path: Path) -> None:
             await seat.press("i")
             await seat.sees("All of it: digests, hashes, rules", "outcome_unknown")
             await seat.press("escape")
-            await seat.press("d")
-            await seat.sees("It was carried out: tell the model so?")
-            await seat.press("y")
-            await seat.sees("Carried out: marked as done by you")
+            await seat.agrees("d", "It was carried out: tell the model so?", "Carried out: marked as done by you")
             await server.until(task_id, "task_ended")
             await client.socket.close()
             await serving

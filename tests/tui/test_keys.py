@@ -211,10 +211,8 @@ async def test_every_word_about_an_unknown_outcome_has_its_key(tmp_path: Path) -
             await seat.press(key)
             await seat.sees(asks)
             await seat.press("escape")
-        await seat.press("f")
-        await seat.sees("It was not carried out: tell the model that it failed?")
-        await seat.press("y")
-        await seat.sees("Carried out: marked as failed by you")
+        asked = "It was not carried out: tell the model that it failed?"
+        await seat.agrees("f", asked, "Carried out: marked as failed by you")
         await server.until(task_id, "task_ended")
     assert "admin looked and says that it was not done" in model.told
 
