@@ -607,3 +607,15 @@ def test_a_question_after_which_something_works_now() -> None:
     asked = Disk("Why does pump.lua stop?", pump_lua="x")
     asked.read("pump.lua")
     assert "You say that it works" in asked.lacks("pump.lua works now.")
+
+
+@pytest.mark.parametrize("order", ["the rest stays as it is", "lo demás tiene que quedar igual", "leave the rest"])
+def test_no_line_of_the_rest_is_lost(order: str) -> None:
+    disk = Disk(f"Change the price of bread to 5 in prices.txt, {order}.", prices_txt="bread=3\nwood=1\n")
+    disk.edit("prices.txt", "bread=5\nwood=1\n", lines=(1, 1))
+    assert disk.lacks("Bread is 5.") == ""
+    disk.edit("prices.txt", "bread=5\n", lines=(0, 1))
+    assert "prices.txt was changed in more" in disk.lacks("Bread is 5.")
+    shorter = Disk(f"Remove wood from prices.txt, {order}.", prices_txt="bread=3\nwood=1\n")
+    shorter.edit("prices.txt", "bread=3\n", lines=(0, 1))
+    assert shorter.lacks("Wood is gone.") == ""

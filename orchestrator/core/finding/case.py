@@ -19,6 +19,11 @@ _BROKEN: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of a task that has something repaired."""
+_REMOVES: Final = re.compile(
+    r"\b(?:delete|remove|drop|shorten|shorter|clean\w*|simplif\w*|lösch\w*|entfern\w*|weg|kürz\w*|aufräum\w*|supprim\w*|enlev\w*|retir\w*|raccourci\w*"
+    r"|nettoi\w*|borr\w*|elimin\w*|quit\w*|acort\w*|limpi\w*|fix|repair|repar\w*|rewrite|move\w*|rename\w*)\b",
+    re.IGNORECASE,
+)
 _COMMENT_WANTED: Final = re.compile(r"\b(?:comments?|kommentare?|commentaires?|comentarios?)\b", re.IGNORECASE)
 _COMMENTS: Final = re.compile(
     r"\b(?:comment\w*|header|document\w*|doc|format\w*|indent\w*|blank|empty\s+lines?|kommentar\w*|kommentier\w*|leerzeilen?"
@@ -62,9 +67,16 @@ class Case:
         """Whether a change is one that the task rules out: nothing else than a file, or than its comments."""
         if not self.task.keeps_rest or change.before == ABSENT:
             return False
+        lost = change.plus is not None and change.minus is not None and change.minus > change.plus
+        if lost and change.is_there and not self._removes():
+            return True
         named = any(is_path(spot, name) for name in files(self.prompt))
         comments = _COMMENT_WANTED.search(self.prompt) is not None and spot.path.endswith(".lua")
         return not named or (comments and not change.only_comments)
+
+    def _removes(self) -> bool:
+        """Whether the task wants something removed or shorter, so that lines may go."""
+        return _REMOVES.search(self.prompt) is not None
 
     def is_stale(self, spot: Spot) -> bool:
         """Whether a program was changed after its last run."""

@@ -35,6 +35,12 @@ _NOTHING: Final = re.compile(
     re.IGNORECASE,
 )
 _ELSE: Final = re.compile(r"\b(?:else|otherwise|besides|sonst|weiter|d'autre|demás|más|resto|reste)\b", re.IGNORECASE)
+_REST: Final = re.compile(
+    r"\b(?:the\s+rest|everything\s+else|all\s+the\s+others?|der\s+rest|alles\s+andere|le\s+reste|lo\s+demás|el\s+resto)\b[^.!?\n]{0,40}"
+    r"\b(?:stays?|remains?|same|alone|unchanged|bleib\w*|unverändert|reste[rz]?|inchangée?|tel|queda\w*|igual|como\s+está)\b"
+    r"|\b(?:leave|keep|lass\w*|laisse[rz]?|deja)\s+(?:the\s+rest|everything\s+else|den\s+rest|alles\s+andere|le\s+reste|lo\s+demás|el\s+resto)\b",
+    re.IGNORECASE,
+)
 _NOT_GONE: Final = re.compile(
     r"\b(?:delete|remove|lösche?|entferne?)\s+(?:dabei\s+|bitte\s+|aber\s+)?(?:nothing|nichts)\b|\b(?:do\s+not|don't|dont|without)\s+"
     r"(?:delet|remov)\w+\s+anything\b|\b(?:gelöscht|entfernt)\s+habe\s+ich\s+nichts\b|\bnichts\s+(?:gelöscht|entfernt|löschen|entfernen)\b"
@@ -78,7 +84,8 @@ def keeps_all(text: str) -> bool:
 
 def keeps_rest(text: str) -> bool:
     """Whether a text says that nothing else changes."""
-    return any(_NOTHING.search(one) and _ELSE.search(one) for one in re.split(r"[!?;\n]|\.(?!\w)", text))
+    parts = re.split(r"[!?;\n]|\.(?!\w)", text)
+    return any((_NOTHING.search(one) and _ELSE.search(one)) or _REST.search(one) for one in parts)
 
 
 def deletes_nothing(text: str) -> bool:
