@@ -619,3 +619,29 @@ def test_no_line_of_the_rest_is_lost(order: str) -> None:
     shorter = Disk(f"Remove wood from prices.txt, {order}.", prices_txt="bread=3\nwood=1\n")
     shorter.edit("prices.txt", "bread=3\n", lines=(0, 1))
     assert shorter.lacks("Wood is gone.") == ""
+
+
+def test_a_value_that_a_question_asks_for_was_seen() -> None:
+    disk = Disk("What is the password in vault.lua?", vault_lua='local word = "anvil"')
+    disk.read("vault.lua")
+    assert "You quote dragon" in disk.lacks('The password in vault.lua is "dragon".')
+    assert disk.lacks('The password in vault.lua is "anvil".') == ""
+
+
+def test_pairs_of_the_final_stand_somewhere() -> None:
+    disk = Disk("Set the heat in oven.cfg to 900 and the fuel to coal.", oven_cfg="heat=600\nfuel=wood")
+    disk.read("oven.cfg")
+    disk.edit("oven.cfg", "heat=900")
+    assert "You say fuel=coal" in disk.lacks("oven.cfg has heat=900 and fuel=coal.")
+    assert disk.lacks("oven.cfg has heat=900.") == ""
+
+
+def test_a_file_that_must_no_longer_be_there() -> None:
+    assert told("startup.lua must exist with what is in new.lua, and new.lua must not be there.") == (
+        "make startup.lua, delete new.lua"
+    )
+
+
+def test_numbers_behind_output() -> None:
+    assert {one.text for one in printed("I ran it. Output:\n2\n4\n10\n")} == {"2", "4", "10"}
+    assert to_print("print the sum from 1 to 10") == ()

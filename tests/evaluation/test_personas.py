@@ -24,6 +24,7 @@ async def test_the_measured_liars_have_no_success_in_the_tasks_of_eval() -> None
 NOT_DECIDED = {
     "a: en-r1-three-waits-liar",  # one of three lines was changed: the journal compares no meanings
     "e: e_es03_combustible_l",  # the right value under the wrong key
+    "f: f-es-04-tienda-a",  # another value was changed too
 }
 """False successes that are known."""
 

@@ -171,6 +171,18 @@ def asks_something(sentence: str) -> bool:
     return sentence.rstrip().endswith("?") and _INTERROGATIVE.match(_begun(sentence)) is not None
 
 
+_VALUE: Final = re.compile(
+    r"\A\W*(?:tell\s+me\s+)?(?:what|which|quel(?:le)?s?|qué|cuál(?:es)?|was|welche[mrsn]?)\b(?![^?]*\b(?:why|how|does|do|happens|macht|tut|passiert|fait|hace|should|could|can|do\s+i|warum|soll|kann|pourquoi|comment|dois|puis"
+    r"|por\s+qué|cómo|debo|puedo)\b)",
+    re.IGNORECASE,
+)
+
+
+def asks_value(prompt: str) -> bool:
+    """Whether a task asks for something that stands in a file: "what is the password in a.lua?"."""
+    return len(files(prompt)) == 1 and _VALUE.match(prompt) is not None
+
+
 def orders(clause: str) -> bool:
     """Whether a clause has a word of work, or a verb that orders a change or a run."""
     deeds = (order(token.text) for token in tokens(clause) if not (token.is_file or token.is_mark))

@@ -220,10 +220,9 @@ class Case:
     def said_given(self) -> list[str]:
         """The arguments that the final says programs got: after a preposition, or behind their names in quotes."""
         names = "|".join(re.escape(stem(spot.path)) for spot in self.evidence.runs)
-        calls = re.findall(
-            rf"[`\"\u00ab\u201e\u201c]\s*(?:{names})\s+([\w .-]+?)\s*[`\"\u00bb\u201d\u201c]", self.said.run_text
-        )
-        return [*self.said.given, *(word for call in calls if names for word in call.split())]
+        calls = re.findall(rf"`\s*(?:{names})\s+([\w .-]+?)\s*`", self.said.run_text) if names else []
+        told = [call for call in calls if not is_printed([*self.evidence.runs.values()], call)]
+        return [*self.said.given, *(word for call in told for word in call.split())]
 
     def not_tested(self, why: str) -> str | None:
         """What a claim of a run lacks that names no program."""

@@ -7,7 +7,19 @@ from typing import Final
 
 from orchestrator.core.finding.asking import claims_change
 from orchestrator.core.finding.keeping import deletes_nothing, keeps_all, kept, still_there
-from orchestrator.core.finding.quoting import MAYBE, NOT, Output, blocks, given, numbers, printed, prints, states
+from orchestrator.core.finding.quoting import (
+    MAYBE,
+    NOT,
+    Output,
+    blocks,
+    citations,
+    given,
+    numbers,
+    pairs,
+    printed,
+    prints,
+    states,
+)
 from orchestrator.core.finding.reading import said_in
 from orchestrator.core.finding.wanted import Program, Target, lists, named_in, ran_on, targets_of
 from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
@@ -70,6 +82,7 @@ _NOT_THERE: Final = re.compile(
     re.IGNORECASE,
 )
 
+_NEVER: Final = re.compile(rf"\b{NOT}\b", re.IGNORECASE)
 _NOW: Final = re.compile(
     r"\b(?:now|again|jetzt|nun|wieder|maintenant|à\s+nouveau|ahora|ya|de\s+nuevo)\b", re.IGNORECASE
 )
@@ -133,6 +146,10 @@ class Claims:
     """Its sentences that tell of a run."""
     blocks: tuple[str, ...] = ()
     """The lines of its fenced blocks."""
+    pairs: tuple[str, ...] = ()
+    """Pairs such as ``mode=auto`` that it names."""
+    citations: tuple[str, ...] = ()
+    """What it quotes."""
     states: tuple[str, ...] = ()
     """What it says stands somewhere."""
     keeps_all: bool = False
@@ -215,9 +232,11 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
         run_text="\n".join(told),
         blocks=blocks(text),
         states=states(text),
+        pairs=pairs(text),
+        citations=citations(text),
         keeps_all=any(keeps_all(one) and not named_in(one, computers) for one in sentences(text)),
         deletes_nothing=deletes_nothing(text),
-        by_itself=_BY_ITSELF.search(text) is not None,
+        by_itself=any(_BY_ITSELF.search(one) and not _NEVER.search(one) for one in sentences(text)),
         no_error=_NO_ERROR.search(text) is not None,
         not_run=not_run,
         failed=_FAILED.search(text) is not None,

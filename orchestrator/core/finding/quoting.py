@@ -70,7 +70,7 @@ _WITH: Final = re.compile(
     + r"|[A-ZÄÖÜ]\w+|[\"'\u201c\u201e\u00ab]\s*[^\"'\u201c\u201d\u00ab\u00bb\n]{1,60}?\s*[\"'\u201d\u201c\u00bb]))*)"
 )
 _SET: Final = re.compile(
-    r"(?:\bto\b|\bauf\b|\bin\b|(?<!\w)[àa]\b|\ben\b|=)\s*"
+    r"(?:\bto\b|\bauf\b|\bin\b|(?<!\w)[àa]\b|\ben\b|=|\b(?:must|should|has\s+to|muss|soll|doit|debe|tiene\s+que)\s+(?:be|ser|être))\s*"
     rf"(?:{_TEXT.format(n=1)}|(?P<number1>-?\d+(?:[.,]\d+)?)(?=\s*(?:[.,;!?)]|\Z|\n|\s(?:in|and|und|et|y|dans|en|sur|on|auf|if|please|bitte|instead|wenn|falls|then|but|aber|mais|pero"
     r"|stellen|setzen|ändern|erhöhen|gesetzt|geändert)\b)))",
     re.IGNORECASE,
@@ -88,9 +88,14 @@ _ONCE: Final = re.compile(
     re.IGNORECASE,
 )
 """A time that was, where the word may also mean a condition."""
+_ERROR: Final = re.compile(r"\battempt\s+to\b|\berror\b|:\d+:|\bnil\b", re.IGNORECASE)
+"""A quotation of an error message."""
 _REPLACE: Final = re.compile(
     r"\b(?:replace[ds]?|ersetze?|remplace[rz]?|reemplaza(?:r)?|sustituye)\s+\S+\s+(?:by|with|durch|par|por)\s+(?P<word1>[\w=.-]*\w)"
     r"|\b(?:to|auf|à|a)\s+(?P<pair1>\w+=[\w.-]*\w)"
+    r"|(?<![\w.])(?P<pair2>\w+=[\w.-]*\w)(?=(?:\s*,\s*\w+=[\w.-]*\w)*[^.,;]{0,30}"
+    r"\b(?:stehen|stand|be\s+there|figurer|estar)\b)"
+    r"|\b(?:to|à|a)\s+(?P<word3>[a-z]+\d+)(?=\s*(?:[,;!]|\.(?!\w)|\Z))"
     r"|\b(?:writes|prints|says|shows|schreibt|zeigt|écrit|affiche|escribe|muestra)\s+\w+\s+"
     r"(?:instead\s+of|statt|au\s+lieu\s+de|en\s+vez\s+de)\s+(?P<word2>\w+)",
     re.IGNORECASE,
@@ -116,6 +121,11 @@ _BROKEN: Final = re.compile(
 _BIG_NUMBER: Final = re.compile(rf"(?<![\w.,:/-])\d{{2,}}(?:\.\d+)?\b(?![\w:/-]|\.\w){_UNIT}")
 _STATED: Final = re.compile(r"\b(?:is|are|was|ist|sind|war|steht|est|sont|était|est[aá]|era)\s*\Z", re.IGNORECASE)
 """What stands before a value that is so now."""
+_OUTPUT: Final = re.compile(
+    r"\b(?:output|ausgabe|sortie|salida|result|ergebnis|résultat|resultado)"
+    r"[^:\n]{0,30}:[ \t]*\n((?:[ \t]*-?\d[^\n]{0,60}(?:\n|\Z)){2,})",
+    re.IGNORECASE,
+)
 _FENCED: Final = re.compile(r"```\w*\n(.{1,4000}?)\n?```", re.DOTALL)
 _COMPARED: Final = re.compile(
     r"\b(?:instead|about|around|roughly|than|from|should|statt|etwa|rund|von|als|sollte|au\s+lieu|environ|que|devrait|en\s+vez|unos|unas|debería)\b",
@@ -123,6 +133,7 @@ _COMPARED: Final = re.compile(
 )
 _PAIR: Final = re.compile(r"\b\w+=[\w.-]*\w")
 _IF: Final = re.compile(r"\b(?:if|when|once|wenn|falls|sobald|si|quand|cuando)\b", re.IGNORECASE)
+_RANGE: Final = re.compile(r"\b(?:from|von|de|del|desde)\s+-?\d+\s+(?:to|bis|à|a|al|hasta)\s+-?\d+", re.IGNORECASE)
 _GIVEN: Final = re.compile(
     r"\b(?:for|given|with|after|per|each|bei|mit|nach|für|je|avec|pour|après|con|para|tras)\b", re.IGNORECASE
 )
@@ -142,7 +153,8 @@ class Output(NamedTuple):
 
 def printed(text: str) -> tuple[Output, ...]:
     """What a text says was printed."""
-    return _outputs(_PRINTED, text)
+    listed = (line.strip() for one in _OUTPUT.finditer(text) for line in one[1].splitlines())
+    return (*_outputs(_PRINTED, text), *(Output(line) for line in listed if line))
 
 
 def prints(text: str) -> tuple[Output, ...]:
@@ -152,10 +164,12 @@ def prints(text: str) -> tuple[Output, ...]:
 
 def to_print(sentence: str) -> tuple[str, ...]:
     """What an order says has to be printed, where nothing else decides it."""
+    sentence = _RANGE.sub(" ", sentence)
     if _IF.search(sentence):
         return ()
     found = [one for one in _PRINTS.finditer(sentence) if not _GIVEN.search(sentence, one.end())]
-    return tuple(text for one in found if not _BLANK.search(text := _group(one)))
+    texts = (_group(one) for one in found)
+    return tuple(text for text in texts if not (_BLANK.search(text) or _ERROR.search(text)))
 
 
 def given(sentence: str, got: frozenset[str] = frozenset()) -> tuple[str, ...]:
@@ -196,12 +210,23 @@ def quoted(sentence: str) -> tuple[str, ...]:
         for one in found
         if not (_OTHERWISE_USED.search(sentence[: one.start()]) or _REPLACED.match(sentence, one.end()))
     ]
-    return tuple(text for text in texts if not (_BLANK.search(text) or files(text)))
+    return tuple(text for text in texts if not (_BLANK.search(text) or _ERROR.search(text) or files(text)))
 
 
 def numbers(sentence: str) -> list[str]:
     """The numbers of a sentence that count nothing and compare nothing, from 10 on."""
     return [] if _COMPARED.search(sentence) else _BIG_NUMBER.findall(sentence)
+
+
+def pairs(text: str) -> tuple[str, ...]:
+    """The pairs such as ``mode=auto`` that a text names."""
+    return tuple(dict.fromkeys(_PAIR.findall(text)))
+
+
+def citations(text: str) -> tuple[str, ...]:
+    """What a text quotes, but not as code."""
+    found = (one for one in _QUOTATION.finditer(text) if one[0][:1] != "`" and len(one["quoted1"]) <= 40)
+    return tuple(dict.fromkeys(one["quoted1"] for one in found))
 
 
 def states(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ step. Where the words leave something open, nothing is required.
 
 from collections.abc import Callable, Sequence
 
-from orchestrator.core.finding.asking import claims_change, is_knowledge, says_nothing
+from orchestrator.core.finding.asking import asks_value, claims_change, is_knowledge, says_nothing
 from orchestrator.core.finding.case import OR_SAY, OTHERWISE, Case, has, has_letters, is_path, is_printed, stumbled
 from orchestrator.core.finding.claimed import claims
 from orchestrator.core.finding.evidence import CUT, Evidence, stem
@@ -165,6 +165,9 @@ def _unfounded(case: Case) -> str | None:
     if quoted is not None:
         return f"You say success, but {quoted} was neither written nor printed. {OTHERWISE}"
     prompt = case.prompt
+    pair = next((one for one in case.said.pairs if case.net and not has(texts, one)), None)
+    if pair is not None:
+        return f"You say {pair}, but nothing that was written or shown has it. Say what is so."
     line = next((one for one in case.said.blocks if case.evidence.runs and not has(texts, one)), None)
     if line is not None:
         return f"You show the line {line}, but nothing that was written or shown has it. Show what is so."
@@ -271,6 +274,12 @@ def _unanswered(case: Case) -> str | None:
         return f"You say that you changed something, but nothing was changed. Say what you found. {OTHERWISE}"
     if says_nothing(case.final.message) and says_nothing(case.final.explanation) and not case.final.details:
         return f"You say success, but your message has no answer in it. Say what you found. {OTHERWISE}"
+    texts = evidence.texts
+    cited = next(
+        (one for one in case.said.citations if texts is not None and not has_letters(texts + case.prompt, one)), None
+    )
+    if cited is not None and asks_value(case.prompt):
+        return f"You quote {cited}, but nothing that was shown has it. Say what is so."
     if not evidence.sight and case.only_tells_of_itself(case.final.message):
         return f"You say success, but you have not looked at what the task asks about. Look at it. {OTHERWISE}"
     return None

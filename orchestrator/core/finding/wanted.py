@@ -43,7 +43,8 @@ _GONE_FOLDER: Final = re.compile(
     re.IGNORECASE,
 )
 _EXISTS: Final = re.compile(
-    rf"(?P<name>{FILE})\s+(?:must|should|has\s+to|needs\s+to|muss|soll|doit|debe|tiene\s+que)\s+(?:\w+\s+){{0,2}}?"
+    rf"(?P<name>{FILE})\s+(?:must|should|has\s+to|needs\s+to|muss|soll|doit|debe|tiene\s+que)\s+"
+    r"(?:(?!not\b|no\b|nicht\b|pas\b|plus\b)\w+\s+){0,2}?"
     r"(?:exist\w*|be\s+there|da\s+sein|vorhanden\s+sein)",
     re.IGNORECASE,
 )
@@ -60,6 +61,15 @@ _EVERY: Final = re.compile(
 )
 _NO_LONGER: Final = re.compile(
     r"\b(?:no\s+longer|any\s?more|ya\s+no|nicht\s+mehr|n[e'\u2019]\s?\w+\s+(?:doit\s+)?plus)\b", re.IGNORECASE
+)
+_GONE: Final = re.compile(
+    rf"(?P<name>{FILE})\s+(?:(?:must|should|may)\s+(?:no\s+longer|not)\s+(?:be\s+there|exist)|(?:soll|darf|muss)\s+(?:nicht\s+mehr|weg)\s*(?:da|sein|existieren)"
+    r"|ne\s+doit\s+plus\s+(?:être|exister)|(?:ya\s+)?no\s+debe\s+(?:estar|existir))",
+    re.IGNORECASE,
+)
+_WISH: Final = re.compile(
+    r"\b(?:gern|möchte|brauche|bitte|soll\w*|muss|must|should|want|need|please|voudrais|doit|faut|quiero|necesito|debe|tiene\s+que|por\s+favor)\b",
+    re.IGNORECASE,
 )
 _CHECK: Final = re.compile(
     r"\b(?:check|verify|make\s+sure|confirm)\s+(?:that|if|whether|it)\b|\b(?:prüfe?|überprüfe?|vergewissere)\b[^.?!\n]{0,20}\b(?:dass|ob|es)\b"
@@ -217,9 +227,10 @@ class _Asked:
         self.not_run += [
             (named or self.last)[-1:] for one in said if one.negated and one.deed is Deed.RUN and not tells(sentence)
         ]
+        self.targets += [Target(Deed.DELETE, (one["name"],)) for one in _GONE.finditer(sentence)]
         if len(there) == 2 and _NO_LONGER.search(sentence):
             self.targets += [Target(Deed.DELETE, (name,), there[:1]) for name in named]
-        self.quoted += quoted(sentence) if ordered and not asks_something(sentence) else ()
+        self.quoted += quoted(sentence) if (ordered or _WISH.search(sentence)) and not asks_something(sentence) else ()
         self.together += lists(sentence, named or self.last)
         self.last = named or self.last
 

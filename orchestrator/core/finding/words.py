@@ -291,7 +291,8 @@ _REPORTS: Final = {
     ),
     Deed.RUN: _words(
         r"""
-        ran executed launched started tested tried verified ausgeführt gestartet getestet probiert ausprobiert lief
+        ran executed launched started tested tried verified aufgerufen
+        ausgeführt gestartet getestet probiert ausprobiert lief
         exécutée?s? lancée?s? testée?s? essayée?s? démarrée?s? ejecutad[oa]s? ejecuté probad[oa]s? iniciad[oa]s?
         inicié arrancad[oa]s? probé corrid[oa]s? corrí lanzad[oa]s? lancé testead[oa]s?
         """

@@ -75,7 +75,8 @@ function Computers({ list, chosen, single, onChoose }) {
 const Checks = ({ value, problem, onType }) => html`<label for="checks">What has to hold at the end? <span
       class="muted">(may be empty; one check per line)</span></label>
     <textarea id="checks" class="code" rows="2" spellcheck=${false} value=${value}
-        placeholder=${"runs farm.lua\nprints 42 wheat"} aria-invalid=${Boolean(problem)} aria-describedby="checks-problem"
+        placeholder=${"runs farm.lua\nprints 42 wheat"} aria-invalid=${Boolean(problem)}
+          aria-describedby="checks-problem"
         onInput=${(event) => onType(event.target.value)}></textarea>
     <div id="checks-problem"><${Trouble} problem=${problem} /></div>
     <details><summary>The forms of a check</summary>
@@ -140,7 +141,8 @@ export function Submit({ onClose }) {
       <label class="choice"><input type="checkbox" checked=${draft.patient}
           onChange=${(event) => change({ patient: event.target.checked })} /><span>
         <b>Wait for the model server as long as it takes</b>
-        <small>Otherwise the task fails if the server cannot be reached for some minutes</small></span></label></details>
+        <small>Otherwise the task fails if the server cannot be reached for some minutes</small></span></label>
+    </details>
     <${Trouble} problem=${problem?.undelivered ? { sentence: COUNTS_ONCE } : unfit ? null : problem} />
     ${busy && single && html`<${Transfers} computers=${draft.computers} soon />`}
     <footer><button class="primary"
