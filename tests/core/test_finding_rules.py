@@ -5,6 +5,7 @@ import pytest
 from orchestrator.core.finding.keeping import deletes_nothing, keeps_all
 from orchestrator.core.finding.quoting import Output, given, printed, prints, to_print, to_write
 from orchestrator.core.finding.wanted import wanted
+from orchestrator.core.finding.words import readable
 from orchestrator.core.patch import only_comments
 from tests.core.disk import Disk
 
@@ -645,3 +646,12 @@ def test_a_file_that_must_no_longer_be_there() -> None:
 def test_numbers_behind_output() -> None:
     assert {one.text for one in printed("I ran it. Output:\n2\n4\n10\n")} == {"2", "4", "10"}
     assert to_print("print the sum from 1 to 10") == ()
+
+
+def test_floods_are_cut_before_they_are_read() -> None:
+    assert readable("x" * 20_000) == "x" * 100
+    assert readable("a" + " \n" * 5000 + "b \t c") == "a \n\nb c"
+    assert len(prints('prints "a" ' * 1000)) == 1
+    disk = Disk("Run it.", a_lua="x")
+    disk.run("a.lua", out="1")
+    assert disk.lacks("x" * 20_000) == ""

@@ -8,7 +8,7 @@ from orchestrator.core.finding.asking import asks_only, only_lists, says_nothing
 from orchestrator.core.finding.claimed import claims
 from orchestrator.core.finding.evidence import ABSENT, Change, Evidence, Run, Spot, stem
 from orchestrator.core.finding.wanted import Program, Target, named_in, wanted
-from orchestrator.core.finding.words import Deed, files, sentences
+from orchestrator.core.finding.words import Deed, files, readable, sentences
 from orchestrator.core.response import FinalResult
 
 OTHERWISE: Final = "If it cannot be done, send a final with success false that says why."
@@ -49,6 +49,9 @@ class Case:
     def __init__(
         self, evidence: Evidence, final: FinalResult, prompt: str, computers: Sequence[str], *, read_only: bool
     ) -> None:
+        prompt = readable(prompt)
+        read = {"message": readable(final.message), "explanation": readable(final.explanation)}
+        final = final.model_copy(update=read)
         self.evidence, self.final, self.prompt, self.computers = evidence, final, prompt, computers
         got = frozenset(one for run in evidence.runs.values() for one in run.given)
         self.said = claims(f"{final.message}\n{final.explanation}", computers, got)

@@ -4,10 +4,14 @@ Only numbers and quotations are taken, for what else a sentence means nobody can
 """
 
 import re
+from itertools import islice
 from typing import Final, NamedTuple
 
 from orchestrator.core.finding.words import files
 
+_MOST: Final = 30
+"""So many quotations of a text are compared."""
+_NEAR_CHARS: Final = 300
 NOT: Final = r"(?:not|never|n't|n\u2019t|without|nicht|nie|ohne|kein\w*|pas|jamais|sans|no|nunca|sin)"
 MAYBE: Final = re.compile(
     r"\b(?:should|would|could|can|will|may|might|must|if|then|when|once|unless|until|to\s+(?:run|test|try|start|execute)|soll\w*|würden?"
@@ -93,7 +97,7 @@ _ERROR: Final = re.compile(r"\battempt\s+to\b|\berror\b|:\d+:|\bnil\b", re.IGNOR
 _REPLACE: Final = re.compile(
     r"\b(?:replace[ds]?|ersetze?|remplace[rz]?|reemplaza(?:r)?|sustituye)\s+\S+\s+(?:by|with|durch|par|por)\s+(?P<word1>[\w=.-]*\w)"
     r"|\b(?:to|auf|à|a)\s+(?P<pair1>\w+=[\w.-]*\w)"
-    r"|(?<![\w.])(?P<pair2>\w+=[\w.-]*\w)(?=(?:\s*,\s*\w+=[\w.-]*\w)*[^.,;]{0,30}"
+    r"|(?<![\w.])(?P<pair2>\w+=[\w.-]*\w)(?=(?:\s*,\s*\w+=[\w.-]*\w){0,5}[^.,;]{0,30}"
     r"\b(?:stehen|stand|be\s+there|figurer|estar)\b)"
     r"|\b(?:to|à|a)\s+(?P<word3>[a-z]+\d+)(?=\s*(?:[,;!]|\.(?!\w)|\Z))"
     r"|\b(?:writes|prints|says|shows|schreibt|zeigt|écrit|affiche|escribe|muestra)\s+\w+\s+"
@@ -189,26 +193,27 @@ def given(sentence: str, got: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 def to_write(sentence: str) -> list[str]:
     """The values and texts that an order says have to stand in a file."""
-    found = (one for pattern in (_SET, _HOLDS, _REPLACE) for one in pattern.finditer(sentence))
-    texts = [_group(one) for one in found if not _STATED.search(sentence[: one.start()])]
+    found = (one for pattern in (_SET, _HOLDS, _REPLACE) for one in islice(pattern.finditer(sentence), _MOST))
+    texts = [_group(one) for one in found if not _STATED.search(_before(sentence, one))]
     return [text for text in texts if not (_BLANK.search(text) or files(text))]
 
 
 def blocks(text: str) -> tuple[str, ...]:
     """The lines of fenced blocks that have several."""
     fenced = (one[1].strip().splitlines() for one in _FENCED.finditer(text))
-    return tuple(line.strip() for lines in fenced if len(lines) > 1 for line in lines if line.strip(" .\u2026"))
+    every = (line.strip() for lines in fenced if len(lines) > 1 for line in lines if line.strip(" .\u2026"))
+    return tuple(islice(every, _MOST))
 
 
 def quoted(sentence: str) -> tuple[str, ...]:
     """The quotations of an order that have to be found in what is written or printed."""
     if _BROKEN.search(sentence):
         return ()
-    found = _QUOTATION.finditer(sentence)
+    found = islice(_QUOTATION.finditer(sentence), _MOST)
     texts = [
         one["quoted1"]
         for one in found
-        if not (_OTHERWISE_USED.search(sentence[: one.start()]) or _REPLACED.match(sentence, one.end()))
+        if not (_OTHERWISE_USED.search(_before(sentence, one)) or _REPLACED.match(sentence, one.end()))
     ]
     return tuple(text for text in texts if not (_BLANK.search(text) or _ERROR.search(text) or files(text)))
 
@@ -220,30 +225,35 @@ def numbers(sentence: str) -> list[str]:
 
 def pairs(text: str) -> tuple[str, ...]:
     """The pairs such as ``mode=auto`` that a text names."""
-    return tuple(dict.fromkeys(_PAIR.findall(text)))
+    return tuple(dict.fromkeys(_PAIR.findall(text)))[:_MOST]
 
 
 def citations(text: str) -> tuple[str, ...]:
     """What a text quotes, but not as code."""
-    found = (one for one in _QUOTATION.finditer(text) if one[0][:1] != "`" and len(one["quoted1"]) <= 40)
+    found = (one for one in islice(_QUOTATION.finditer(text), _MOST) if one[0][:1] != "`" and len(one["quoted1"]) <= 40)
     return tuple(dict.fromkeys(one["quoted1"] for one in found))
 
 
 def states(text: str) -> tuple[str, ...]:
     """What a text says stands in a file: quotations, and pairs such as ``mode=auto``."""
-    quotations = (one["quoted1"] for one in _QUOTATION.finditer(text))
+    quotations = (one["quoted1"] for one in islice(_QUOTATION.finditer(text), _MOST))
     return tuple(dict.fromkeys([*(one for one in quotations if not files(one)), *_PAIR.findall(text)]))
 
 
 def _outputs(pattern: re.Pattern[str], text: str) -> tuple[Output, ...]:
     """What the pattern says was printed, but where its sentence denies it or only supposes it."""
     found = []
-    for one in pattern.finditer(text):
-        before = _ONCE.sub("", re.split(r"[!?;\n]|\.(?!\w)", text[: one.start()])[-1])
+    for one in islice(pattern.finditer(text), _MOST):
+        before = _ONCE.sub("", re.split(r"[!?;\n]|\.(?!\w)", _before(text, one))[-1])
         if not (MAYBE.search(before) or re.search(rf"\b{NOT}\b", before, re.IGNORECASE)):
             named = files(before)
             found.append(Output(_group(one), named[0] if len(named) == 1 else ""))
     return tuple(dict.fromkeys(found))
+
+
+def _before(text: str, found: re.Match[str]) -> str:
+    """What stands close before it."""
+    return text[max(0, found.start() - _NEAR_CHARS) : found.start()]
 
 
 def _group(found: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from orchestrator.core.finding.case import OR_SAY, OTHERWISE, Case, has, has_let
 from orchestrator.core.finding.claimed import claims
 from orchestrator.core.finding.evidence import CUT, Evidence, stem
 from orchestrator.core.finding.wanted import Target
-from orchestrator.core.finding.words import Deed
+from orchestrator.core.finding.words import Deed, readable
 from orchestrator.core.response import FinalResult
 
 
@@ -42,13 +42,14 @@ def doubt(
 
 def is_answer(evidence: Evidence, final: FinalResult, *, prompt: str) -> bool:
     """Whether a success is the answer to a plain question, for which nothing on a computer had to be looked at."""
+    message, explanation = readable(final.message), readable(final.explanation)
     return (
-        is_knowledge(prompt)
+        is_knowledge(readable(prompt))
         and not evidence.sight
         and not evidence.calls
-        and not (says_nothing(final.message) and says_nothing(final.explanation))
-        and not claims(f"{final.message}\n{final.explanation}").runs
-        and not claims_change(final.message)
+        and not (says_nothing(message) and says_nothing(explanation))
+        and not claims(f"{message}\n{explanation}").runs
+        and not claims_change(message)
     )
 
 

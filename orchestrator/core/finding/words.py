@@ -13,6 +13,10 @@ from typing import Final
 
 MAX_CHARS: Final = 20_000
 """So much of a text is read."""
+MAX_SENTENCE: Final = 2_000
+"""So much of a sentence is read."""
+MAX_WORD: Final = 100
+"""So much of a word is read: no path of a computer is longer."""
 
 
 class Deed(Enum):
@@ -123,6 +127,20 @@ _PHRASES: Final = tuple(
 """Phrases that say the same as one verb."""
 
 
+_BLANKS: Final = re.compile(r"[^\S\n]+")
+_EMPTY_LINES: Final = re.compile(r"\n(?: ?\n)+")
+_LONG: Final = re.compile(rf"\S{{{MAX_WORD},}}")
+
+
+def readable(text: str) -> str:
+    """The first MAX_CHARS characters, with single blanks, at most one empty line in a row and no endless word.
+
+    What reads a text looks around each place of it, so that floods of one character would take long.
+    """
+    text = _BLANKS.sub(" ", text[:MAX_CHARS])
+    return _LONG.sub(lambda found: found[0][:MAX_WORD], _EMPTY_LINES.sub("\n\n", text))
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task."""
     text = _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'"))
@@ -130,7 +148,7 @@ def sentences(text: str) -> list[str]:
         return []
     for pattern, plain in _PHRASES:
         text = pattern.sub(plain, text)
-    return [one for one in _SENTENCES.split(text) if one.strip()]
+    return [one[:MAX_SENTENCE] for one in _SENTENCES.split(text) if one.strip()]
 
 
 @dataclass(frozen=True)
