@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.core.finding.asking import claims_change
@@ -20,7 +20,7 @@ from orchestrator.core.finding.quoting import (
     prints,
     states,
 )
-from orchestrator.core.finding.reading import said_in
+from orchestrator.core.finding.reading import Said, said_in
 from orchestrator.core.finding.wanted import Program, Target, lists, named_in, ran_on, targets_of
 from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
 
@@ -172,64 +172,30 @@ class Claims:
 def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = frozenset()) -> Claims:
     """What a final message claims; ``computers``: those of the task; ``got``: what its runs got."""
     text = _EMPHASIS.sub("", text[:MAX_CHARS])
-    targets: list[Target] = []
-    ran: list[Program] = []
-    gave: list[str] = []
-    left: list[str] = []
-    denied: list[str] = []
-    together = [files(one[0]) for one in _BULLETS.finditer(text)]
-    changed_on: list[str] = []
-    figures: list[str] = []
-    told: list[str] = []
-    run_on: list[str] = []
-    runs = works = not_run = fixed = False
+    told = _Told(computers, got)
+    told.together += [files(one[0]) for one in _BULLETS.finditer(text)]
     for sentence in sentences(text):
-        every = said_in(sentence, report)
-        # "I did not touch a.lua" has the verb as an order has it.
-        either = [*every, *said_in(sentence, order)]
-        left += kept(sentence, either, order=False)
-        denied += [name for one in either if one.deed is Deed.RUN and one.negated for name, _ in one.files]
-        together += lists(sentence, ())
-        there = named_in(sentence, computers)
-        for said in every:
-            if said.negated or said.modal:
-                continue
-            if said.deed is Deed.RUN:
-                runs = True
-                figures += numbers(sentence)
-                told.append(sentence)
-                gave += given(sentence, got)
-                on = ran_on(sentence, every, computers)
-                names = [name for name, joined in said.files if joined in ("", "of")] or [*said.before]
-                ran += [Program(name, on) for name in names]
-                run_on += on
-            elif said.deed in CHANGES:
-                fixed = fixed or said.deed is Deed.FIX
-                changed_on += there if len(there) == 1 and said.deed not in (Deed.COPY, Deed.MOVE) else ()
-                targets += [replace(one, computers=there) if len(there) == 1 else one for one in targets_of(said, ())]
-        runs = runs or (_RUN_NOUN.search(sentence) is not None and not _NOT_RUN.search(sentence))
-        not_run = not_run or _NOT_RUN.search(sentence) is not None
-        works = works or any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
+        told.take(sentence)
     outputs = printed(text)
     return Claims(
-        targets=tuple(dict.fromkeys(targets)),
-        changed=bool(targets) or claims_change(text),
-        fixed=fixed,
-        ran=tuple(dict.fromkeys(ran)),
-        run_on=tuple(dict.fromkeys(run_on)),
-        given=tuple(dict.fromkeys(gave)),
-        runs=runs or bool(outputs),
-        works=works,
-        works_now=works and _NOW.search(text) is not None,
+        targets=tuple(dict.fromkeys(told.targets)),
+        changed=bool(told.targets) or claims_change(text),
+        fixed=told.fixed,
+        ran=tuple(dict.fromkeys(told.ran)),
+        run_on=tuple(dict.fromkeys(told.run_on)),
+        given=tuple(dict.fromkeys(told.gave)),
+        runs=told.runs or bool(outputs),
+        works=told.works,
+        works_now=told.works and _NOW.search(text) is not None,
         printed=outputs,
         prints=prints(text),
-        kept=tuple(dict.fromkeys(left)),
+        kept=tuple(dict.fromkeys(told.left)),
         there=still_there(text),
-        not_ran=tuple(dict.fromkeys(denied)),
-        together=tuple(dict.fromkeys(one for one in together if len(one) > 1)),
-        changed_on=tuple(dict.fromkeys(changed_on)),
-        numbers=tuple(dict.fromkeys(figures)),
-        run_text="\n".join(told),
+        not_ran=tuple(dict.fromkeys(told.denied)),
+        together=tuple(dict.fromkeys(one for one in told.together if len(one) > 1)),
+        changed_on=tuple(dict.fromkeys(told.changed_on)),
+        numbers=tuple(dict.fromkeys(told.figures)),
+        run_text="\n".join(told.of_runs),
         blocks=blocks(text),
         states=states(text),
         pairs=pairs(text),
@@ -238,11 +204,68 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
         deletes_nothing=deletes_nothing(text),
         by_itself=any(_BY_ITSELF.search(one) and not _NEVER.search(one) for one in sentences(text)),
         no_error=_NO_ERROR.search(text) is not None,
-        not_run=not_run,
+        not_run=told.not_run,
         failed=_FAILED.search(text) is not None,
         no_need=_NO_NEED.search(text) is not None,
         not_there=_NOT_THERE.search(text) is not None,
     )
+
+
+@dataclass
+class _Told:
+    """What the sentences of a final message claim, one after the other."""
+
+    computers: Sequence[str]
+    got: frozenset[str]
+    targets: list[Target] = field(default_factory=list)
+    ran: list[Program] = field(default_factory=list)
+    run_on: list[str] = field(default_factory=list)
+    gave: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
+    together: list[tuple[str, ...]] = field(default_factory=list)
+    changed_on: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
+    of_runs: list[str] = field(default_factory=list)
+    """The sentences that tell of a run."""
+    runs: bool = False
+    works: bool = False
+    not_run: bool = False
+    fixed: bool = False
+
+    def take(self, sentence: str) -> None:
+        """One more sentence."""
+        every = said_in(sentence, report)
+        # "I did not touch a.lua" has the verb as an order has it.
+        either = [*every, *said_in(sentence, order)]
+        self.left += kept(sentence, either, order=False)
+        self.denied += [name for one in either if one.deed is Deed.RUN and one.negated for name, _ in one.files]
+        self.together += lists(sentence, ())
+        for said in (one for one in every if not (one.negated or one.modal)):
+            if said.deed is Deed.RUN:
+                self._run(said, sentence, every)
+            elif said.deed in CHANGES:
+                self._change(said, named_in(sentence, self.computers))
+        not_run = _NOT_RUN.search(sentence) is not None
+        self.runs |= _RUN_NOUN.search(sentence) is not None and not not_run
+        self.not_run |= not_run
+        self.works |= any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
+
+    def _run(self, said: Said, sentence: str, every: Sequence[Said]) -> None:
+        on = ran_on(sentence, every, self.computers)
+        names = [name for name, joined in said.files if joined in ("", "of")] or [*said.before]
+        self.runs = True
+        self.ran += [Program(name, on) for name in names]
+        self.run_on += on
+        self.figures += numbers(sentence)
+        self.gave += given(sentence, self.got)
+        self.of_runs.append(sentence)
+
+    def _change(self, said: Said, there: tuple[str, ...]) -> None:
+        is_one = len(there) == 1
+        self.fixed |= said.deed is Deed.FIX
+        self.changed_on += there if is_one and said.deed not in (Deed.COPY, Deed.MOVE) else ()
+        self.targets += [replace(one, computers=there) if is_one else one for one in targets_of(said, ())]
 
 
 def _claims_work(clause: str) -> bool:
