@@ -116,7 +116,7 @@ local function has_time(run)
 end
 
 --- Waits for the next turn of the computer where the present one has taken long: the game ends what is busy
--- for too long with one event, whoever was it. What comes meanwhile is kept for the program.
+-- for too long with one event, and that may be another program. What comes meanwhile is kept for the program.
 local function rest(run)
   while Guard.is_late() do
     os.queueEvent(REST)
