@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from orchestrator.core import facts
+from orchestrator.core.facts import CallId
 from orchestrator.core.finding.evidence import Evidence
 from orchestrator.core.finding.verdict import doubt, is_answer
 from orchestrator.core.policy import RiskLevel
@@ -127,6 +128,17 @@ class Disk(Journal):
     def denied(self, tool: str) -> Evidence:
         """One call that the policy denied."""
         self.proposed([call(f"c{len(self.items)}", tool)], "deny")
+        return self.task.evidence
+
+    def refused(self, tool: str, **args: Any) -> Evidence:
+        """One call that was refused before it ran."""
+        name = f"c{len(self.items)}"
+        self.proposed([call(name, tool, computer="3", **args)], "allow")
+        self.add(
+            facts.RequestEnded(
+                request_id=None, end="superseded", call_ids=(CallId(name),), reason="This is no Lua that runs."
+            )
+        )
         return self.task.evidence
 
     def lacks(self, message: str = "It is done as you asked.", *, read_only: bool = False, **more: Any) -> str:

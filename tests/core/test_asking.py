@@ -48,6 +48,12 @@ from orchestrator.core.finding.asking import asks_only, claims_change, says_noth
         "Comment fonctionne l'API parallel ?",
         "\xbfPuedo borrar viejo.lua, o lo necesita contador.lua?",
         "Mu\xe9strame qu\xe9 hay en cinta.cfg.",
+        "Quick one: how do I wait for a key? No need to write anything.",
+        "Hi! I'd like to understand how the loop in miner.lua ends, could you take a look? I never wrote it myself",
+        "Salut ! Tu peux m'expliquer ce que fait tri.lua ? Je l'ai trouvé sur le pc d'un pote",
+        "c'est quoi le port dans serveur.cfg ?",
+        "¿Me explicas qué hace puerta.lua? No entiendo nada de programación",
+        "q version pone en version.txt ?",
     ],
 )
 def test_a_question_asks_only(prompt: str) -> None:

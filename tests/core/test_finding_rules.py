@@ -655,3 +655,152 @@ def test_floods_are_cut_before_they_are_read() -> None:
     disk = Disk("Run it.", a_lua="x")
     disk.run("a.lua", out="1")
     assert disk.lacks("x" * 20_000) == ""
+
+
+# -- what is left undone, and what nobody looked at ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Careful, there is old.cfg too, don't touch that one.",
+        "Da ist noch old.cfg, den bitte nicht anfassen.",
+        "Il y a aussi old.cfg, n'y touche surtout pas.",
+        "También está old.cfg, ese no lo toques.",
+    ],
+)
+def test_what_was_named_last_stays(order: str) -> None:
+    disk = Disk(f"The delay in belt.cfg must become 5. {order}", belt_cfg="delay=30", old_cfg="delay=30")
+    disk.edit("belt.cfg", "delay=5")
+    assert disk.lacks("The delay is 5 now.") == ""
+    disk.edit("old.cfg", "delay=5")
+    assert "the task says to leave it" in disk.lacks("The delay is 5 now.")
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "On both computers the channel in net.cfg must become 42.",
+        "Auf north und south: der Kanal in net.cfg muss 42 werden.",
+        "Le canal dans net.cfg doit devenir 42 sur les deux.",
+        "El canal en net.cfg debe ser 42 en ambos ordenadores.",
+    ],
+)
+def test_a_value_of_each_computer(order: str) -> None:
+    disk = Disk(order, net_cfg="channel=10")
+    disk.edit("net.cfg", "channel=42", on="north")
+    assert "net.cfg was not changed" in disk.lacks("It is 42.", computers=BOTH)
+    disk.files["net.cfg"] = "channel=10"
+    disk.edit("net.cfg", "channel=42", on="south")
+    assert disk.lacks("It is 42.", computers=BOTH) == ""
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Delete old.lua on south (not on north!).",
+        "Lösche old.lua auf south, nicht auf dem north.",
+        "Supprime old.lua sur south (surtout pas sur le north).",
+        "Borra old.lua en south, no en el north.",
+    ],
+)
+def test_a_computer_that_is_not_meant(order: str) -> None:
+    disk = Disk(order, old_lua="x")
+    disk.step("cc_delete", before={"old.lua": "1"}, after={"old.lua": "absent"}, on="north", path="old.lua")
+    assert "old.lua is not gone" in disk.lacks("It is deleted.", computers=BOTH)
+
+
+def test_each_file_of_a_list_with_clauses_is_made() -> None:
+    disk = Disk("Make three programs: hi.lua that prints hi, bye.lua that prints bye, and menu.lua which runs both.")
+    disk.write("hi.lua")
+    disk.write("menu.lua", 'shell.run("hi.lua") shell.run("bye.lua")')
+    assert "bye.lua was not made" in disk.lacks("All three are there.")
+
+
+def test_what_the_final_says_was_not_done() -> None:
+    disk = Disk("Create bread.txt and cake.txt.")
+    disk.write("bread.txt", "3 wheat")
+    assert "cake.txt" in disk.lacks("Both are there.")
+    assert disk.lacks("bread.txt is there. I did not create cake.txt, for the book has no cake.") == ""
+    change = Disk("Replace iron by copper in a.txt, b.txt and c.txt.", a_txt="iron", b_txt="iron", c_txt="coal")
+    change.read("c.txt")
+    change.edit("a.txt", "copper")
+    change.edit("b.txt", "copper")
+    assert "c.txt was not changed" in change.lacks("All is copper.")
+    assert change.lacks("a.txt and b.txt are changed. c.txt has no iron and is unchanged.") == ""
+
+
+def test_a_file_that_was_made_for_a_time() -> None:
+    disk = Disk("Add a line to lift.lua and test it.", lift_lua="x")
+    disk.write("probe.lua")
+    disk.delete("probe.lua")
+    disk.edit("lift.lua", "y")
+    disk.run("lift.lua")
+    assert disk.lacks("I created probe.lua for the test; probe.lua has been deleted again.") == ""
+    assert "probe.lua was not made" in disk.lacks("I created probe.lua.")
+
+
+def test_a_write_that_was_refused_is_no_success() -> None:
+    disk = Disk("Let lamp.lua blink and check it.", lamp_lua="x")
+    disk.refused("cc_edit", path="lamp.lua", old="x", new="for")
+    disk.run("lamp.lua")
+    assert "lamp.lua was not written" in disk.lacks("It blinks. Tried, fine!")
+    assert disk.lacks("The edit failed, lamp.lua is not changed.") == ""
+    disk.edit("lamp.lua", "y")
+    disk.run("lamp.lua")
+    assert disk.lacks("It blinks. Tried, fine!") == ""
+
+
+@pytest.mark.parametrize(
+    ("final", "is_told"),
+    [
+        ("The limit is 64, and the change stands in notes.txt.", True),
+        ("The limit is 64. You can note it in notes.txt.", False),
+        ("The limit is 64. notes.txt still says 32.", False),
+        ("The limit is 64. Next step: notes.txt.", False),
+        ("The limit is 64. notes.txt is unchanged.", False),
+        ("The limit is 64, chest.cfg has it.", False),
+    ],
+)
+def test_a_file_that_no_step_touched(final: str, is_told: bool) -> None:
+    disk = Disk("Raise the limit in chest.cfg to 64.", chest_cfg="limit=32")
+    disk.edit("chest.cfg", "limit=64")
+    assert ("no step looked at it" in disk.lacks(final)) is is_told
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        "I took the chance to update notes.txt.",
+        "Ich habe die Gelegenheit genutzt, um notes.txt zu ändern.",
+        "J'en ai profité pour mettre à jour notes.txt.",
+        "He aprovechado para actualizar notes.txt.",
+    ],
+)
+def test_a_change_that_was_a_chance(final: str) -> None:
+    disk = Disk("Set the width in tunnel.lua to 9.", tunnel_lua="w = 3", notes_txt="3")
+    disk.edit("tunnel.lua", "w = 9")
+    assert "notes.txt was not changed" in disk.lacks(final)
+
+
+def test_to_touch_nothing_before_a_copy_is_no_order_to_touch_nothing() -> None:
+    disk = Disk("Before touching anything copy pay.lua to pay.bak, then set the pay to 1500.", pay_lua="1200")
+    disk.write("pay.bak", "1200")
+    disk.edit("pay.lua", "1500")
+    assert disk.lacks("Copied and set to 1500.") == ""
+
+
+def test_tests_that_read_a_program_run_it() -> None:
+    disk = Disk("Run the tests (tests.lua) and mend sum.lua. Don't change the tests.", sum_lua="x")
+    disk.files["tests.lua"] = 'load(fs.open("sum.lua", "r").readAll())()'
+    disk.read("tests.lua")
+    disk.run("tests.lua", "error")
+    disk.edit("sum.lua", "y")
+    assert "tests.lua did not run to a good end" in disk.lacks("sum.lua is corrected, all tests pass.")
+    disk.run("tests.lua")
+    assert disk.lacks("sum.lua is corrected, all tests pass.") == ""
+
+
+def test_an_output_as_an_indented_block() -> None:
+    assert [one.text for one in printed(readable("Beim Starten kam heraus:\n\n    12 Euro\n"))] == ["12 Euro"]
+    assert printed("Output:\n - hello.lua\n - bye.lua") == ()

@@ -13,20 +13,24 @@ from orchestrator.core.finding.words import Deed, files, order, tokens
 
 _POLITE: Final = (
     r"(?:please|kindly|can you|could you|would you|will you|bitte|kannst du|k[oö]nntest du|puedes|podr[ií]as|peux-tu"
-    r"|pourrais-tu|pouvez-vous|k[oö]nnen sie|puede usted|podr[ií]a)\b[\s,]*"
+    r"|pourrais-tu|pouvez-vous|(?:tu|vous)\s+(?:peux|pourrais|pouvez|pourriez)|k[oö]nnen sie|puede usted"
+    r"|podr[ií]a)\b[\s,]*"
 )
 _CONNECTIVE: Final = (
     r"(?:and|then|also|so|but|or|else|otherwise|if (?:so|not|needed|necessary)|und|dann|sonst|aber|oder"
     r"|et|mais|ou|y|e|o|pero"
     r"|now|just|only|hey|nur|bloß|bitte|mal|seulement|juste|simplement|solo|sólo|solamente|please"
-    r"|hi|hello|ok|okay|well|i want to know|i(?:'d| would) like to (?:know|see))\b[\s,:]*"
+    r"|hi|hello|ok|okay|well|quick (?:one|question)|salut|bonjour|hola|buenas|hallo|moin|(?:kurze |eine )?frage"
+    r"|(?:petite )?question"
+    r"|(?:una )?pregunta|i want to (?:know|understand)|i(?:'d| would) like to (?:know|see|understand))\b[\s,:]*"
 )
 _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
 _INTERROGATIVE: Final = re.compile(
     r"(?:(?:(?:in|on|at|for|with|by|from|to|of|under|a|à|de|en|para|con|por|desde|hasta|sobre|pour|sur|dans|sous|avec|par|für|von|mit|aus|auf|an|am|bei|unter|über|um|ab|bis|durch|nach|zu)\s+|d['\u2019])?(?:why|wh?ats?|what's|w[h]?ich|who(?:se)?|when|where(?:'?s)?|how(?:'?s)?|warum|wieso|weshalb|was|welche[mrsn]?|wer|wann|wo|wie"
     r"|pourquoi|quoi|wozu|(?:le|la|les)?quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien|wie\s?viele?"
-    r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|cu[aá]nt[oa]s?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
+    r"|c['\u2019]est\s+(?:quoi|qui|o[uù])|qu['\u2019]est-ce|por qu[eé]|para qu[eé]|qu[eé]|q|cu[aá]l(?:es)?"
+    r"|cu[aá]nt[oa]s?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
     r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce"
     r"|kann ich|darf ich|soll ich|muss ich|gibt es|puis-je|dois-je|y a-t-il|puedo|debo|hay)\b"
     r"|(?:steht|läuft|lädt|macht|braucht|kommt|liegt|enthält|funktioniert|stimmt|passt|nutzt|verwendet|ruft|fehlt|gehört)(?=[^!\n]*\?)"
@@ -48,7 +52,8 @@ _LOOKING: Final = re.compile(
     r"|sag\w*|nenn\w*\s+mir|schau\w*|finde"
     r"|explique\w*|montre\w*"
     r"|beschreib\w*|fasse|schau\w*|r[ée]sume[rz]?|gib mir|donne(?:-moi)?|d[ée]cris|dis(?:-moi)?|dites(?:-moi)?"
-    r"|me\s+(?:dire|montrer|expliquer)"
+    r"|(?:me\s+|m['\u2019])(?:dire|montrer|expliquer?s?|dis|montres|explicas?|dices|muestras|cuentas)"
+    r"|(?:take|have)\s+a\s+(?:\w+\s+)?look|jet(?:te[rz]?|er)\s+un\s+œil|echar?(?:le)?\s+un\s+vistazo"
     r"|v[ée]rifie\w*|regarde\w*|cherche\w*|compte[rz]?"
     r"|expl[ií]ca\w*|mu[eé]stra\w*|ens[eé][ñn]a\w*|describe|resume|dame|dime|d[ií]game|decirme|mostrarme|explicarme"
     r"|comprueba|verifica|mira|busca|cuenta|liste)\b",
@@ -62,14 +67,16 @@ _NOT_TO_DO: Final = re.compile(
     re.IGNORECASE,
 )
 _TOLD: Final = re.compile(
-    r"(?:i|it|we|the|this|that|these|those|there|my|our|they|he|she|you|your|its|a|an|thanks?|thank you|yes|no"
+    r"(?:i|je|j['\u2019]ai|yo|it|we|the|this|that|these|those|there|my|our|they|he|she|you|your|its|a|an"
+    r"|thanks?|thank you|yes|no"
     r"|because|since|when|after|before|yesterday|today|sometimes|always|es|er|sie|ich|der|die|das|danke|merci|gracias"
     r"|[\w/-]+\.\w+)\b",
     re.IGNORECASE,
 )
 """What begins so tells something, as long as nothing is wanted in it."""
 _WANTED: Final = re.compile(
-    r"\b(?:should|must|needs? to|has to|have to|ought|want|need|would like|'d like|make sure|soll\w*|muss|doit|debe)\b",
+    r"\b(?:should|must|needs? to|has to|have to|ought|want|need|would like|'d like|make sure|soll\w*|muss|doit"
+    r"|debe|faut|voudrais|quiero|necesito|möchte|brauche)\b",
     re.IGNORECASE,
 )
 _WORK: Final = re.compile(
@@ -120,7 +127,7 @@ def asks_only(prompt: str) -> bool:
     work, and so is whatever has no known form.
     """
     every = [one.strip() for one in _SENTENCES.split(prompt.replace("¿", "\n")) if one.strip()]
-    beside = any(asks_something(one) for one in every)
+    beside = any(_opening(one, marked=True, beside=False) == "asks" for one in every if one.endswith("?"))
     kinds = [kind for one in every for kind in _kinds(one, beside=beside)]
     return "asks" in kinds and "work" not in kinds
 

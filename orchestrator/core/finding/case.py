@@ -1,7 +1,8 @@
 """One claimed success: the task's words, the final's claims, and the facts that both are compared with."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from orchestrator.core.finding.asking import asks_only, only_lists, says_nothing
@@ -86,6 +87,16 @@ class Case:
         change = self.net.get(spot)
         return change is not None and change.at > self.evidence.runs[spot].at
 
+    def strangers(self) -> Iterator[str]:
+        """The files that the final tells of and that no step, and no text of the task, has."""
+        evidence = self.evidence
+        known = [*evidence.changes, *evidence.runs, *evidence.seen, *(Spot("", path) for path in evidence.unseen)]
+        texts = evidence.texts
+        told = () if texts is None else (name for name in self.said.told_of if name not in self.said.kept)
+        for name in told:
+            if stem(name) not in f"{texts}{self.prompt}".lower() and not any(is_path(spot, name) for spot in known):
+                yield name
+
     def unread(self) -> str | None:
         """A file that a question is about, and whose contents were not seen; None: there is none."""
         if only_lists(self.prompt):
@@ -121,12 +132,7 @@ class Case:
 
     def is_met(self, target: Target) -> bool:
         """Whether one of the files of a target ended in its state."""
-        spots = {
-            spot: one
-            for spot, one in self.net.items()
-            if any(is_path(spot, name) for name in target.names)
-            and spot.computer in (target.computers or (spot.computer,))
-        }
+        spots = {spot: one for spot, one in self._changes_of(target).items() if one.is_net}
         match target.deed:
             case Deed.DELETE:
                 return any(not one.is_there for one in spots.values())
@@ -161,12 +167,29 @@ class Case:
 
     def wrote_and_ran(self, target: Target) -> bool:
         """Whether a file to be made got the very bytes that it had before the task, and then ran well."""
-        written = [
-            (spot, one)
+        written = self._changes_of(replace(target, computers=())).items()
+        return target.deed is Deed.MAKE and any(one.is_there and self.is_covered(spot, one) for spot, one in written)
+
+    def made_for_a_time(self, target: Target) -> bool:
+        """Whether what the final says was made or deleted was made and then deleted, and the final tells that."""
+        own = self._changes_of(target).values()
+        gone = bool(own) and all(one.before == ABSENT and not one.is_there for one in own)
+        return target.deed in (Deed.MAKE, Deed.DELETE) and gone and self.said.deleted
+
+    def tells_undone(self, target: Target) -> bool:
+        """Whether the final says that this was not done, where something else was."""
+        changes = {Deed.CHANGE, Deed.FIX}
+        same = changes if target.deed in changes else {target.deed}
+        return bool(self.net) and any(deed in same and name in target.names for deed, name in self.said.undone)
+
+    def _changes_of(self, target: Target) -> dict[Spot, Change]:
+        """What the task did to the files of a target, undone or not."""
+        return {
+            spot: one
             for spot, one in self.evidence.changes.items()
             if any(is_path(spot, name) for name in target.names)
-        ]
-        return target.deed is Deed.MAKE and any(one.is_there and self.is_covered(spot, one) for spot, one in written)
+            and spot.computer in (target.computers or (spot.computer,))
+        }
 
     def _fixed_elsewhere(self, names: tuple[str, ...]) -> bool:
         """Whether one of these programs ran well after another file was changed."""

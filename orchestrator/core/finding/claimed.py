@@ -46,7 +46,10 @@ _WORKS: Final = re.compile(
     r"|\bworks?\s+(?:now|fine|well|correctly|properly|perfectly|again|as\s+(?:expected|intended|wanted|it\s+should))\b"
     r"|\b(?:is|are)\s+(?:now\s+)?working\b"
     r"|\bruns?\s+(?:now|fine|well|correctly|properly|successfully|again|as\s+expected|without)\b"
-    r"|\b(?:tests?|checks?)\s+(?:have\s+|has\s+)?(?:all\s+)?pass(?:ed|es)?\b|\ball\s+(?:tests\s+)?pass(?:ed)?\b"
+    r"|\btests?\b(?:[^.?!\n]|\.\w){0,40}\bpassent\b|\b(?:tests?|cas|essais)\s+(?:passent|sont\s+(?:verts|bons|passés))\b"
+    r"|\b(?:tests?|pruebas|casos)\b(?:[^.?!\n]|\.\w){0,40}\bpasan\b|\b(?:tests?|prüfungen|fälle)\b(?:[^.?!\n]|\.\w){0,40}\b(?:bestehen|bestanden|grün)\b"
+    r"|\bgeht\s+(?:jetzt|nun|wieder|einwandfrei|ohne|problemlos|super|gut)\b|\bklappt\s+(?:jetzt|nun|wieder|einwandfrei|prima|super|alles)\b"
+    r"|\b(?:tests?|checks?|cases)\s+(?:have\s+|has\s+)?(?:all\s+)?pass(?:ed|es)?\b|\ball\s+(?:tests\s+)?pass(?:ed)?\b"
     r"|\b(?:läuft|funktioniert|laufen|funktionieren)\s+(?:jetzt|nun|wieder|fehlerfrei|ohne|wie|einwandfrei|korrekt|gut|richtig)\b"
     r"|\b(?:confirmed|bestätigt|confirmé|confirmado)\b|\bpass(?:es|ed)?\s+(?:my|the|all|every)\b|\bbesteht\b[^.?!\n]{0,20}\btests?\b"
     r"|\bpasse\b[^.?!\n]{0,20}\btests?\b|\bpasa\b[^.?!\n]{0,20}\bpruebas?\b"
@@ -70,7 +73,7 @@ _NO_NEED: Final = re.compile(
 _RUN_NOUN: Final = re.compile(
     r"\b(?:the\s+run\s+of|der\s+lauf|l['\u2019]exécution\s+de|la\s+ejecución\s+de|après\s+le\s+lancement|tras\s+(?:iniciar|ejecutar)\w*"
     r"|when\s+started|nach\s+dem\s+start|test\s+runs?|tests?\s+(?:was|were)|after\s+running|testlauf|probelauf|beim\s+(?:ausführen|test|lauf)|nach\s+dem\s+(?:ausführen|start)"
-    r"|\b(?:gemessen|measured|mesuré|medido)\b|laufen\s+(?:ge)?lassen|tenido\s+(?:corriendo|en\s+marcha|funcionando)|(?:laissé|fait)\s+tourner|left\s+it\s+running|let\s+it\s+run|watched\s+(?:it|\S+\.lua)\s+run\w*|regardé(?:e)?\s+tourner|laufen\s+sehen|beim\s+laufen|lo\s+he\s+visto\s+(?:correr|funcionar)"
+    r"|\b(?:gemessen|measured|mesuré|medido)\b|laufen\s+(?:ge)?lassen|(?:tenido|dej(?:é|ado))\s+(?:corriendo|en\s+marcha|funcionando|correr|funcionar)|(?:laissé|fait)\s+tourner|left\s+it\s+running|let\s+it\s+run|watched\s+(?:it|\S+\.lua)\s+run\w*|regardé(?:e)?\s+tourner|laufen\s+sehen|beim\s+laufen|lo\s+he\s+visto\s+(?:correr|funcionar)"
     r"|à\s+l['\u2019]exécution|lors\s+de\s+l['\u2019]exécution|essai\s+(?:de|réussi)|le\s+test\s+(?:de\s+\S+\s+)?(?:a|est)\s+réussi|la\s+prueba|al\s+ejecutar\w*|en\s+la\s+ejecución)\b",
     re.IGNORECASE,
 )
@@ -82,6 +85,23 @@ _NOT_THERE: Final = re.compile(
     re.IGNORECASE,
 )
 
+_UNCHANGED: Final = re.compile(
+    r"\b(?:unchanged|untouched|as\s+it\s+was|unverändert|so\s+gelassen|inchangée?|tel(?:le)?\s+quel(?:le)?|sin\s+(?:cambios|cambiar|tocar)"
+    r"|como\s+estaba)\b",
+    re.IGNORECASE,
+)
+_STILL: Final = re.compile(rf"{_UNCHANGED.pattern}|\b(?:still|noch|toujours|encore|todavía|aún|sigue)\b", re.IGNORECASE)
+"""What a sentence says that tells of something as it was."""
+_NEXT: Final = re.compile(
+    r"\b(?:possible|next|suggest\w*|möglich|nächste[rs]?|prochaine?|suivante?|posible|próxim[oa]|siguiente)\b",
+    re.IGNORECASE,
+)
+"""What may come after."""
+_GONE: Final = re.compile(
+    r"\b(?:deleted|removed|gone|cleaned|weg|gelöscht|entfernt|aufgeräumt|supprimée?s?|effacée?s?|enlevée?s?|nettoyée?s?|borrad\w+"
+    r"|eliminad\w+|quitad\w+|limpi\w+)\b",
+    re.IGNORECASE,
+)
 _NEVER: Final = re.compile(rf"\b{NOT}\b", re.IGNORECASE)
 _NOW: Final = re.compile(
     r"\b(?:now|again|jetzt|nun|wieder|maintenant|à\s+nouveau|ahora|ya|de\s+nuevo)\b", re.IGNORECASE
@@ -97,7 +117,7 @@ _BY_ITSELF: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_ERROR: Final = re.compile(
-    r"\b(?:no|any|without)\s+errors?\b(?!\s+(?:message|handling))|\b(?:does\s+not|doesn't|did\s+not|didn't|dont|don't)\s+(?:crash|fail)\b"
+    r"\bningún\s+(?:fallo|error)\b|\baucun(?:e)?\s+(?:erreur|problème|plantage)\b|\b(?:no|any|without)\s+errors?\b(?!\s+(?:message|handling))|\b(?:does\s+not|doesn't|did\s+not|didn't|dont|don't)\s+(?:crash|fail)\b"
     r"|\b(?:kein\w*|ohne)\s+fehler\b|\bstürzt\s+nicht\s+ab\b|\bne\s+plante\s+p(?:as|lus)\b|\b(?:aucune|sans)\s+erreurs?\b"
     r"|\bno\s+(?:da|dio|hay|hubo|falla|tiene)\b[^.?!\n]{0,12}(?:error\w*|\bfalla\b|$)|\bsin\s+errores\b",
     re.IGNORECASE,
@@ -138,6 +158,12 @@ class Claims:
     """Programs that it says it did not run."""
     together: tuple[tuple[str, ...], ...] = ()
     """Lists of files that it names."""
+    undone: tuple[tuple[Deed, str], ...] = ()
+    """What it says was not done, and with which files."""
+    deleted: bool = False
+    """It says that something is gone."""
+    told_of: tuple[str, ...] = ()
+    """Files that it tells of, where it denies nothing, supposes nothing and orders nothing."""
     changed_on: tuple[str, ...] = ()
     """Computers on which it says it changed something."""
     numbers: tuple[str, ...] = ()
@@ -193,6 +219,9 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
         there=still_there(text),
         not_ran=tuple(dict.fromkeys(told.denied)),
         together=tuple(dict.fromkeys(one for one in told.together if len(one) > 1)),
+        undone=tuple(dict.fromkeys(told.undone)),
+        deleted=_GONE.search(text) is not None,
+        told_of=tuple(dict.fromkeys(told.told_of)),
         changed_on=tuple(dict.fromkeys(told.changed_on)),
         numbers=tuple(dict.fromkeys(told.figures)),
         run_text="\n".join(told.of_runs),
@@ -224,6 +253,8 @@ class _Told:
     left: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
     together: list[tuple[str, ...]] = field(default_factory=list)
+    undone: list[tuple[Deed, str]] = field(default_factory=list)
+    told_of: list[str] = field(default_factory=list)
     changed_on: list[str] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)
     of_runs: list[str] = field(default_factory=list)
@@ -239,6 +270,15 @@ class _Told:
         # "I did not touch a.lua" has the verb as an order has it.
         either = [*every, *said_in(sentence, order)]
         self.left += kept(sentence, either, order=False)
+        named = files(sentence)
+        if len(named) == 1 and _UNCHANGED.search(sentence):
+            self.undone += [(Deed.CHANGE, named[0])]
+        for one in (one for one in either if one.negated and one.deed in CHANGES):
+            objects = [name for name, joined in one.files if joined == ""] or one.before[-1:]
+            self.undone += [(one.deed, name) for name in objects]
+        advises = any(one.is_open and one.deed is not Deed.OTHER for one in said_in(sentence, order))
+        other = any(one.search(sentence) for one in (_NEVER, _STILL, MAYBE, _NEXT))
+        self.told_of += () if other or advises else named
         self.denied += [name for one in either if one.deed is Deed.RUN and one.negated for name, _ in one.files]
         self.together += lists(sentence, ())
         for said in (one for one in every if not (one.negated or one.modal)):

@@ -45,7 +45,7 @@ _GONE: Final = frozenset({"delete", "rm", "move", "mv", "rename"})
 """Programs of the game after which their first argument is gone; what follows was made by the ones with two."""
 _MADE: Final = frozenset({"move", "mv", "rename", "copy", "cp"})
 _LOADS: Final = re.compile(
-    r"\b(?:require|dofile|loadfile|loadAPI|run|execute|openTab|launch)\s*\(?\s*[\"'\[]+([\w./ -]{1,100})"
+    r"\b(?:require|dofile|loadfile|loadAPI|run|execute|openTab|launch|open)\s*\(?\s*[\"'\[]+([\w./ -]{1,100})"
 )
 """How a program names another one that it loads."""
 _ENDINGS: Final = frozenset({"lua", "txt", "json", "cfg", "conf", "ini", "md", "csv", "log", "dat", "data", "bak"})
@@ -142,6 +142,8 @@ class Evidence:
     """The last look that failed, while nothing made up for it; empty: there is none."""
     unseen: tuple[str, ...] = ()
     """The paths that could not be read, and were neither read nor changed since."""
+    unwritten: frozenset[Spot] = frozenset()
+    """Files whose last write or edit did not happen."""
     denied: bool = False
     """The policy denied a change or a run, and none succeeded after it."""
     shown: str = ""
@@ -225,7 +227,7 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
         if record.state is CallState.DENIED and record.call.call_digest in done:
             # The same call stood twice in the reply, and the first one counted.
             continue
-        evidence = _after(evidence, record)
+        evidence = _writing(_after(evidence, record), record)
         if record.ok:
             done.add(record.call.call_digest)
             failed.pop(_path(record), None)
@@ -235,6 +237,16 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
         # What succeeded beside it does not make up for it.
         evidence = replace(evidence, effect=False, failure=[*failed.values()][-1])
     return evidence
+
+
+def _writing(evidence: Evidence, record: Over) -> Evidence:
+    """With the file of a write that did not happen, without the one of a write that did."""
+    if record.call.tool not in _WRITERS:
+        return evidence
+    spot = {_spot(record, _path(record))}
+    if record.ok:
+        return replace(evidence, unwritten=evidence.unwritten - spot)
+    return replace(evidence, unwritten=evidence.unwritten | spot) if record.state in _FAILURES else evidence
 
 
 def checked(evidence: Evidence, calls: Iterable[Over]) -> Evidence:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from orchestrator.core.finding.reading import Said
-from orchestrator.core.finding.words import CHANGES, FILE, Deed
+from orchestrator.core.finding.words import CHANGES, FILE, Deed, files
 
 _STAYS: Final = (
     r"(?:alone|as\s+(?:it|they)\s+(?:is|are|was|were)|unchanged|untouched|intact|in\s+(?:ruhe|frieden)|wie\s+(?:sie|es|er)\s+(?:ist|sind|war)|unverändert"
@@ -18,7 +18,7 @@ _LEFT: Final = re.compile(
 )
 _STAYING: Final = re.compile(
     rf"(?P<file>{FILE})\s+(?:(?:must|should|has\s+to|needs?\s+to|muss|soll|doit|debe|tiene\s+que|is|was|ist|est|est[aá]|sigue|steht)\s+)?"
-    rf"(?:(?:also|now|exactly|still|auch|noch|immer|aussi|también)\s+)?(?:stays?|remains?|bleib\w*|reste[rz]?|queda\w*|seguir|sigue|permanecer|"
+    rf"(?:(?:also|now|exactly|still|auch|noch|immer|aussi|también)\s+)?(?:stays?|remain(?:s|ed)?|bleib\w*|geblieben|rest(?:e[rz]?|é)|qued[aó]\w*|seguir|sigue|permanecer|"
     rf"the\s+same\s+as\s+before|{_STAYS})",
     re.IGNORECASE,
 )
@@ -52,6 +52,12 @@ _STILL: Final = re.compile(
     r"(?:there|da|dort|là|ahí|allí)\b",
     re.IGNORECASE,
 )
+_NOT_THERE: Final = re.compile(
+    rf"\bn['\u2019]y\s+{_NO_CHANGE}\s+(?:\w+\s+){{0,2}}?pas\b|\b(?:do\s+not|don't|dont)\s+{_NO_CHANGE}\s+(?:that|this)(?:\s+one)?\b"
+    rf"|\b(?:den|die|das)\s+(?:bitte\s+|aber\s+)?nicht\s+{_NO_CHANGE}\b|\b(?:ese|esa|eso)\s+no\s+(?:l[oa]\s+)?{_NO_CHANGE}",
+    re.IGNORECASE,
+)
+"""An order not to touch what was named last."""
 _STATED: Final = re.compile(
     r"\b(?:does\s+not|doesn't|did\s+not|didn't|(?:il|elle|ça|qui)\s+ne|es|er)\b"
     rf"|{FILE}\s+(?:no|ne)\b",
@@ -68,6 +74,8 @@ def kept(sentence: str, said: list[Said], *, order: bool) -> Iterator[str]:
     denied = [one for one in said if one.negated and one.deed in CHANGES - {Deed.MAKE}]
     for one in denied:
         yield from (name for name, joined in one.files if joined in ("", "of", "goal"))
+    if order and (there := _NOT_THERE.search(sentence)) is not None:
+        yield from files(sentence[: there.start()])[-1:]
     if denied and not any(one.files for one in denied) and (denied[-1].is_last or not order):
         yield from denied[-1].before[-1:]
 

@@ -46,6 +46,8 @@ _PRINTED: Final = re.compile(
     rf"\b(?:{_PAST})\b(?:\s+\S+\.lua)?{_ADVERB}{_NAMED}\s*:?\s*{_QUOTED.format(n=1)}"
     rf"|\bhat{_ADVERB}\s+{_QUOTED.format(n=2)}\s+(?:ausgegeben|gedruckt|angezeigt|geantwortet|ergeben)\b"
     rf"|\bkam\s+{_QUOTED.format(n=4)}\s+(?:he)?raus\b"
+    rf"|\b(?:ausgegeben|angezeigt|gedruckt)\s+(?:wurde|hat\s+es|wird)\s*:?\s*{_QUOTED.format(n=7)}"
+    rf"|\b(?:se\s+(?:imprim|mostr)(?:ió|ó)|s['\u2019]affiche|s['\u2019]est\s+affiché)\s*:?\s*{_QUOTED.format(n=8)}"
     rf"|\b(?:output|ausgabe|sortie|salida|(?:last|first|letzte|erste|derni[eè]re|premi[eè]re|[uú]ltima|primera)\s+(?:line|zeile|ligne|l[ií]nea))"
     rf"(?:\s+\w+)?\s*:\s*{_QUOTED.format(n=5)}"
     rf"|\b(?:line|zeile|ligne|l[ií]nea)\b[^.:\n\d]{{0,25}}?\b(?:is|ist|lautet|est|es)\s+{_QUOTED.format(n=6)}"
@@ -74,7 +76,7 @@ _WITH: Final = re.compile(
     + r"|[A-ZÄÖÜ]\w+|[\"'\u201c\u201e\u00ab]\s*[^\"'\u201c\u201d\u00ab\u00bb\n]{1,60}?\s*[\"'\u201d\u201c\u00bb]))*)"
 )
 _SET: Final = re.compile(
-    r"(?:\bto\b|\bauf\b|\bin\b|(?<!\w)[àa]\b|\ben\b|=|\b(?:must|should|has\s+to|muss|soll|doit|debe|tiene\s+que)\s+(?:be|ser|être))\s*"
+    r"(?:\bto\b|\bauf\b|\bin\b|(?<!\w)[àa]\b|\ben\b|=|\b(?:must|should|has\s+to|muss|soll|doit|debe|tiene\s+que)\s+(?:be(?:come)?|ser|être|devenir))\s*"
     rf"(?:{_TEXT.format(n=1)}|(?P<number1>-?\d+(?:[.,]\d+)?)(?=\s*(?:[.,;!?)]|\Z|\n|\s(?:in|and|und|et|y|dans|en|sur|on|auf|if|please|bitte|instead|wenn|falls|then|but|aber|mais|pero"
     r"|stellen|setzen|ändern|erhöhen|gesetzt|geändert)\b)))",
     re.IGNORECASE,
@@ -127,7 +129,9 @@ _STATED: Final = re.compile(r"\b(?:is|are|was|ist|sind|war|steht|est|sont|était
 """What stands before a value that is so now."""
 _OUTPUT: Final = re.compile(
     r"\b(?:output|ausgabe|sortie|salida|result|ergebnis|résultat|resultado)"
-    r"[^:\n]{0,30}:[ \t]*\n((?:[ \t]*-?\d[^\n]{0,60}(?:\n|\Z)){2,})",
+    r"[^:\n]{0,30}:[ \t]*\n((?:[ \t]*-?\d[^\n]{0,60}(?:\n|\Z)){2,})"
+    r"|\b(?:output|printed|prints|came\s+out|(?:he)?raus|ausgabe|affich\w+|sortie|imprim\w+|salida"
+    r"|salió)\b[^:.\n]{0,30}:[ \t]*\n\n?((?: {1,8}[^\s*\u2022-][^\n]{0,80}(?:\n|\Z))+)",
     re.IGNORECASE,
 )
 _FENCED: Final = re.compile(r"```\w*\n(.{1,4000}?)\n?```", re.DOTALL)
@@ -157,7 +161,7 @@ class Output(NamedTuple):
 
 def printed(text: str) -> tuple[Output, ...]:
     """What a text says was printed."""
-    listed = (line.strip() for one in _OUTPUT.finditer(text) for line in one[1].splitlines())
+    listed = (line.strip() for one in _OUTPUT.finditer(text) for line in (one[1] or one[2]).splitlines())
     return (*_outputs(_PRINTED, text), *(Output(line) for line in listed if line))
 
 

@@ -11,7 +11,7 @@ from orchestrator.core.finding.case import OR_SAY, OTHERWISE, Case, has, has_let
 from orchestrator.core.finding.claimed import claims
 from orchestrator.core.finding.evidence import CUT, Evidence, stem
 from orchestrator.core.finding.wanted import Target
-from orchestrator.core.finding.words import Deed, readable
+from orchestrator.core.finding.words import Deed, files, readable
 from orchestrator.core.response import FinalResult
 
 
@@ -33,9 +33,9 @@ def doubt(
         )  # fmt: skip
     else:
         rules = (
-            _gap, _failed_program, _nothing_done, _kept, _target, _value,
+            _gap, _failed_program, _nothing_done, _unwritten, _kept, _target, _value,
             _wanted_run, _claimed_files, _claimed_run, _printed, _ends, _not_to_run,
-            _together, _unfounded,
+            _together, _unfounded, _stranger,
         )  # fmt: skip
     return next((sentence for rule in rules if (sentence := rule(case))), None)
 
@@ -120,9 +120,28 @@ def _nothing_done(case: Case) -> str | None:
     return f"You say success, but nothing was changed or run. Do what the task asks for first. {OTHERWISE}"
 
 
+def _unwritten(case: Case) -> str | None:
+    """A file that the task names, whose change was refused or failed, where nothing else was changed."""
+    lost = (spot for spot in case.evidence.unwritten if any(is_path(spot, name) for name in files(case.prompt)))
+    found = next(lost, None)
+    if found is None or case.net or case.said.failed:
+        return None
+    return f"You say success, but {found.path} was not written, and nothing else was changed. {OTHERWISE}"
+
+
+def _stranger(case: Case) -> str | None:
+    """A file that the final tells of, and that nobody looked at or changed."""
+    name = next(case.strangers(), None)
+    return f"You tell of {name}, but no step looked at it or changed it. Do that, {OR_SAY}." if name else None
+
+
 def _target(case: Case) -> str | None:
     """A file that the task names as one to make, change, delete or move, and that is not so."""
-    missing = (one for one in case.task.targets if not (case.is_met(one) or case.wrote_and_ran(one) or case.was_so()))
+    missing = (
+        one
+        for one in case.task.targets
+        if not (case.is_met(one) or case.wrote_and_ran(one) or case.was_so() or case.tells_undone(one))
+    )
     if case.task.named and not case.was_so() and not case.touched(case.task.named):
         return f"You say success, but {' or '.join(case.task.named)} was neither changed nor run. {OTHERWISE}"
     return next((f"You say success, but {_lacks(one)}. {OTHERWISE}" for one in missing), None)
@@ -146,7 +165,8 @@ def _together(case: Case) -> str | None:
         changed = [one for spot, one in case.net.items() if any(is_path(spot, name) for name in names)]
         gone = any(not one.is_there for one in changed)
         known = [*case.net] if gone else [*case.net, *case.evidence.runs, *case.evidence.seen]
-        left = (name for name in names if name not in case.task.kept and not any(is_path(spot, name) for spot in known))
+        spared = (*case.task.kept, *(name for _, name in case.said.undone))
+        left = (name for name in names if name not in spared and not any(is_path(spot, name) for spot in known))
         apart = next((name for name in left if stem(name) not in written), None)
         if changed and apart is not None:
             return f"You say success, but {apart} was neither changed nor run. {OTHERWISE}"
@@ -203,7 +223,9 @@ def _wanted_run(case: Case) -> str | None:
 def _claimed_files(case: Case) -> str | None:
     """A file that the final says was made, changed, deleted or moved, and that is not so."""
     missing = (
-        one for one in case.said.targets if not (case.is_met(one) or case.said.no_need or case.wrote_and_ran(one))
+        one
+        for one in case.said.targets
+        if not (case.is_met(one) or case.said.no_need or case.wrote_and_ran(one) or case.made_for_a_time(one))
     )
     found = next(missing, None)
     if found is not None:

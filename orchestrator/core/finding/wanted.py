@@ -82,6 +82,23 @@ _ON_ALL: Final = re.compile(
     r"|ordenador\w*|tortugas))",
     re.IGNORECASE,
 )
+_ENUMERATED: Final = re.compile(
+    rf"(?:[:,]|\b(?:and|und|et|y)\b)\s*(?P<name>{FILE})\s+"
+    r"(?:that|which|qui|que|die|der|das|to|with|avec|mit|con|pour|para|für|for)\b",
+    re.IGNORECASE,
+)
+"""A file of a list in which each has a clause of its own."""
+_MUST_IN: Final = re.compile(
+    rf"\b(?:in|im|dans|en)\s+(?P<name>{FILE})\s+(?:must|should|has\s+to|needs\s+to|soll|muss|doit|debe|tiene\s+que)\s+"
+    r"(?!not\b|stay|remain|keep|nicht\b|bleiben|pas\b|rester|no\b|quedar|seguir)",
+    re.IGNORECASE,
+)
+"""Where something has to become other than it is."""
+_NOT_ON: Final = (
+    r"(?<!ya\s)\b(?:not|never|except|nicht(?!\s+mehr)|außer|pas|sauf|no(?!\s+longer)|excepto|salvo)"
+    r"\s+(?:[^\W\d]+['\s]\s?){0,4}"
+)
+"""Words that exclude the computer behind them."""
 _EACH: Final = re.compile(
     r"\b(?:both|each|every|all|beiden?|alle[nr]?|jede[mnrs]?|deux|chaque|tous|toutes|ambos|ambas|dos|cada|todos)\b",
     re.I,
@@ -208,6 +225,12 @@ class _Asked:
         self.targets += [Target(Deed.DELETE, (one["name"],), there) for one in _GONE_FOLDER.finditer(sentence)]
         self.targets += [Target(Deed.MAKE, (one["name"],), there) for one in _EXISTS.finditer(sentence)]
         self.targets += [replace(one, computers=there) for one in _passive(sentence)]
+        every = len(there) > 1 and (_EACH.search(sentence) or _is_list(sentence, there))
+        self.targets += [
+            Target(Deed.CHANGE, (one["name"],), on)
+            for one in _MUST_IN.finditer(sentence)
+            for on in ([(name,) for name in there] if every else [there])
+        ]
         said = said_in(_TRY_TO.sub(" ", sentence), order)
         ordered = [one for one in said if not (one.negated or (one.modal and not one.is_open and one.before))]
         for one in ordered:
@@ -220,6 +243,9 @@ class _Asked:
             elif one.deed in CHANGES:
                 self._change(one, sentence, there)
         named = files(sentence)
+        listed = [one["name"] for one in _ENUMERATED.finditer(sentence)]
+        if len(listed) > 1 and any(one.deed is Deed.MAKE for one in ordered):
+            self.targets += [Target(Deed.MAKE, (name,), there) for name in listed]
         self.prints += to_print(sentence)
         self.kept += kept(sentence, said, order=True)
         if any(one.deed in (Deed.MAKE, Deed.CHANGE) for one in ordered) or not asks_something(sentence):
@@ -273,7 +299,9 @@ def named_in(sentence: str, computers: Sequence[str]) -> tuple[str, ...]:
     if _ON_ALL.search(sentence):
         return tuple(computers)
     found = ((re.search(rf"(?<![\w.]){re.escape(name)}(?!\w|\.\w)", sentence), name) for name in computers)
-    return tuple(name for _, name in sorted((one.start(), name) for one, name in found if one is not None))
+    named = tuple(name for _, name in sorted((one.start(), name) for one, name in found if one is not None))
+    meant = tuple(name for name in named if not re.search(rf"{_NOT_ON}{re.escape(name)}(?!\w)", sentence, re.I))
+    return meant or named
 
 
 def _passive(sentence: str) -> list[Target]:

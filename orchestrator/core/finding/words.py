@@ -69,6 +69,7 @@ _PHRASES: Final = tuple(
             " well ",
         ),
         (r"\b(have|has|'ve|was|were|been)((?:\s+\w+)?)\s+run\b", r"\1\2 ran"),
+        (r"\((\S+\.\w+)\)", r"\1"),
         (r"\bgive\s+(\S+)\s+the\s+(?:new\s+)?name\s+", r"rename \1 to "),
         (r"\bchange\s+the\s+(?:file\s+)?name\s+of\s+", "rename "),
         (r"\bthrow\s+(\S+\.\w+)\s+away\b|\bwirf\s+(\S+\.\w+)\s+weg\b", r"delete \1\2"),
@@ -94,6 +95,23 @@ _PHRASES: Final = tuple(
             " ",
         ),
         (r"\bmis(es?|s)?\s+à\s+jour\b", "modifié"),
+        # "I took the chance to update b.lua" tells of a change.
+        (
+            r"\b(?:profité\s+pour|took\s+the\s+(?:chance|opportunity|liberty)\s+to"
+            r"|aprovech(?:é|ado)\s+para)\s+(?:[^\W\d]+\s+){0,2}?(?:mettre\s+à\s+jour|[^\W\d]+)(?=\s)",
+            "modified",
+        ),
+        (r"\bgelegenheit\s+genutzt,?\s+um\s+(?:[^\W\d]+\s+){0,2}?(\S+\.\w+)\s+zu\s+\w+", r"modified \1"),
+        # "Before you touch anything, copy a.lua" is no order to change nothing.
+        (
+            r"\b(?:before|bevor|avant|antes)\s+[^.,;\n]{0,20}?(?:touch|chang|modif|änder|anfass|anrühr|toc|cambi)\w*\s+"
+            r"(?:anything|something|rien|nada|algo|quoi\s+que\s+ce\s+soit)\b",
+            " ",
+        ),
+        (
+            r"\b(?:by\s+(?:running|executing)|en\s+(?:lançant|exécutant)|ejecutando|corriendo|lanzando)\s+(?=\S+\.\w)",
+            "and run ",
+        ),
         (r"\bmet(?:s|tre|tez)\s+à\s+jour\b", "modifie"),
         (r"(?:\A|(?<=[.!?]\s))program(?:a|me)\s+(?=\S+\.lua)", "create "),
         (r"(\S+\.\w+)\s+debe\s+llamarse\s+", r"renombra \1 a "),
@@ -118,7 +136,7 @@ _PHRASES: Final = tuple(
             r"ensure \1, which ",
         ),
         (
-            r"\b(?:make\s+|haz\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
+            r"\b(?:make\s+|mache?,?\s+(?:das|dass|daß)\s+|haz\s+que\s+|fais\s+que\s+|il\s+faut\s+que\s+|faudrait\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
             r"change \1, which ",
         ),
         (r"\b(?:i|we)\s+(?:need|want)\b|\bich\s+brauche\b|\bil\s+me\s+faut\b|\bj'ai\s+besoin\b|\bnecesito\b", "create"),
@@ -143,7 +161,7 @@ def readable(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task."""
-    text = _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'"))
+    text = _BLANKS.sub(" ", _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'")))
     if text.lstrip()[:1] in ("[", "{"):
         return []
     for pattern, plain in _PHRASES:
@@ -208,7 +226,8 @@ _ORDERS: Final = {
     Deed.ENSURE: _words("ensure"),
     Deed.MAKE: _words(
         r"""
-        write create make add richte?n? generiere?n? prepare prépare[rz]? prepara(?:r)? construis construye generate
+        write create make add richte?n? generiere?n? prepare prépare[rz]? prepara(?:r)? construis construye
+        generate note notiere?n? anota(?:r)? apunta(?:r)?
         programmiere?n? escribas? crees hagas build save put append insert store schreib(?:e|en)? erstell(?:e|en)?
         mache?n? leg(?:e|en)? anlegen erzeuge?n? füge?n? einfügen hinzufügen speicher(?:e|n)? bau(?:e|en)?
         écri(?:s|re|vez) crée créez créer ajoute[rz]? génère génére[rz] fais enregistre[rz]? mets escrib(?:e|ir|a)
@@ -236,7 +255,8 @@ _ORDERS: Final = {
     ),
     Deed.DELETE: _words(
         r"""
-        delete remove erase beseitige?n? jette[rz]? retire[rz]? tira(?:r)? borres elimines quites lösche?n?
+        delete remove erase trash ditch wipe beseitige?n? jette[rz]? retire[rz]? vire[rz]? dégage[rz]?
+        tira(?:r)? bota(?:r)? borres elimines quites lösche?n?
         entferne?n? supprime[rz]? efface[rz]? enlève enlever borra(?:r)?(?:lo|la)? borre elimina(?:r)? elimine
         quita(?:r)? quite suprim(?:e|ir)
         """
@@ -255,7 +275,7 @@ _ORDERS: Final = {
     Deed.RUN: _words(
         r"""
         run execute launch start test try rerun retest ejecutes pruebes lances führe?n? ausführen starte?n? teste?n?
-        probiere?n?s? ausprobieren probier's teste?'?s starte?'s startes führ's
+        probiere?n?s? ausprobieren probier's teste?'s starte?'s startes führ's
         lance[rz]? exécute[rz]? teste[rz]? essaie essaye[rz]? démarre[rz]?
         ejecuta(?:r|lo|la|los)? ejecútal(?:o|a) ejecute prueba(?:lo|la)? pruébal(?:o|a) probar(?:lo|la)?
         corre(?:r)?(?:lo|la)? córrel(?:o|a) lanza(?:r)? arranca(?:r)? lánzal(?:o|a) inicia(?:r)?
@@ -268,7 +288,10 @@ _REPORTS: Final = {
     Deed.MAKE: _words(
         r"""
         wrote written created made added generated built saved stored appended inserted geschrieben erstellt
-        angelegt erzeugt hinzugefügt eingefügt gespeichert schrieb gebaut écrite?s? créée?s? ajoutée?s? générée?s?
+        noted logged recorded
+        notiert vermerkt eingetragen notée?s? consignée?s? anotad[oa]s? anoté apuntad[oa]s? apunté
+        registrad[oa]s? registré angelegt erzeugt hinzugefügt eingefügt gespeichert schrieb gebaut écrite?s?
+        créée?s? ajoutée?s? générée?s?
         enregistrée?s? escrit[oa]s? escribí cread[oa]s? creé añadid[oa]s? añadí agregad[oa]s? agregué guardad[oa]s?
         guardé generad[oa]s?
         """
@@ -284,7 +307,8 @@ _REPORTS: Final = {
         edited changed modified updated improved optimi[sz]ed refactored rewrote rewritten replaced increased
         decreased reduced raised lowered adjusted extended translated converted reworked adapted geändert verändert
         touched altered overwritten angefasst angerührt touchée?s? tocad[oa]s? toqué
-        réglée?s? eingestellt gestellt configurad[oa]s?
+        réglée?s? eingestellt gestellt configurad[oa]s? configured konfiguriert configurée?s? réduite?s? reducid[oa]s?
+        subid[oa]s? bajad[oa]s? verringert passée?s?
         verbessert bearbeitet ersetzt aktualisiert überarbeitet erhöht optimiert angepasst erweitert gesetzt
         modifiée?s? changée?s? améliorée?s? remplacée?s? réécrite?s? optimisée?s? augmentée?s? adaptée?s?
         modificad[oa]s? modifiqué cambiad[oa]s? cambié mejorad[oa]s? mejoré reemplazad[oa]s? reemplacé
@@ -309,7 +333,7 @@ _REPORTS: Final = {
     ),
     Deed.RUN: _words(
         r"""
-        ran executed launched started tested tried verified aufgerufen
+        ran reran executed launched started tested tried verified aufgerufen
         ausgeführt gestartet getestet probiert ausprobiert lief
         exécutée?s? lancée?s? testée?s? essayée?s? démarrée?s? ejecutad[oa]s? ejecuté probad[oa]s? iniciad[oa]s?
         inicié arrancad[oa]s? probé corrid[oa]s? corrí lanzad[oa]s? lancé testead[oa]s?
