@@ -54,6 +54,7 @@ from orchestrator.core.finding.asking import asks_only, claims_change, says_noth
         "c'est quoi le port dans serveur.cfg ?",
         "¿Me explicas qué hace puerta.lua? No entiendo nada de programación",
         "q version pone en version.txt ?",
+        "Worin besteht der Fehler in schleife.lua? Meine Schüler kommen nicht dahinter.",
     ],
 )
 def test_a_question_asks_only(prompt: str) -> None:

@@ -801,6 +801,37 @@ def test_tests_that_read_a_program_run_it() -> None:
     assert disk.lacks("sum.lua is corrected, all tests pass.") == ""
 
 
+def test_a_line_of_a_file_is_no_run() -> None:
+    disk = Disk("Which channel does net.lua use?", net_lua="local channel = 42")
+    disk.read("net.lua")
+    assert disk.lacks("Channel 42. First line: `local channel = 42`.") == ""
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Make a.lua that tells a joke and b.lua that asks a riddle.",
+        "Fais a.lua qui dit une blague et aussi b.lua qui pose une devinette.",
+    ],
+)
+def test_each_file_with_a_clause_is_made(order: str) -> None:
+    disk = Disk(order)
+    disk.write("a.lua")
+    disk.write("b.lua")
+    disk.delete("b.lua")
+    assert "b.lua was not made" in disk.lacks("Both wait for you.")
+
+
+def test_computers_with_their_noun_are_a_list() -> None:
+    disk = Disk("On computer north and computer south change the channel in net.cfg to 15.", net_cfg="3")
+    disk.edit("net.cfg", "15", on="north")
+    assert "net.cfg was not changed" in disk.lacks("It is 15.", computers=BOTH)
+
+
+def test_a_comma_ends_a_verb_at_the_end() -> None:
+    assert told("alt.txt dort hin verschieben, und ein Programm zeige.lua, dann testen") == "delete alt.txt"
+
+
 def test_an_output_as_an_indented_block() -> None:
     assert [one.text for one in printed(readable("Beim Starten kam heraus:\n\n    12 Euro\n"))] == ["12 Euro"]
     assert printed("Output:\n - hello.lua\n - bye.lua") == ()

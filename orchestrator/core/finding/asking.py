@@ -27,7 +27,7 @@ _CONNECTIVE: Final = (
 _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
 _INTERROGATIVE: Final = re.compile(
-    r"(?:(?:(?:in|on|at|for|with|by|from|to|of|under|a|à|de|en|para|con|por|desde|hasta|sobre|pour|sur|dans|sous|avec|par|für|von|mit|aus|auf|an|am|bei|unter|über|um|ab|bis|durch|nach|zu)\s+|d['\u2019])?(?:why|wh?ats?|what's|w[h]?ich|who(?:se)?|when|where(?:'?s)?|how(?:'?s)?|warum|wieso|weshalb|was|welche[mrsn]?|wer|wann|wo|wie"
+    r"(?:(?:(?:in|on|at|for|with|by|from|to|of|under|a|à|de|en|para|con|por|desde|hasta|sobre|pour|sur|dans|sous|avec|par|für|von|mit|aus|auf|an|am|bei|unter|über|um|ab|bis|durch|nach|zu)\s+|d['\u2019])?(?:why|wh?ats?|what's|w[h]?ich|who(?:se)?|when|where(?:'?s)?|how(?:'?s)?|warum|wieso|weshalb|was|welche[mrsn]?|wer|wann|wo(?:r?(?:in|an|auf|aus|über|um)|mit|für|von|durch|her|hin|nach|bei|gegen)?|inwiefern|wieviele?|wie"
     r"|pourquoi|quoi|wozu|(?:le|la|les)?quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien|wie\s?viele?"
     r"|c['\u2019]est\s+(?:quoi|qui|o[uù])|qu['\u2019]est-ce|por qu[eé]|para qu[eé]|qu[eé]|q|cu[aá]l(?:es)?"
     r"|cu[aá]nt[oa]s?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"

@@ -210,7 +210,7 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
         ran=tuple(dict.fromkeys(told.ran)),
         run_on=tuple(dict.fromkeys(told.run_on)),
         given=tuple(dict.fromkeys(told.gave)),
-        runs=told.runs or bool(outputs),
+        runs=told.runs or not all(one.of_line for one in outputs),
         works=told.works,
         works_now=told.works and _NOW.search(text) is not None,
         printed=outputs,

@@ -55,6 +55,7 @@ _PRINTED: Final = re.compile(
     re.IGNORECASE,
 )
 """What a program is said to have printed: a quotation, a number or a block."""
+_LINE: Final = re.compile(r"(?:\w+\s+)?(?:line|zeile|ligne|l[ií]nea)\b", re.IGNORECASE)
 _PRINTS: Final = re.compile(
     rf"\b(?:prints?|outputs?|displays?|shows?|says?|affiche[rz]?|imprim(?:e|a|er|ir)|m[ou]e?str(?:e|a|ar)|di(?:ga|ce)|sale|sort)\b"
     rf"{_ADVERB}{_NAMED}\s*:?\s*(?:{_QUOTED.format(n=1)}|(?-i:(?P<capitals1>[A-ZÄÖÜ]{{3,}})\b))"
@@ -157,6 +158,8 @@ class Output(NamedTuple):
     text: str
     program: str = ""
     """The one file that its sentence names before; empty: none, or several."""
+    of_line: bool = False
+    """Whether it is called a line, which may as well be one of a file."""
 
 
 def printed(text: str) -> tuple[Output, ...]:
@@ -251,7 +254,8 @@ def _outputs(pattern: re.Pattern[str], text: str) -> tuple[Output, ...]:
         before = _ONCE.sub("", re.split(r"[!?;\n]|\.(?!\w)", _before(text, one))[-1])
         if not (MAYBE.search(before) or re.search(rf"\b{NOT}\b", before, re.IGNORECASE)):
             named = files(before)
-            found.append(Output(_group(one), named[0] if len(named) == 1 else ""))
+            of_line = _LINE.match(one[0]) is not None
+            found.append(Output(_group(one), named[0] if len(named) == 1 else "", of_line))
     return tuple(dict.fromkeys(found))
 
 

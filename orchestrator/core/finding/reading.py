@@ -165,6 +165,8 @@ class _Clause:
     """The words behind the verb in its clause."""
     since: int = 0
     """Files of the verb that were named since the last comma or "and"."""
+    closed: bool = False
+    """Whether a comma closed the clause of a verb that stands behind its files."""
     list_of: str = ""
     """How the file before a comma or an "and" was joined, which goes for the next one too."""
     ends_with_file: bool = False
@@ -198,6 +200,10 @@ class _Clause:
         if token.is_file:
             self._file(token.text)
         elif token.is_mark:
+            if self.closed and self._is_of_next():
+                self.found = []
+            # "Move a.lua there, and a program b.lua" in the German order: what comes has another verb.
+            self.closed |= self.deed in CHANGES and not self.goes_on and token.text == ","
             self._break()
             self.after_mark = True
             return
@@ -290,7 +296,7 @@ class _Clause:
         yield from self.said()
         self.deed, self.is_open, self.denied, self.supposed = deed, self.begins, self.negated, self.modal
         self.joined, self.begins, self.ended, self.there = "", False, False, False
-        self.goes_on, self.since, self.words = False, 0, []
+        self.goes_on, self.since, self.words, self.closed = False, 0, [], False
 
 
 def _join(word: str, before: str) -> str:

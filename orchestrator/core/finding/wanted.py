@@ -83,8 +83,8 @@ _ON_ALL: Final = re.compile(
     re.IGNORECASE,
 )
 _ENUMERATED: Final = re.compile(
-    rf"(?:[:,]|\b(?:and|und|et|y)\b)\s*(?P<name>{FILE})\s+"
-    r"(?:that|which|qui|que|die|der|das|to|with|avec|mit|con|pour|para|für|for)\b",
+    rf"(?P<name>{FILE})\s+(?:that|which|qui|que|die|der|das)\b"
+    rf"|(?:[:,]|\b(?:and|und|et|y)\b)\s*(?P<other>{FILE})\s+(?:to|with|avec|mit|con|pour|para|für|for)\b",
     re.IGNORECASE,
 )
 """A file of a list in which each has a clause of its own."""
@@ -243,7 +243,7 @@ class _Asked:
             elif one.deed in CHANGES:
                 self._change(one, sentence, there)
         named = files(sentence)
-        listed = [one["name"] for one in _ENUMERATED.finditer(sentence)]
+        listed = [one["name"] or one["other"] for one in _ENUMERATED.finditer(sentence)]
         if len(listed) > 1 and any(one.deed is Deed.MAKE for one in ordered):
             self.targets += [Target(Deed.MAKE, (name,), there) for name in listed]
         self.prints += to_print(sentence)
@@ -288,7 +288,10 @@ def ran_on(sentence: str, said: Sequence[Said], computers: Sequence[str]) -> tup
 
 def _is_list(sentence: str, there: tuple[str, ...]) -> bool:
     """Whether a sentence lists these computers: "on north, south and west"."""
-    names = r"(?:\s*,\s*|,?\s+(?:and|und|et|y)\s+)".join(map(re.escape, there))
+    between = (
+        r"(?:\s*,\s*|,?\s+(?:and|und|et|y)\s+)(?:(?:on|auf|sur|en)\s+)?(?:(?:the|dem|l'|la|el)\s*)?(?:[^\W\d]+\s+)?"
+    )
+    names = between.join(map(re.escape, there))
     return len(there) > 1 and re.search(names, sentence) is not None
 
 

@@ -71,7 +71,7 @@ _PHRASES: Final = tuple(
         (r"\b(have|has|'ve|was|were|been)((?:\s+\w+)?)\s+run\b", r"\1\2 ran"),
         (r"\((\S+\.\w+)\)", r"\1"),
         (r"\bgive\s+(\S+)\s+the\s+(?:new\s+)?name\s+", r"rename \1 to "),
-        (r"\bchange\s+the\s+(?:file\s+)?name\s+of\s+", "rename "),
+        (r"\bchange\s+(?:the\s+)?(?:file\s+)?name\s+of\s+", "rename "),
         (r"\bthrow\s+(\S+\.\w+)\s+away\b|\bwirf\s+(\S+\.\w+)\s+weg\b", r"delete \1\2"),
         (r"(\S+\.\w+)\s+should\s+be\s+(?:called|named)\s+", r"rename \1 to "),
         (r"(\S+\.\w+)\s+soll\s+(\S+\.\w+)\s+heißen", r"benenne \1 in \2"),
@@ -124,10 +124,10 @@ _PHRASES: Final = tuple(
             r"|\b(?:peux|pourrais)-tu\b|\b(?:pouvez|pourriez)-vous\b|\b(?:puedes|podrías|puede\s+usted)\b",
             " ",
         ),
-        (r"\b(?:ändere|andere)\s+den\s+(?:datei)?namen\s+von\s+", "benenne "),
+        (r"\b(?:ändere?n?|andere)\s+(?:den\s+)?(?:datei)?namen\s+von\s+", "benenne "),
         (r"\bnenne\s+(?=\S+\.\w+\s+um\b|\S+\.\w+\s+in\b)", "benenne "),
-        (r"\b(?:change|modifie)[rz]?\s+le\s+nom\s+d[eu]\s+(?:fichier\s+)?", "renomme "),
-        (r"\b(?:cambia|cambie|modifica)r?\s+el\s+nombre\s+de(?:l)?\s+(?:archivo\s+)?", "renombra "),
+        (r"\b(?:change|modifie)[rz]?\s+(?:le\s+)?nom\s+d[eu]\s+(?:fichier\s+)?", "renomme "),
+        (r"\b(?:cambia|cambie|modifica)r?\s+(?:el\s+)?nombre\s+de(?:l)?\s+(?:archivo\s+)?", "renombra "),
         (r"\bbring\w*\s+(\S+\.\w+)\s+(?:wieder\s+)?in\s+ordnung\b", r"repariere \1"),
         # "Make startup.lua run count.lua" is a change of startup.lua.
         (
@@ -136,7 +136,7 @@ _PHRASES: Final = tuple(
             r"ensure \1, which ",
         ),
         (
-            r"\b(?:make\s+|mache?,?\s+(?:das|dass|daß)\s+|haz\s+que\s+|fais\s+que\s+|il\s+faut\s+que\s+|faudrait\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
+            r"\b(?:make\s+|mache?,?\s+(?:das|dass|daß)\s+|haz\s+que\s+|fais\s+que\s+|il\s+faut\s+que\s+|faudrait\s+que\s+)(\S+\.\w+)\s+(?!that\b|which\b|works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
             r"change \1, which ",
         ),
         (r"\b(?:i|we)\s+(?:need|want)\b|\bich\s+brauche\b|\bil\s+me\s+faut\b|\bj'ai\s+besoin\b|\bnecesito\b", "create"),
