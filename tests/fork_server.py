@@ -26,8 +26,10 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 IMPORTED: Final[Mapping[str, Sequence[str]]] = {
     "orchestrator": (
+        "anyio._backends._asyncio",
         "encodings.idna",
         "httpcore2",
+        "ollama",
         "orchestrator.app",
         "orchestrator.cli.commands",
         "orchestrator.cli.reviewing",
@@ -36,8 +38,12 @@ IMPORTED: Final[Mapping[str, Sequence[str]]] = {
         "orchestrator.evaluation",
         "orchestrator.following",
         "orchestrator.interactive",
+        "orchestrator.model.keeping",
+        "orchestrator.model.ollama_door",
         "prompt_toolkit",
         "truststore",
+        "typer._adapters",
+        "uvicorn.lifespan.off",
         "uvicorn.protocols.http.auto",
         "uvloop",
     ),

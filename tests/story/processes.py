@@ -34,6 +34,9 @@ CONTEXT.set_forkserver_preload(
         "orchestrator.app",
         "cc_client.simulator.__main__",
         "tests.story.frozen",
+        "anyio._backends._asyncio",
+        "uvicorn.lifespan.off",
+        "tests.story.settled",
     ]
 )
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
