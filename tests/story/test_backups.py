@@ -335,7 +335,7 @@ async def test_a_computer_that_goes_away_in_the_middle_leaves_no_half_of_a_backu
     ("kill", "kept"),
     [
         (Kill(3, "after", ("put_blob",)), 0),
-        (Kill(1, "before", ("add_backup",)), 0),
+        pytest.param(Kill(1, "before", ("add_backup",)), 0, marks=pytest.mark.deep),
         (Kill(1, "after", ("add_backup",)), 1),
     ],
     ids=["reading", "before the record", "after it"],

@@ -105,6 +105,8 @@ OTHERS = {
 """The other methods with an effect: in short at the frames of the effect itself, in depth at every one."""
 EVERY = STORIES | OTHERS
 WHOLE = ("write-existing", "run")
+ALIKE = ("edit", "shell")
+"""On the computer they write a file, and run a program, as these two do: cut in depth only."""
 """Cut at each frame by every run of the checks: a change that is looked up, and one that cannot be.
 
 The other stories differ from these in their effect only, so of them only this is swept each time, and the rest in
@@ -113,11 +115,12 @@ depth. What their methods do to a disk is cut at each change, and at each again 
 CHANGES = {
     "write-existing": (1, 5),
     "run": (2, 5),
-    "write-new": (FIRST_OF_CALL, 6),
-    "delete": (FIRST_OF_CALL + 2, 6),
     "move": (FIRST_OF_CALL + 4, 6),
 }
-"""The first change of its disk at which a story's computer is killed, and the step to the next; in depth at each."""
+"""The first change of its disk at which a story's computer is killed, and the step to the next; in depth at each.
+
+In depth for every other story, too.
+"""
 
 
 def _prepare(story: Story, pc: Computer) -> None:
@@ -279,7 +282,10 @@ async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
     await _sweep(server, tmp_path, name, _in_turn(name, EVERY[name].frames))
 
 
-@pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[pytest.mark.deep] * (one in ALIKE)) for one in EVERY if one not in WHOLE],
+)
 async def test_a_fault_at_the_frames_of_the_effect_is_done_once_not_done_or_said_to_be_unknown(
     server: Server, tmp_path: Path, name: str
 ) -> None:
@@ -333,9 +339,14 @@ def _listed(items: list[AgentTaskItem]) -> list[dict[str, Any]]:
     return list(stacks.values() if isinstance(stacks, dict) else stacks)
 
 
-async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path) -> None:
-    """At each frame of the call and of the look before it; the world outlives the line."""
-    faults = _every("cut", range(1, LAST_FRAME + 1))
+@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.deep)])
+async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path, step: int) -> None:
+    """At each frame of the call and of the look before it; the world outlives the line.
+
+    A frame is lost or delivered, in turn; in depth each is both.
+    """
+    each_frame = [_every("cut", range(place, place + 1)) for place in range(1, LAST_FRAME + 1)]
+    faults = [fault for place, both in enumerate(each_frame) for fault in both[place % step :: step]]
     cases = {fault.name: _push_at(server, tmp_path / fault.name, fault) for fault in faults}
     await each(cases, lambda _: last_words(server.home / "server.log"))
 

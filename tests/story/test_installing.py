@@ -1,7 +1,7 @@
 """One line in the game installs the client, which starts beside whatever starts there, updates itself, and goes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -158,11 +158,12 @@ async def test_a_model_sees_the_screen_that_the_player_sees(tmp_path: Path, fami
     assert "orchestrator> " not in model.told
 
 
+@pytest.mark.parametrize("changes", [(3, 11), pytest.param((7, 15), marks=pytest.mark.deep)])
 async def test_a_computer_that_lost_its_power_in_the_middle_joins_with_the_same_line(
-    server: Server, tmp_path: Path
+    server: Server, tmp_path: Path, changes: Sequence[int]
 ) -> None:
     """Whatever change of the disk is the last one, the line can be typed again, with a new code if it was used."""
-    for change in (3, 7, 11, 15):
+    for change in changes:
         disk = tmp_path / f"disk{change}"
         line = await line_of(server, computer=f"c{change}")
         async with playing(disk, "--die-at-change", str(change)) as player:
