@@ -182,7 +182,7 @@ def test_a_model_that_does_not_answer_is_not_asked_for_every_task(tmp_path: Path
     assert f"Ollama is not running at {where}." in errors
 
 
-@pytest.mark.parametrize("kind", ["ollama", "openai-chat"])
+@pytest.mark.parametrize("kind", ["ollama", pytest.param("openai-chat", marks=pytest.mark.deep)])
 async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path, kind: str) -> None:
     """It cannot begin: the exit code says so, and the sentence is what helps."""
     missing = refuses(404, {"error": "The model does not exist."})
