@@ -693,14 +693,19 @@ def test_the_demo_without_a_terminal_and_again_on_the_same_directory(tmp_path: P
     assert [one["status"] for one in listed] == ["Completed", "Completed"]
 
 
-def test_the_demo_asks_the_ollama_that_is_named(tmp_path: Path) -> None:
-    """`demo --ollama-url` reaches its server: an address that is none is refused, one that nobody answers is named."""
+def test_the_demo_tells_its_server_which_ollama_is_named(tmp_path: Path) -> None:
+    """`demo --ollama-url` reaches its server: an address that is none is refused."""
     directory = tmp_path / "kept"
     done = cli(tmp_path, "demo", "--model", "ollama:x", "--ollama-url", "a b", "--dir", str(directory))
     assert done.returncode == 2
     assert "The setting ollama_url does not fit" in done.stderr
     assert f"Look at {directory / 'server.log'}." in done.stderr
-    nobody = ("--ollama-url", "http://127.0.0.1:1", "--dir", str(directory))
+
+
+@pytest.mark.deep
+def test_the_demo_names_an_ollama_that_does_not_answer(tmp_path: Path) -> None:
+    """The one that `--ollama-url` says."""
+    nobody = ("--ollama-url", "http://127.0.0.1:1", "--dir", str(tmp_path / "kept"))
     ended = cli(tmp_path, "demo", "--model", "ollama:x", *nobody, CC_ORCHESTRATOR_MODEL_WAIT_S="0")
     assert ended.returncode == 1
     assert "Ollama is not running at http://127.0.0.1:1." in ended.stdout
