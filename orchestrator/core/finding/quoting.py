@@ -55,6 +55,27 @@ _PRINTED: Final = re.compile(
     re.IGNORECASE,
 )
 """What a program is said to have printed: a quotation, a number or a block."""
+_RUN_OF: Final = (
+    r"(?:run|execution|test|laufe?s?|testlaufe?s?|ausführung|exécution|ejecución|prueba|programm?e?s?|programa)"
+)
+_TOLD: Final = re.compile(
+    rf"\b(?:answered|replied|responded|antwortete|respondió|répondu)\s+(?:with|mit|con|avec|par)\s+{_QUOTED.format(n=1)}"
+    rf"|\b(?:obtained|obtenu|obtuve|obtenido|erhielt|devolvió|renvoyé|reported|meldete|lieferte(?:\s+als\s+einzige\s+zeile)?|indicó|indiqué"
+    rf"|output\s+reads|appeared|erschien|apareció|salida\s+se\s+lee|came\s+out\s+was|herausgekommen\s+ist|salió\s+fue|sorti\s+est)"
+    rf"\s*:?\s+{_QUOTED.format(n=2)}"
+    rf"|\b(?:und|habe\s+ich|wurde)\s+{_QUOTED.format(n=3)}\s+(?:erhalten|angezeigt|ausgegeben|gedruckt)\b"
+    rf"|{_QUOTED.format(n=5)}\s+(?:est\s+apparu|s['\u2019]est\s+affiché|erschien|appeared\s+on|apareció)(?!\w)"
+    rf"|\b(?:result|ergebnis|résultat|resultado)\s+(?:of|de[rs]?|von)\s+(?:the\s+|la\s+|l['\u2019])?{_RUN_OF}(?:\s+\S+)?\s*:\s*{_QUOTED.format(n=6)}",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same in other words, as a final tells it."""
+_SHOWS: Final = re.compile(
+    rf"\b[\w-]{{1,60}}\.lua`?\s*(?:\u2192|->|=>)\s*{_QUOTED.format(n=1)}(?=\s*(?:[.,;!)]|$))"
+    rf"|\b(?:zeigt|gibt)\s+(?:[\w-]{{1,60}}\.lua\s+)?{_QUOTED.format(n=2)}\s+(?:an|aus)\b|\b(?:montre|saca)\s+{_QUOTED.format(n=3)}"
+    rf"|\bon\s+lit\s+{_QUOTED.format(n=4)}\s+en\s+sortie\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What it prints, without saying that it ran."""
 _LINE: Final = re.compile(r"(?:\w+\s+)?(?:line|zeile|ligne|l[ií]nea)\b", re.IGNORECASE)
 _PRINTS: Final = re.compile(
     rf"\b(?:prints?|outputs?|displays?|shows?|says?|affiche[rz]?|imprim(?:e|a|er|ir)|m[ou]e?str(?:e|a|ar)|di(?:ga|ce)|sale|sort)\b"
@@ -165,12 +186,12 @@ class Output(NamedTuple):
 def printed(text: str) -> tuple[Output, ...]:
     """What a text says was printed."""
     listed = (line.strip() for one in _OUTPUT.finditer(text) for line in (one[1] or one[2]).splitlines())
-    return (*_outputs(_PRINTED, text), *(Output(line) for line in listed if line))
+    return (*_outputs(_PRINTED, text), *_outputs(_TOLD, text), *(Output(line) for line in listed if line))
 
 
 def prints(text: str) -> tuple[Output, ...]:
     """What a text says is printed."""
-    return _outputs(_PRINTS, text)
+    return (*_outputs(_PRINTS, text), *_outputs(_SHOWS, text))
 
 
 def to_print(sentence: str) -> tuple[str, ...]:
