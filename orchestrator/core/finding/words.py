@@ -294,12 +294,16 @@ _REPORTS: Final = {
         créée?s? ajoutée?s? générée?s?
         enregistrée?s? escrit[oa]s? escribí cread[oa]s? creé añadid[oa]s? añadí agregad[oa]s? agregué guardad[oa]s?
         guardé generad[oa]s?
+        drafted programmed legte erstellte erzeugte speicherte generierte baute verfasst rédigée?s? redactad[oa]s?
+        préparée?s? preparad[oa]s? programmée?s?
         """
     ),
     Deed.FIX: _words(
         r"""
         fixed repaired corrected debugged mended patched behoben repariert korrigiert réparée?s? corrigée?s?
         arreglad[oa]s? arreglé reparad[oa]s? reparé corregid[oa]s? corregí
+        resolved solved rectified gefixt berichtigt behob reparierte korrigierte rectifiée?s? déboguée?s? résolue?s?
+        rectificad[oa]s? depurad[oa]s? solucionad[oa]s?
         """
     ),
     Deed.CHANGE: _words(
@@ -313,22 +317,29 @@ _REPORTS: Final = {
         modifiée?s? changée?s? améliorée?s? remplacée?s? réécrite?s? optimisée?s? augmentée?s? adaptée?s?
         modificad[oa]s? modifiqué cambiad[oa]s? cambié mejorad[oa]s? mejoré reemplazad[oa]s? reemplacé
         sustituid[oa]s? actualizad[oa]s? actualicé editad[oa]s? edité reescrit[oa]s? reescribí ajustad[oa]s? ajusté
+        änderte ersetzte aktualisierte überarbeitete verbesserte bearbeitete erhöhte modifiziert angetastet umgebaut
+        umgeschrieben remaniée?s? altérée?s? alterad[oa]s? refactorizad[oa]s? refactorisée?s?
         """
     ),
     Deed.DELETE: _words(
         r"""
         deleted removed erased gelöscht entfernt supprimée?s? effacée?s? enlevée?s? borrad[oa]s? borré
         eliminad[oa]s? eliminé quitad[oa]s? quité suprimid[oa]s?
+        löschte entfernte beseitigt weggeworfen getilgt trashed retirée?s? jetée?s? retirad[oa]s?
         """
     ),
     Deed.MOVE: _words(
         r"""
         moved renamed verschoben umbenannt déplacée?s? renommée?s? movid[oa]s? moví renombrad[oa]s? renombré
+        relocated archived migrated verlegt umgezogen weggeräumt archiviert verschob archivée?s? migré
+        rebaptisée?s? trasladad[oa]s? archivad[oa]s?
         """
     ),
     Deed.COPY: _words(
         r"""
         copied duplicated kopiert copiée?s? dupliquée?s? copiad[oa]s? copié
+        cloned replicated geklont dupliziert kopierte clonée?s? reproduite?s? clonad[oa]s? duplicad[oa]s?
+        respaldad[oa]s? reproducid[oa]s?
         """
     ),
     Deed.RUN: _words(
@@ -337,6 +348,7 @@ _REPORTS: Final = {
         ausgeführt gestartet getestet probiert ausprobiert lief
         exécutée?s? lancée?s? testée?s? essayée?s? démarrée?s? ejecutad[oa]s? ejecuté probad[oa]s? iniciad[oa]s?
         inicié arrancad[oa]s? probé corrid[oa]s? corrí lanzad[oa]s? lancé testead[oa]s?
+        startete testete
         """
     ),
 }
