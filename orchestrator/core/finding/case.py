@@ -132,6 +132,8 @@ class Case:
 
     def is_met(self, target: Target) -> bool:
         """Whether one of the files of a target ended in its state."""
+        if target.is_state:
+            return self._is_so(target)
         spots = {spot: one for spot, one in self._changes_of(target).items() if one.is_net}
         match target.deed:
             case Deed.DELETE:
@@ -159,6 +161,19 @@ class Case:
             case _:
                 new = any(one.before == ABSENT and one.is_there for one in spots.values())
                 return new or self._is_other(spots)
+
+    def _is_so(self, target: Target) -> bool:
+        """Whether it is as the final says, by what the task did or by what was there before."""
+        if target.deed is Deed.CHANGE:
+            return bool(self.net or self.evidence.runs)
+        own = self._changes_of(target).values()
+        if own:
+            return any(one.is_there is (target.deed is not Deed.DELETE) for one in own)
+        evidence = self.evidence
+        known = any(is_path(spot, name) for spot in (*evidence.seen, *evidence.runs) for name in target.names)
+        listed = any(all(part in evidence.shown.lower() for part in name.lower().split("/")) for name in target.names)
+        lost = any(is_path(Spot("", path), name) for path in evidence.unseen for name in target.names)
+        return (known or (listed and not lost)) is (target.deed is not Deed.DELETE)
 
     def _is_other(self, spots: Mapping[Spot, Change]) -> bool:
         """Whether one of these files is other than before, in more than its comments where those were not asked for."""

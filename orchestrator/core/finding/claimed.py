@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from orchestrator.core.finding import told_phrases
 from orchestrator.core.finding.asking import claims_change
 from orchestrator.core.finding.keeping import deletes_nothing, keeps_all, kept, still_there
 from orchestrator.core.finding.quoting import (
@@ -200,12 +201,12 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
     text = _EMPHASIS.sub("", text[:MAX_CHARS])
     told = _Told(computers, got)
     told.together += [files(one[0]) for one in _BULLETS.finditer(text)]
-    for sentence in sentences(text):
+    for sentence in dict.fromkeys(sentences(text)):
         told.take(sentence)
     outputs = printed(text)
     return Claims(
         targets=tuple(dict.fromkeys(told.targets)),
-        changed=bool(told.targets) or claims_change(text),
+        changed=any(not one.is_state for one in told.targets) or claims_change(text),
         fixed=told.fixed,
         ran=tuple(dict.fromkeys(told.ran)),
         run_on=tuple(dict.fromkeys(told.run_on)),
@@ -266,16 +267,23 @@ class _Told:
 
     def take(self, sentence: str) -> None:
         """One more sentence."""
-        every = said_in(sentence, report)
+        left = told_phrases.undone(sentence)
+        plain = told_phrases.plain((told_phrases.done(sentence) if left else "") or sentence)
+        every = said_in(plain, report)
         # "I did not touch a.lua" has the verb as an order has it.
-        either = [*every, *said_in(sentence, order)]
-        self.left += kept(sentence, either, order=False)
+        either = [*every, *said_in(plain, order)]
+        every += self._box(sentence)
+        self.left += [*kept(plain, either, order=False), *told_phrases.kept(sentence)]
+        self.undone += left
+        if not left:
+            self.targets += [Target(deed, (name,), is_state=True) for deed, name in told_phrases.states(plain)]
         named = files(sentence)
         if len(named) == 1 and _UNCHANGED.search(sentence):
             self.undone += [(Deed.CHANGE, named[0])]
         for one in (one for one in either if one.negated and one.deed in CHANGES):
             objects = [name for name, joined in one.files if joined == ""] or one.before[-1:]
             self.undone += [(one.deed, name) for name in objects]
+            self.undone += [(part.deed, name) for part in targets_of(one, ()) for name in part.names]
         advises = any(one.is_open and one.deed is not Deed.OTHER for one in said_in(sentence, order))
         other = any(one.search(sentence) for one in (_NEVER, _STILL, MAYBE, _NEXT))
         self.told_of += () if other or advises else named
@@ -286,10 +294,24 @@ class _Told:
                 self._run(said, sentence, every)
             elif said.deed in CHANGES:
                 self._change(said, named_in(sentence, self.computers))
-        not_run = _NOT_RUN.search(sentence) is not None
+        not_run = (_NOT_RUN.search(plain) or told_phrases.NOT_RUN.search(sentence)) is not None
         self.runs |= _RUN_NOUN.search(sentence) is not None and not not_run
         self.not_run |= not_run
         self.works |= any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
+        self.works |= not not_run and told_phrases.claims_work(plain)
+
+    def _box(self, sentence: str) -> list[Said]:
+        """What a checked line of a list of things to do says was done; of an open one, what was not."""
+        if (line := told_phrases.box(sentence)) is None:
+            return []
+        is_checked, wish = line
+        said = said_in(wish, order)
+        if is_checked:
+            self.left += kept(wish, said, order=True)
+            return [one for one in said if not one.negated]
+        self.not_run |= any(one.deed is Deed.RUN for one in said)
+        self.undone += [(part.deed, name) for one in said for part in targets_of(one, ()) for name in part.names]
+        return []
 
     def _run(self, said: Said, sentence: str, every: Sequence[Said]) -> None:
         on = ran_on(sentence, every, self.computers)

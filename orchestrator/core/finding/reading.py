@@ -113,6 +113,8 @@ class Said:
     """(file, how it is joined): ``""`` the object itself, ``of`` and ``source`` and ``goal`` behind such a word."""
     before: tuple[str, ...] = ()
     """All files that the sentence names before the verb."""
+    goals: tuple[str, ...] = ()
+    """Those of them that stand behind a word such as "to"."""
     is_open: bool = False
     """Whether the verb begins its clause, as an order does."""
     negated: bool = False
@@ -148,6 +150,8 @@ class _Clause:
     """Whether its clause is over: a negation that comes now denies something else."""
     before: list[str] = field(default_factory=list)
     """All files before it."""
+    goals: set[str] = field(default_factory=set)
+    """Those of them that stand behind a word such as "to"."""
     joined: str = ""
     """How the next file is joined."""
     relative: bool = False
@@ -188,7 +192,7 @@ class _Clause:
     def said(self) -> Iterator[Said]:
         """What the verb so far says, once the next one comes or the sentence ends."""
         if self.deed is not None:
-            named = tuple(self.found), tuple(self.before)
+            named = tuple(self.found), tuple(self.before), tuple(one for one in self.before if one in self.goals)
             bare = not self.words or self.words[0] in _PRONOUNS or (len(self.words) == 1 and self.words[0] in _ARTICLES)
             last = not self.goes_on
             yield Said(self.deed, *named, self.is_open, self.denied, self.supposed, self.there, last, bare)
@@ -241,6 +245,7 @@ class _Clause:
         self.goes_on |= not self.ended
         if self.deed is None:
             self.before.append(name)
+            self.goals |= {name} if self.joined == "goal" else set()
         elif self.ended and self.negated:
             self.spared.append(name)
         else:

@@ -117,6 +117,8 @@ class Target:
     names: tuple[str, ...]
     computers: tuple[str, ...] = ()
     """On which computers; empty: on any."""
+    is_state: bool = False
+    """It only has to be so now, and may have been so before."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ def _passive(sentence: str) -> list[Target]:
 
 def targets_of(said: Said, last: tuple[str, ...]) -> list[Target]:
     """What one verb asks for; ``last``: the files of the sentences before it, which "it" may mean."""
-    if said.deed is Deed.COPY and all(joined != "goal" for _, joined in said.files):
+    if said.deed is Deed.COPY and said.files and all(joined != "goal" for _, joined in said.files):
         return [Target(Deed.COPY, (name,)) for name, _ in said.files]
     if said.files:
         return [one for name, joined in said.files if (one := _joined(said.deed, name, joined)) is not None]
@@ -324,6 +326,9 @@ def targets_of(said: Said, last: tuple[str, ...]) -> list[Target]:
         return [Target(Deed.MAKE, (name,)) for name in named] if said.is_last else []
     if said.deed is Deed.MOVE and said.is_last and len(named) == 2:
         return [Target(Deed.DELETE, named[:1]), Target(Deed.MAKE, named[1:])]
+    if said.deed is Deed.COPY and said.is_last and len(named) == 2:
+        # "a.lua nach b.lua kopiert"
+        return [Target(Deed.MAKE, said.goals if len(said.goals) == 1 else named)]
     if said.deed in (Deed.FIX, Deed.CHANGE) and named:
         return [Target(Deed.FIX, named)]
     if said.deed in (Deed.DELETE, Deed.MOVE) and len(named) == 1 and (said.bare or not said.is_open):
