@@ -7,6 +7,7 @@ from typing import Final
 
 from orchestrator.core.finding.asking import asks_something
 from orchestrator.core.finding.keeping import deletes_nothing, keeps_all, keeps_rest, kept, tells
+from orchestrator.core.finding.ordering import as_orders
 from orchestrator.core.finding.quoting import given, quoted, to_print, to_write
 from orchestrator.core.finding.reading import Said, said_in
 from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
@@ -175,7 +176,7 @@ def wanted(prompt: str, computers: Sequence[str] = (), got: frozenset[str] = fro
     """
     asked = _Asked(computers, got)
     asked.runs = _SURE.search(prompt[:MAX_CHARS]) is not None
-    for sentence in sentences(prompt):
+    for sentence in sentences(prompt, as_orders):
         asked.take(sentence)
     named = files(prompt) if not (asked.targets or asked.programs) else ()
     return Wanted(

@@ -6,7 +6,7 @@ no known form is left open: a requirement that the words do not state is not inv
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -72,11 +72,15 @@ def readable(text: str) -> str:
     return _LONG.sub(lambda found: found[0][:MAX_WORD], _EMPTY_LINES.sub("\n\n", text))
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task."""
+def sentences(text: str, plainer: Callable[[str], str] | None = None) -> list[str]:
+    """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task.
+
+    ``plainer``: what puts the text into plainer words first.
+    """
     text = _BLANKS.sub(" ", _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'")))
     if text.lstrip()[:1] in ("[", "{"):
         return []
+    text = plainer(text) if plainer else text
     for pattern, plain in PHRASES:
         text = pattern.sub(plain, text)
     return [one[:MAX_SENTENCE] for one in _SENTENCES.split(text) if one.strip()]
