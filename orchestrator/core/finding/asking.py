@@ -7,13 +7,15 @@ claim: a doubt costs the user one look at the result, a false success costs the 
 import re
 from typing import Final, Literal
 
-from orchestrator.core.finding.words import Deed, files, order, tokens
+from orchestrator.core.finding.ordering import as_orders
+from orchestrator.core.finding.words import Deed, bare, files, order, tokens
 
 # -- what a task asks for ------------------------------------------------------------------
 
 _POLITE: Final = (
     r"(?:please|kindly|can you|could you|would you|will you|bitte|kannst du|k[oö]nntest du|puedes|podr[ií]as|peux-tu"
-    r"|pourrais-tu|pouvez-vous|(?:tu|vous)\s+(?:peux|pourrais|pouvez|pourriez)|k[oö]nnen sie|puede usted"
+    r"|pourrais-tu|pouvez-vous|(?:tu|vous)\s+(?:peux|pourrais|pouvez|pourriez)|k[oö]nnt?en sie|puede usted"
+    r"|pourriez-vous|(?:me|nos)\s+(?:puedes?|podr[ií]as?)"
     r"|podr[ií]a)\b[\s,]*"
 )
 _CONNECTIVE: Final = (
@@ -28,19 +30,25 @@ _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
 _INTERROGATIVE: Final = re.compile(
     r"(?:(?:(?:in|on|at|for|with|by|from|to|of|under|a|à|de|en|para|con|por|desde|hasta|sobre|pour|sur|dans|sous|avec|par|für|von|mit|aus|auf|an|am|bei|unter|über|um|ab|bis|durch|nach|zu)\s+|d['\u2019])?(?:why|wh?ats?|what's|w[h]?ich|who(?:se)?|when|where(?:'?s)?|how(?:'?s)?|warum|wieso|weshalb|was|welche[mrsn]?|wer|wann|wo(?:r?(?:in|an|auf|aus|über|um)|mit|für|von|durch|her|hin|nach|bei|gegen)?|inwiefern|wieviele?|wie"
-    r"|pourquoi|quoi|wozu|(?:le|la|les)?quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien|wie\s?viele?"
+    r"|pourquoi|quoi|wozu|(?:le|la|les)?quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b|\s+(?:(?!(?:where|here|there|her|over|after|entire|before|their|other|your|every)\b)[^\W\d_]+(?:er|ir|re)\b|s['\u2019]y\b|[^\W\d_]+-(?:t-)?(?:on|ils?|elles?)\b))|combien|wie\s?viele?"
     r"|c['\u2019]est\s+(?:quoi|qui|o[uù])|qu['\u2019]est-ce|por qu[eé]|para qu[eé]|qu[eé]|q|cu[aá]l(?:es)?"
     r"|cu[aá]nt[oa]s?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
     r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce"
     r"|kann ich|darf ich|soll ich|muss ich|gibt es|puis-je|dois-je|y a-t-il|puedo|debo|hay)\b"
-    r"|(?:steht|läuft|lädt|macht|braucht|kommt|liegt|enthält|funktioniert|stimmt|passt|nutzt|verwendet|ruft|fehlt|gehört)(?=[^!\n]*\?)"
-    r"|(?:usa|tiene|hace|está|funciona|sirve|puede|contiene|abre|enciende)(?=[^!\n]*\?)"
+    r"|(?:steht|läuft|lädt|macht|braucht|kommt|liegt|enthält|funktioniert|stimmt|passt|nutzt|verwendet|ruft|fehlt|gehört)\b(?=[^!\n]*\?)"
+    r"|(?:usa|tiene|hace|está|funciona(?:r[ií]a)?|sirve|puede|contiene|abre|enciende)\b(?=[^!\n]*\?)"
+    r"|(?:am i|are we|would(?!\s+(?:you|u)\b)|kann man|darf man"
+    r"|w[uü]rde(?!n?\s+(?:du|sie|ihr|ich)\b)(?=[^!\n]*\?)|stimmt es"
+    r"|peut-on|doit-on|se puede|se debe"
+    r"|c['\u2019]est vrai|es (?:verdad|cierto)|[cç]a veut dire|c (?:koi|quoi)|qu['\u2019][^\W\d_]+ait"
+    r"|[^\W\d_]+(?:\.\w+)?\s+[^\W\d_]+-(?:t-)?(?:ils?|elles?|on))\b"
     r"|do\s+(?:i|we|you|they|the|my|any|these|those)\b)",
     re.IGNORECASE,
 )
 """What begins so is a question, with its mark or without."""
 _FRENCH_HOW: Final = re.compile(
-    r"comment(?=\s+(?:est|fait|faire|on|je|[cç]a|puis|se|fonctionne|marche|dois|peut|peux)\b)", re.IGNORECASE
+    r"comment(?=\s+(?:est|fait|faire|on|je|[cç]a|puis|se|fonctionne|marche|dois|peut|peux)\b|\s+(?:(?!(?:where|here|there|her|over|after|entire|before|their|other|your|every)\b)[^\W\d_]+(?:er|ir|re)\b|s['\u2019]y\b|[^\W\d_]+-(?:t-)?(?:on|ils?|elles?)\b))",
+    re.IGNORECASE,
 )
 """What is no order to comment something out."""
 _LOOKING: Final = re.compile(
@@ -52,8 +60,11 @@ _LOOKING: Final = re.compile(
     r"|sag\w*|nenn\w*\s+mir|schau\w*|finde"
     r"|explique\w*|montre\w*"
     r"|beschreib\w*|fasse|schau\w*|r[ée]sume[rz]?|gib mir|donne(?:-moi)?|d[ée]cris|dis(?:-moi)?|dites(?:-moi)?"
-    r"|(?:me\s+|m['\u2019])(?:dire|montrer|expliquer?s?|dis|montres|explicas?|dices|muestras|cuentas)"
+    r"|(?:me\s+|m['\u2019])(?:dire|montrer|expliquer?s?|r[ée]sumer|dis|montres|explicas?|dices|muestras|cuentas)"
     r"|(?:take|have)\s+a\s+(?:\w+\s+)?look|jet(?:te[rz]?|er)\s+un\s+œil|echar?(?:le)?\s+un\s+vistazo"
+    r"|(?:walk|talk|take) (?:me|us) through|go through|parcourir|recorrer|resumir\w*"
+    r"|(?:mir|uns|mit (?:mir|uns))\s+(?:[^.,;!?\n]|\.\w){1,60}?\s"
+    r"(?:sagen|zeigen|erkl[aä]ren|zusammenfassen|durchgehen|vorlesen|beschreiben)"
     r"|v[ée]rifie\w*|regarde\w*|cherche\w*|compte[rz]?"
     r"|expl[ií]ca\w*|mu[eé]stra\w*|ens[eé][ñn]a\w*|describe|resume|dame|dime|d[ií]game|decirme|mostrarme|explicarme"
     r"|comprueba|verifica|mira|busca|cuenta|liste)\b",
@@ -126,6 +137,7 @@ def asks_only(prompt: str) -> bool:
     Something of it asks, and each of its other clauses asks or only tells something: "Why does it crash? Fix it." is
     work, and so is whatever has no known form.
     """
+    prompt = as_orders(prompt)
     every = [one.strip() for one in _SENTENCES.split(prompt.replace("¿", "\n")) if one.strip()]
     beside = any(_opening(one, marked=True, beside=False) == "asks" for one in every if one.endswith("?"))
     kinds = [kind for one in every for kind in _kinds(one, beside=beside)]
@@ -153,12 +165,13 @@ def _opening(clause: str, *, marked: bool, beside: bool) -> _Kind:
 
     ``marked``: the sentence ends with a question mark; ``beside``: the task has a plain question elsewhere.
     """
+    ordered = _is_polite_order(clause)
     clause = _begun(clause)
     rest = _ASKED_FOR.sub("", clause)
     polite = rest != clause
     if _NOT_TO_DO.match(rest):
         return "told"
-    if _ORDERED.match(rest) and not _FRENCH_HOW.match(rest):
+    if ordered or (_ORDERED.match(rest) and not _FRENCH_HOW.match(rest)):
         return "work"
     if _INTERROGATIVE.match(rest):
         return "asks"
@@ -171,6 +184,14 @@ def _opening(clause: str, *, marked: bool, beside: bool) -> _Kind:
     if marked and len(rest.split()) <= _SHORT and not _TO_DO.match(rest) and not _WORK.search(rest):
         return "asks"
     return "work" if rest.strip(" .!?") and (not beside or orders(rest)) else "told"
+
+
+_PLEASE: Final = re.compile(r"\b(?:please|bitte|por favor)\s+(?:es\s+|l[eao]s?\s+)?(?P<verb>[^\W\d_]+)", re.IGNORECASE)
+
+
+def _is_polite_order(clause: str) -> bool:
+    """Whether a clause has a word of politeness right before a verb that orders a change or a run."""
+    return any(order(bare(one["verb"].lower())) not in (None, Deed.OTHER) for one in _PLEASE.finditer(clause))
 
 
 def asks_something(sentence: str) -> bool:
@@ -198,12 +219,12 @@ def orders(clause: str) -> bool:
 
 def _further(clause: str, *, only_polite: bool) -> _Kind:
     """What a clause behind another one is: work where it has the form of it, else a part of the one before."""
-    if _RELATIVE.match(clause):
-        return "told"
-    clause = _begun(clause)
+    whole, clause = clause, _begun(clause)
     rest = _ASKED_FOR.sub("", clause)
-    if _NOT_TO_DO.match(rest):
+    if _RELATIVE.match(whole) or _NOT_TO_DO.match(rest):
         return "told"
+    if _is_polite_order(whole):
+        return "work"
     if _INTERROGATIVE.match(rest):
         return "asks"
     if _LOOKING.match(rest):

@@ -7,457 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from orchestrator.core.finding.idioms import CHANGE, COPY, DELETE, FIX, KEEP, MAKE, MOVE, POLITE, RUN, filled
 from orchestrator.core.finding.words import CHANGES, FILE, Deed, bare, order, report
-
-_PARTS: Final = {
-    # A file, with its article and noun.
-    "X": r"(?:(?:the|our|my|die|das|den|dem|der|unsere?n?|le|la|el|al)\s+)?(?:(?:new|old|alte[ns]?|vieux|viejo)\s+)?"
-    r"(?:l['’])?(?:(?:file|script|program|datei|skript|programm|fichier|programme|archivo|fichero|programa|name|nom|nombre)\s+)?"
-    rf"[\"'`„«]?(?P<x>{FILE})[\"'`“»]?",
-    "Y": rf"[\"'`„«]?(?P<y>{FILE})[\"'`“»]?",
-    # Some words of the same clause; a point may stand in a name.
-    "MID": r"(?:[^.,;:!?\n]|\.\w){1,80}?",
-    "AN": r"(?:an?|eine?n?|ne|nen|une?|un[oa]?|some)",
-    # What may stand between "a" and the name: "a new config file called".
-    "ADJ": r"(?:(?!(?:of|in|for|from|about|to|on|with|that|which|than|von|aus|für|über|zu|mit|in|du|des|sur|dans|pour|avec|del|para|con|sobre|en|que|qui)\b)"
-    r"(?!d[eu]\b(?!\s+(?:config|text)))[^\W\d_]+,?\s+){0,5}?",
-    # The end of what is wished for.
-    "END": r"(?=\s*(?:[.,;:!?)]|\Z|\n)|\s+(?:that|which|who|with|for|so|and|in|on|die|das|der|mit|für|und|zum|bekommen|haben|geben|auf|qui|avec|pour|et|dans|sur|que|con|para|y|en|genre|please|bitte|stp|svp)\b)",
-    "BEGIN": r"(?:\A|(?<=[.!?¿]\s)|(?<=[¿\n,]))\s*(?:(?:so|also|donc|alors|please|bitte|pls|plz|porfa)\s+)?",
-    "MUST": r"(?:should|must|needs?\s+to|has\s+to|have\s+to|ought\s+to|is\s+to)",
-    "MUSS": r"(?:soll(?:te)?n?|muss|müsste|müssen)",
-    "DOIT": r"(?:doit|devrait|doivent)",
-    "DEBE": r"(?:debe(?:ría|n)?|tiene\s+que|tendría\s+que)",
-    "WISH": r"(?:i(?:'d|\s+would)\s+(?:like|love)|(?:i|we)\s+(?:want|need)|ich\s+(?:möchte|will|hätte\s+gerne?|brauche)|(?:j'aimerais|je\s+(?:voudrais|veux))|j'ai\s+besoin"
-    r"|quisiera|quiero|necesito|me\s+gustaría)",
-}
-
-
-def _filled(pattern: str) -> re.Pattern[str]:
-    """The pattern with its parts in their places."""
-    # A pattern that begins with a file is tried at each place of a text: it begins with the bare name.
-    pattern = re.sub(r"\A<([XY])>", lambda one: rf"(?P<{one[1].lower()}>{FILE})[\"'`“»]?", pattern)
-    return re.compile(re.sub(r"<([A-Z]+)>", lambda one: _PARTS[one[1]], pattern), re.IGNORECASE)
-
-
-def _rows(*rows: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((_filled(pattern), plain) for pattern, plain in rows)
-
-
-_KEEP: Final = _rows(
-    # Idioms.
-    (
-        r"\b(?:(?:keep\s+(?:your|the)\s+)?(?:hands|fingers)\s+(?:off|away\s+from)|(?:die\s+)?finger\s+weg\s+von|bas\s+les\s+pattes\s+(?:de|sur)|pas\s+touche\s+à"
-        r"|(?:las\s+)?manos\s+fuera\s+de)\s+<X>",
-        r"do not change \g<x>",
-    ),
-    (r"\bdie\s+(?:finger|hände)\s+von\s+<X>\s+(?:zu\s+)?lassen\b", r"do not change \g<x>"),
-    (
-        r"<X>\s*,?\s+(?:(?:is|are|ist|sind|est|es|son|c'est)\s+)(?:(?:absolut|absolutely|completely|strictly|völlig|totalement|completamente)\s+)?"
-        r"(?:off[\s-]+limits|taboo|sacred|untouchable|tabu|heilig|intocables?|intouchables?|sacrés?|sagrad[oa]s?|interdit(?:\s+d'y\s+toucher)?|read-only\b(?=\s*(?:[.!,;]|\Z)))",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:treat|behandle|behandelt|considère|traite|trata|considera)\s+<X>\s+(?:as|als|comme|como)\s+(?:(?:being|étant|si\s+fuera|wäre\s+sie)\s+)?(?:de\s+|en\s+)?"
-        r"(?:read-?only|schreibgeschützt|nur\s+lesbar|(?:en\s+)?lecture\s+seule|(?:de\s+)?solo\s+lectura|off[\s-]limits|tabu)",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:no|keine(?:rlei)?|aucune?|ning[uú]na?)\s+(?:changes?|edits?|modifications?|änderung(?:en)?|changements?|cambios?|modificaci(?:ón|ones))\s+"
-        r"(?:to|in|of|at|an|von|à|dans|de|en|a)\s+<X>(?!\s+(?:is|are|was|were|sind|ist|war|n'|no)\b)",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:don't|do\s+not|dont|never)\s+(?:mess|fiddle|tinker|play|fool)\s+(?:around\s+)?with\s+<X>",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\ban\s+<X>\s+(?:bitte\s+)?(?:nix|nichts|nicht)\s+(?:herum|rum|dran)?(?:fummeln|machen|ändern|drehen|basteln|schrauben)",
-        r"do not change \g<x>",
-    ),
-    # Passives and impersonals.
-    (
-        r"<X>\s+(?:must|may|should|can)(?:\s+not|n't)\s+(?:ever\s+)?be\s+(?:changed|modified|edited|touched|altered|overwritten|deleted|moved)\b",
-        r"do not change \g<x>",
-    ),
-    (
-        r"<X>\s+(?:darf|soll|sollte|muss|kann)\s+(?:bitte\s+|aber\s+|auf\s+keinen\s+fall\s+){0,2}(?:nicht|nie|niemals)\s+"
-        r"(?:geändert|verändert|bearbeitet|angefasst|angerührt|überschrieben|gelöscht|verschoben)\s+werden\b",
-        r"do not change \g<x>",
-    ),
-    (
-        r"<X>\s+ne\s+(?:doit|peut|devra)\s+(?:surtout\s+)?(?:pas|jamais)\s+être\s+(?:modifié|changé|touché|édité|altéré|écrasé|supprimé|déplacé)e?s?",
-        r"do not change \g<x>",
-    ),
-    (
-        r"<X>\s+no\s+(?:se\s+)?(?:debe|puede|ha\s+de)\s+(?:ser\s+)?(?:modific|cambi|toc|edit|alter|sobrescrib|borr)(?:ar|ir|ado|ada|ito)(?:se)?\b",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\bnothing\s+in\s+<X>\s+(?:is\s+to|must|should|may)\s+be\s+(?:chang|alter|modif|touch|edit)\w+",
-        r"do not change \g<x>",
-    ),
-    (r"\bin\s+<X>\s+(?:darf|soll)\s+nichts\s+(?:ver|ge)ändert\s+werden", r"do not change \g<x>"),
-    (r"\brien\s+ne\s+doit\s+être\s+(?:changé|modifié|touché)\s+(?:dans|à)\s+<X>", r"do not change \g<x>"),
-    (
-        r"\bno\s+(?:hay\s+que|se\s+(?:debe|puede)|debes?|cambies|modifiques|toques)\s+(?:cambiar\s+|modificar\s+|tocar\s+)?nada\s+(?:en|de)\s+<X>",
-        r"do not change \g<x>",
-    ),
-    # Lists of what is not to be done.
-    (
-        r"\b(?:do\s+not|don't|dont|never|no|ne|not)\s+(?:[^\W\d_]+(?:\s*,\s*|\s+)){1,4}(?:(?:or|nor|and|oder|ou|ni|o)\s+)(?:ever\s+)?[^\W\d_]+\s+<X>",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:ni|neither)\s+(?:[^\W\d_]+\s*,?\s+){1,3}(?:nor|ni)\s+(?:[^\W\d_]+\s*,?\s+(?:ni|nor)\s+)?[^\W\d_]+\s+<X>",
-        r"do not change \g<x>",
-    ),
-    (r"<X>\s+(?:bitte\s+)?weder\s+\w+\s+noch\s+\w+(?:\s+noch\s+\w+)?", r"do not change \g<x>"),
-    # "You may read it, but not write to it."
-    (
-        r"\b(?:(?:may|can|darfst|kannst|peux|pouvez|puedes?)\s+(?:only\s+|nur\s+|solo\s+)?)(?:read|look\s+at|lire|leer)\s+<X>\s*,?\s+(?:but|mais|pero)\s+(?:you\s+)?"
-        r"(?:not\b|n[e']|no\b|nothing|mustn't|must\s+not|don't|do\s+not|may\s+not|can't|cannot)[^.,;!?\n]{0,40}",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:darfst|kannst)\s+(?:du\s+)?<X>\s+(?:zwar\s+|nur\s+|gerne?\s+)?lesen\s*,?\s+aber\s+(?:nicht|nichts|nix)\b[^.,;!?\n]{0,40}",
-        r"do not change \g<x>",
-    ),
-    # "It is fine, so don't rewrite it."
-    (
-        r"<X>\s+(?:is|ist|est|está)\s+(?:\w+\s+)?(?:fine|good|ok|okay|perfect|gut|perfekt|bien|parfait|perfecto)(?:\s+(?:so|así|as\s+(?:it\s+)?is|comme\s+ça|wie\s+(?:sie|es)\s+ist))?\s*,\s+"
-        r"(?:so\s+|also\s+|donc\s+|así\s+que\s+)?(?:(?:don't|do\s+not|please\s+don't)\s+(?:rewrite|change|touch|edit|modify)\s+it|ne\s+(?:l[ea]\s+)?\w+\s+pas|no\s+l[oa]\s+\w+"
-        r"|(?:schreib|änder|fass|rühr)e?\s+(?:sie|es|ihn|die\s+datei|das\s+skript)\s+(?:bitte\s+)?nicht(?:\s+(?:um|an))?)",
-        r"do not change \g<x>",
-    ),
-    # What stays as it is.
-    (
-        r"\b(?:i|we)\s+(?:need|want|would\s+like)\s+<X>\s+to\s+(?:stay|remain|be\s+kept|be\s+left)\b[^.,;!?\n]{0,40}",
-        r"do not change \g<x>",
-    ),
-    (
-        r"<X>\s+(?:is|are|be|to\s+be|must\s+be|should\s+be)\s+(?:left|kept)\s+(?:completely\s+|exactly\s+)?(?:unchanged|untouched|intact|alone|as\s+(?:it|they)\b)[^.,;!?\n]{0,20}",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:leave|keep|lass|laisse[rz]?|deja|mantén|conserva)\s+<X>\s+(?:bitte\s+|please\s+)?(?:exactly\s+|genau\s+|exactamente\s+|exactement\s+)?so\s*,\s+wie\s+(?:sie|es|er)\s+(?:ist|sind|war)",
-        r"do not change \g<x>",
-    ),
-    (
-        r"<X>\s+(?:<MUSS>\s+)?(?:bitte\s+)?(?:genau\s+)?(?:so\s+bleiben|unberührt(?:\s+bleiben)?|unangetastet|erhalten\s+bleiben|bleiben,?\s+wie)\b",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:contents?|inhalte?|contenu|contenido)\s+(?:of|von|der|de|d')\s*<X>\s+(?:has|have|must|should|muss|soll|doit|debe|tiene)\s+(?:to\s+|que\s+)?"
-        r"(?:stay|remain|be\s+kept|erhalten|bleiben|unverändert|rester|être\s+conservé|quedar|permanecer|conservarse|mantenerse)\b",
-        r"do not change \g<x>",
-    ),
-    (
-        r"(?:\b(?:que|asegúrate\s+de\s+que|quiero\s+que|necesito\s+que)\s+)?<X>\s+se\s+(?:queda|quede)\s+(?:exactamente\s+)?(?:como\s+est[aá]|igual|así)\b",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\basegúrate\s+de\s+que\s+<X>\s+(?:quede|siga|permanezca)\s+(?:sin\s+cambios|igual|intact[oa]|como\s+está)",
-        r"do not change \g<x>",
-    ),
-    (
-        r"\b(?:mantén|mantener|deja|dejar|conserva)\s+<X>\s+(?:sin\s+(?:cambios|tocar|modificar)|intact[oa])",
-        r"do not change \g<x>",
-    ),
-)
-"""What has to stay as it is. These rows come first, so that a "not" is read with its verb."""
-
-_MAKE: Final = _rows(
-    (
-        r"\b(?:<WISH>|let's\s+have|give\s+me|gimme|get\s+me|(?:could|can|may)\s+i\s+(?:have|get)|(?:we're|we\s+are|i'm|i\s+am)\s+missing|there\s+(?:should|must|needs\s+to)\s+be"
-        r"|what\s+(?:i|we)\s+(?:want|need)\s+is|(?:könnte|kann)\s+ich|es\s+<MUSS>|(?:uns|mir)\s+fehlt|was\s+ich\s+(?:will|brauche|möchte),?\s+ist"
-        r"|il\s+(?:me\s+|nous\s+)?(?:faudrait|faut|manque)|je\s+pourrais\s+avoir|puis-je\s+avoir|ce\s+que\s+je\s+(?:veux|voudrais),?\s+c'est"
-        r"|<DEBE>\s+haber|hace\s+falta|(?:nos|me)\s+falta|lo\s+que\s+(?:quiero|necesito)\s+es|(?:me\s+puedes|puedes|podrías)\s+dar(?:me)?|dame)"
-        r"\s+(?:bitte\s+|please\s+|tener\s+|avoir\s+|gerne?\s+)?<AN>\s+<ADJ><X><END>",
-        r"please create \g<x>",
-    ),
-    (
-        r"<BEGIN>(?:new|neue[sr]?|nouveau|nouvelle|nuev[oa])\s+(?:file|script|program|datei|skript|programm|fichier|programme|archivo|fichero|programa)\b[^.:;\n]{0,25}:\s*<X>",
-        r" please create \g<x>",
-    ),
-    (
-        r"<BEGIN>(?:archivo|fichero|script|programa|fichier)\s+(?:nuevo|nouveau)\b[^.:;\n]{0,25}:\s*<X>",
-        r" please create \g<x>",
-    ),
-    (
-        r"\b(?:start|begin|fange?|beginne|commence[rz]?|empieza|empiece|comienza)\s+(?:bitte\s+|mal\s+|mit\s+|with\s+|par\s+|con\s+|avec\s+){0,2}<AN>\s+"
-        r"(?:(?:new|fresh|empty|neue[ns]?|leere[ns]?|nouveau|nouvelle|vide|nuev[oa]|vací[oa]|file|script|program|datei|skript|programm|fichier|programme|archivo|fichero|programa)\s+){1,3}<X>",
-        r"please create \g<x>",
-    ),
-    (r"\b(?:set|whip|knock|cook)\s+up\s+(?=(?:(?:me|us)\s+)?(?:an?\s+|[\w/-]+\.\w))", "create "),
-    (r"\b(?:throw|put|hack)\s+together\s+(?=(?:an?\s+|[\w/-]+\.\w))", "create "),
-    (r"<BEGIN>(?:me|nos)\s+(?:montas|haces|escribes|creas|preparas|generas)\b", " crea"),
-    (r"\bhaz(?:me|nos)\b", "haz"),
-)
-
-_CHANGE: Final = _rows(
-    (
-        r"<X>\s+(?=(?:<MUST>|<MUSS>|<DOIT>|<DEBE>)\s+(?!not\b|nicht\b|pas\b)(?:[^.;:!?\n]|\.\w){1,80}?\b(?:instead\s+of|rather\s+than|statt|anstatt|anstelle|au\s+lieu\s+d|en\s+lugar\s+de|en\s+vez\s+de))",
-        r"change \g<x>, which ",
-    ),
-    (
-        r"\b(?:in|dans|en)\s+<X>\s*,?\s+(?=(?:il\s+faut|hay\s+que|muss|soll)\s+(?:[^.;:!?\n]|\.\w){1,60}?\b(?:à\s+la\s+place\s+d|au\s+lieu\s+d|statt|en\s+lugar\s+de|en\s+vez\s+de))",
-        r"change \g<x>, which ",
-    ),
-    (
-        r"\b(?:<WISH>|(?:could|can)\s+we\s+have)\s+(?:que\s+|qu'|d'avoir\s+|,?\s*dass\s+)?<X>\s+(?:to\s+)?(?=(?:say|print|show|use|read|write|call|ask|return|start|soit|utilise|affiche|demande|use|imprima|muestre|tenga|diga|sea|esté)\b)",
-        r"ensure \g<x>, which ",
-    ),
-    (
-        r"\b<WISH>\s*,?\s+(?:dass|que|qu')?\s*(?:the|die|der|das|la|le|el|l')\s*(?!cop|kopie|name|nom|inhalt|content|conten|backup|copia)[^\W\d_]+\s+(?:of|in|von|de|d'|du|dans|en)\s*<X>"
-        r"(?=\s+(?:to\s+be\s+\w|soit|soient|sea|sean|esté|estuviera|fuera|[^\W\d_]+\s+[^\W\d_]+\s+ist\b))(?!\s+to\s+be\s+(?:kept|left|shown|saved|the\s+same)\b)",
-        r"ensure \g<x>, which ",
-    ),
-    (r"\bmache?n?\s+(?:bitte\s+|mal\s+){1,2},?\s*(?:dass|das)\s+<X>\s+(?!funktioniert|läuft)", r"change \g<x>, which "),
-    (r"\bturn\s+(?=(?:[^.,;!?\n]|\.\w){1,80}?\binto\b)", "change "),
-    (
-        r"\bdrop\s+(?=(?:the|all|any|every|that|this)\s+(?:\w+\s+){0,2}(?:lines?|rows?|entr(?:y|ies)|commas?|functions?|comments?|words?|file|script|program)\b)",
-        "remove ",
-    ),
-    (r"\bhänge?\s+(<MID>)\s+an\b", r"ergänze \1"),
-    (r"\bdrehe?\s+(<MID>)\s+(?:hoch|runter|herunter)\b", r"ändere \1"),
-    (r"\bsaca(?:r)?\s+(?=(?:el|la|los|las)\s+(?:prints?|líneas?|comentarios?|funci(?:ón|ones)|trazas?)\b)", "quita "),
-)
-
-_FIX: Final = _rows(
-    (r"\b(?:sort|straighten|iron)\s+(?:it|this|that|them)\s+out\b", "fix it"),
-    (r"\b(?:iron|sort|straighten)\s+out\s+", "fix "),
-    (r"\b(?:put|make|set)\s+(?:it|this|that)\s+right\b", "fix it"),
-    (r"\bsquash\s+(?=(?:the|that|this|a|all|every)\b)", "fix "),
-    (r"\bbring\w*\s+(?:das|es|sie|ihn|alles|die)\s+(?:bitte\s+|mal\s+|wieder\s+){0,2}in\s+ordnung\b", "repariere es"),
-    (r"\bmache?\s+(?:das|es|sie)\s+(?:bitte\s+|mal\s+|wieder\s+){0,2}(?:richtig|heil|ganz)\b", "repariere es"),
-    (r"\bbiege?\s+(?:das|es|sie)\s+(?:bitte\s+|mal\s+|wieder\s+){0,2}(?:gerade|hin)\b", "repariere es"),
-    (
-        r"\b(?:kriegst|bekommst)\s+du\s+(?:das|es|sie|ihn)\s+(?:bitte\s+|mal\s+|wieder\s+){0,2}(?:hin|zum\s+laufen)\b",
-        "bitte repariere es",
-    ),
-    (r"\bmerze?\s+(<MID>)\s+aus\b", r"behebe \1"),
-    (r"\bremet(?:s|tez)-(?:la|le|les)\s+(?:d'aplomb|en\s+état|en\s+ordre)\b", "répare-le"),
-    (r"\bpon(?:le|les)\s+(?:remedio|solución|arreglo)\b", "arréglalo"),
-    (
-        r"\b<WISH>\s+(?:que\s+|qu')<X>\s+(?:vuelva\s+a\s+(?:funcionar|ir)|remarche|refonctionne|marche\s+à\s+nouveau)\b",
-        r"fix \g<x>",
-    ),
-    (r"\b(?:me|nos)\s+l[oa]s?\s+(?:arreglas|reparas|corriges|solucionas)\b", "por favor arréglalo"),
-    (r"(?<=¿)\s*l[oa]s?\s+puedes\s+(?=\w+[aei]r\b)", " por favor "),
-)
-
-_DELETE: Final = _rows(
-    (r"\b(?:rm|del)\s+(?:-\w+\s+)?<X>", r"please delete \g<x>"),
-    (r"\bthrow\s+(?:away|out)\s+<X>", r"delete \g<x>"),
-    (r"\b(?:do\s+away\s+with|lose)\s+<X>", r"delete \g<x>"),
-    (r"<BEGIN>(?:bin|kill|scrap|nuke|zap|dump)\s+<X>", r" delete \g<x>"),
-    (r"<X>\s+can\s+go(?=\s*(?:[.,;!]|\Z))", r"please delete \g<x>"),
-    (r"\b(?:i|we)\s+want\s+<X>\s+gone\b", r"delete \g<x>"),
-    (
-        r"\b(?:schmei(?:ß|ss)e?|hau|nimm|kick)\s+<X>\s+(?:bitte\s+|mal\s+){0,2}(?:raus|weg|heraus)(?!\s+und\s+(?:tu|leg|pack|schieb))",
-        r"lösche \g<x>",
-    ),
-    (
-        r"\b(?:nimm|wirf|schmei(?:ß|ss)e?|hau)\s+(<MID>)\s+(?:raus|weg|heraus)\b(?!\s+und\s+(?:tu|leg|pack|schieb))",
-        r"entferne \1",
-    ),
-    (
-        r"<X>\s+(?:kann|soll|muss|darf)\s+(?:jetzt\s+|bitte\s+|dann\s+|ruhig\s+){0,2}weg\b(?!\s+(?:sein|bleiben))",
-        r"bitte lösche \g<x>",
-    ),
-    (r"<BEGIN>weg\s+mit\s+<X>", r" lösche \g<x>"),
-    (
-        r"\b(?:ich\s+(?:will|möchte),?\s+dass|je\s+veux\s+que)\s+<X>\s+(?:verschwindet|wegkommt|disparaisse)\b",
-        r"lösche \g<x>",
-    ),
-    (r"\b(?:quiero|quisiera)\s+que\s+(?:desaparezca\s+<X>)", r"borra \g<x>"),
-    (
-        r"<X>\s+(?:in\s+den\s+(?:papierkorb|müll)|à\s+la\s+(?:poubelle|corbeille)|a\s+la\s+(?:papelera|basura)|in\s+the\s+(?:bin|trash))\b",
-        r"please delete \g<x>",
-    ),
-    (r"<BEGIN>fuera\s+<X>", r" borra \g<x>"),
-    (
-        r"\b(?:haz\s+desaparecer|cárgate|deshazte\s+de|fais\s+disparaître|débarrasse(?:-nous|-moi|z-nous|-toi)?\s+de)\s+<X>",
-        r"delete \g<x>",
-    ),
-    (r"<X>\s+tiene\s+que\s+(?:irse|desaparecer)\b", r"borra \g<x>"),
-)
-
-_MOVE: Final = _rows(
-    (r"\b(?:mv|ren)\s+<X>\s+(?:to\s+)?<Y>", r"please move \g<x> to \g<y>"),
-    (
-        r"\b(?:shift|relocate|transfer|stick|put|take|drop)\s+<X>\s+(?:over\s+)?(?:to|into|in|at)\s+(?:\w+/?\s+\((?:so\s+)?)?<Y>",
-        r"move \g<x> to \g<y>",
-    ),
-    (
-        r"\b(?:take|get)\s+<X>\s+out\s+of\s+here\s+and\s+(?:drop|put|move)\s+it\s+(?:at|to|in|into)\s+<Y>",
-        r"move \g<x> to \g<y>",
-    ),
-    (r"\bstick\s+<X>\s+in(?:to)?\s+\w+/?\s+", r"move \g<x> "),
-    (
-        r"\bi(?:'d|\s+would)\s+(?:like|prefer)\s+<X>\s+to\s+(?:live|be|sit)\s+(?:at|in|under)\s+<Y>",
-        r"move \g<x> to \g<y>",
-    ),
-    (r"\bchange\s+the\s+(?:file\s*)?name\s+(?=[\w/-]+\.\w)", "rename "),
-    (
-        r"<BEGIN>(?:tidy\s+up|aufräumen|rangement|rangeons|orden|limpieza)\s*:\s*<X>\s+(?:goes|kommt|va|geht)\s+(?:to|into|in|nach|dans|vers|a|en)\s+<Y>",
-        r" move \g<x> to \g<y>",
-    ),
-    (
-        r"<X>\s+(?:soll(?:te)?|muss)\s+(?:ab\s+(?:jetzt|sofort)\s+|künftig\s+|jetzt\s+|nun\s+|bitte\s+){0,2}<Y>\s+heißen\b",
-        r"rename \g<x> to \g<y>",
-    ),
-    (
-        r"\b(?:schiebe?|verlege?n?|ziehe?|packe?|tu|lege?|nimm)\s+<X>\s+(?:bitte\s+|mal\s+|rüber\s+|hier\s+(?:raus|weg)\s+und\s+(?:tu|leg|pack|schieb)e?\s+(?:sie|es|ihn)\s+){0,2}(?:nach|in|unter)\s+(?:\w+\s+rein\s+\()?<Y>(?!\s+an\b)",
-        r"verschiebe \g<x> nach \g<y>",
-    ),
-    (r"\bich\s+hätte\s+<X>\s+(?:lieber\s+|gerne?\s+){1,2}(?:unter|in|als)\s+<Y>", r"verschiebe \g<x> nach \g<y>"),
-    (r"\b(?:nach|in)\s+<Y>\s+verlegen\b", r"nach \g<y> verschieben"),
-    (r"<X>\s+nach\s+<Y>\s+verlegen\b", r"verschiebe \g<x> nach \g<y>"),
-    (r"\bgib\s+<X>\s+(?:bitte\s+)?den\s+(?:neuen\s+)?namen\s+<Y>", r"rename \g<x> to \g<y>"),
-    (r"\bändere\s+den\s+(?:datei)?namen\s+(?=[\w/-]+\.\w)", "benenne "),
-    (r"\b(?:taufe?|nenne?)\s+<X>\s+(?:bitte\s+)?(?:in\s+|zu\s+)?<Y>\s+um\b", r"rename \g<x> to \g<y>"),
-    (r"\b(?:taufe?|nenne?)\s+<X>\s+in\s+<Y>", r"rename \g<x> to \g<y>"),
-    # "It is a silly name, call the file b.lua."
-    (
-        r"<X>\s+(?:is|ist|est|es)\s+(?:an?|ein|un)\s+(?:\w+\s+){0,2}(?:name|nom|nombre)(?:\s+\w+)?\s*,\s+(?:so\s+|also\s+)?(?:call|rename|name|nenne?|rebaptise|renomme|appelle|renombra|llama|ponle)\s+"
-        r"(?:it\s+|the\s+file\s+|die\s+datei\s+|sie\s+|le\s+fichier\s+|el\s+archivo\s+)?<Y>",
-        r"rename \g<x> to \g<y>",
-    ),
-    (
-        r"\bheißt\s+(?:künftig\s+|ab\s+jetzt\s+|jetzt\s+)?nicht\s+mehr\s+<X>\s*,\s+sondern\s+<Y>",
-        r"benenne \g<x> in \g<y>",
-    ),
-    (
-        r"\bis\s+to\s+be\s+(?:named|called)\s+<Y>\s+(?:rather\s+than|instead\s+of|and\s+not)\s+<X>",
-        r"rename \g<x> to \g<y>",
-    ),
-    (r"<X>\s+(?:doit|devra)\s+(?:désormais\s+|maintenant\s+)?s'appeler\s+<Y>", r"renomme \g<x> en \g<y>"),
-    (
-        r"\b(?:range|mets|fous|place|transfère|transfére[rz]?|bouge)\s+<X>\s+(?:dans|vers|en|sous)\s+(?:\w+\s+\()?<Y>",
-        r"déplace \g<x> vers \g<y>",
-    ),
-    (r"\bje\s+(?:préférerais|voudrais|veux)\s+avoir\s+<X>\s+(?:dans|sous|en)\s+<Y>", r"déplace \g<x> vers \g<y>"),
-    (r"\bdonne(?:-lui|z)?\s+à\s+<X>\s+le\s+(?:nouveau\s+)?nom\s+(?:de\s+)?<Y>", r"renomme \g<x> en \g<y>"),
-    (r"\brebaptise[rz]?\s+<X>\s+(?:en\s+)?<Y>", r"renomme \g<x> en \g<y>"),
-    (r"<X>\s+<DEBE>\s+(?:pasar\s+a\s+)?llamarse\s+<Y>", r"renombra \g<x> a \g<y>"),
-    (r"\bque\s+<X>\s+(?:pase\s+a\s+llamarse|se\s+llame)\s+<Y>", r"renombra \g<x> a \g<y>"),
-    (
-        r"\b(?:pasa|mete|traslada|trasladar|lleva|pon)\s+<X>\s+(?:de\s+aquí\s+)?(?:a|en)\s+(?:\w+\s+\()?<Y>",
-        r"mueve \g<x> a \g<y>",
-    ),
-    (r"\bsaca\s+<X>\s+de\s+aquí\s+y\s+(?:ponlo|mételo|llévalo|muévelo)\s+(?:en|a)\s+<Y>", r"mueve \g<x> a \g<y>"),
-    (r"\bdale\s+a\s+<X>\s+el\s+(?:nuevo\s+)?nombre\s+(?:de\s+)?<Y>", r"renombra \g<x> a \g<y>"),
-    (r"\b(?:preferiría|quisiera|quiero)\s+tener\s+<X>\s+en\s+<Y>", r"mueve \g<x> a \g<y>"),
-    (r"\bcambiar(?:le)?\s+el\s+nombre\s+(?:a|al|de|del)\s+<X>\s+(?:por|a)\s+<Y>", r"renombra \g<x> a \g<y>"),
-)
-
-_COPY: Final = _rows(
-    (r"\bcp\s+(?:-\w+\s+)?<X>\s+(?:to\s+)?<Y>", r"please copy \g<x> to \g<y>"),
-    (
-        r"\b(?:back\s+up|backup|replicate|reproduce|save\s+a\s+copy\s+of)\s+<X>\s+(?:to|at|as|into|in|under)\s+<Y>",
-        r"copy \g<x> to \g<y>",
-    ),
-    (
-        r"\b(?:sichere?|klone?|vervielfältige?|dupliziere?|speichere?\s+eine\s+(?:zweite\s+)?(?:fassung|kopie)\s+von)\s+<X>\s+(?:unverändert\s+|bitte\s+){0,2}(?:nach|in|als|unter(?:\s+dem\s+namen)?)\s+<Y>",
-        r"copy \g<x> to \g<y>",
-    ),
-    (
-        r"\b(?:sauvegarde[rz]?|reproduis|reproduire|clone[rz]?|duplique[rz]?)\s+<X>\s+(?:à\s+l'identique\s+|tel\s+quel\s+)?(?:dans|vers|en|sous|sur)\s+<Y>",
-        r"copy \g<x> to \g<y>",
-    ),
-    (
-        r"\b(?:clona(?:r)?|reproduce|respalda(?:r)?|duplica(?:r)?)\s+<X>\s+(?:tal\s+cual\s+)?(?:en|a|como)\s+<Y>",
-        r"copy \g<x> to \g<y>",
-    ),
-    # A copy as a noun.
-    (
-        r"\b(?:make|do|mache?|machen|erstelle?|fais|haz(?:me)?|haga)\s+(?:(?:me|mir|bitte|please|moi)\s+)?(?:(?:an?|ne|eine?|une?|un)\s+)?(?:\w+\s+)?(?:copy|backup|duplicate|kopie|duplikat|sicherung|copie|double|sauvegarde|copia|respaldo|duplicado)"
-        r"(?:\s+\w+)?(?:\s+for\s+me)?(?:\s+(?:of|von|de)|\s*:)\s+<X>\s+(?:bitte\s+)?(?:to|at|as|called|named|in|into|under|unter|nach|namens|als|dans|vers|sous|nommée?|en|a|como|llamad[oa]|->|→)\s+<Y>",
-        r"please copy \g<x> to \g<y>",
-    ),
-    (r"\b(?:ne|eine)\s+kopie\s+von\s+<X>\s+machen\s*,?\s+(?:name|namens)\s+<Y>", r"kopiere \g<x> nach \g<y>"),
-    (
-        r"\b(?:<WISH>|es\s+<MUSS>)\s+(?:gern\s+|tener\s+|avoir\s+)?(?:an?|eine?|une?|un)\s+(?:\w+\s+)?(?:copy|backup|duplicate|kopie|duplikat|copie|double|copia|respaldo|duplicado)\s+"
-        r"(?:of|von|de)\s+<X>\s*,?\s+(?:namely|called|named|und\s+zwar|namens|à\s+savoir|nommée?|en\s+concreto|llamad[oa])\s+<Y>",
-        r"please copy \g<x> to \g<y>",
-    ),
-    (
-        r"<Y>\s+(?:<MUST>|<MUSS>|<DOIT>|<DEBE>)\s+(?:be|être|ser)?\s*(?:an?|eine?|une?)\s+(?:[\w-]+\s+)?(?:copy|duplicate|kopie|duplikat|copie|double|copia|duplicado)\s+(?:\w+\s+)?(?:of|von|de)\s+<X>",
-        r"please copy \g<x> to \g<y>",
-    ),
-    (r"\bmake\s+<Y>\s+(?:an?)\s+(?:[\w-]+\s+){0,2}(?:copy|duplicate)\s+of\s+<X>", r"copy \g<x> to \g<y>"),
-    (
-        r"(?:\b(?:have|want|quiero|je\s+veux|ich\s+will)\s+)?<X>\s+(?:twice|bitte\s+doppelt|doppelt|en\s+double|por\s+duplicado)\s*:\s+(?:the\s+second|die\s+zweite|le\s+deuxième|el\s+segundo)\s+(?:\w+\s+)?(?:is|heißt|ist|s'appelle|se\s+llama|est|es)\s+<Y>",
-        r"please copy \g<x> to \g<y>",
-    ),
-    (r"\b(?:could|can|may)\s+i\s+have\s+<X>\s+copied\s+to\s+<Y>", r"please copy \g<x> to \g<y>"),
-)
-
-_RUN: Final = _rows(
-    (r"\b(?:fire|start)\s+up\s+<X>", r"please run \g<x>"),
-    (r"\bkick\s+off\s+<X>", r"please run \g<x>"),
-    (r"\bgive\s+<X>\s+(?:a\s+(?:quick\s+)?)?(?:spin|go|try|run|test|whirl)\b", r"please run \g<x>"),
-    (r"\blet\s+<X>\s+run\b", r"please run \g<x>"),
-    (r"\b(?:test|dry|trial)[\s-]+run\s+<X>", r"please run \g<x>"),
-    (
-        r"\b(?:do|make|haz|fais|mache?)\s+(?:bitte\s+|please\s+|me\s+)?(?:an?|une?|ein(?:en?)?)\s+(?:test\s+|quick\s+|kurzen\s+)?(?:run|test|probelauf|testlauf|lauf|essai|exécution|pasada|ejecución|prueba)(?:\s+test|\s+de\s+prueba|\s+rapide)?\s+(?:of|with|von|mit|de|con)\s+<X>",
-        r"please run \g<x>",
-    ),
-    (r"\b(?:einen\s+)?(?:test|probe)?lauf\s+(?:von|mit)\s+<X>\s+machen\b", r"bitte \g<x> ausführen, run \g<x>"),
-    (
-        r"\b(?:have|let|make)\s+(?:the|my)\s+(?:computer|machine|turtle)\s+(?:run|execute|start)\s+<X>",
-        r"please run \g<x>",
-    ),
-    (
-        r"\blass\s+(?:den|die)\s+(?:rechner|computer|turtle|maschine)\s+<X>\s+(?:ausführen|starten|laufen)\b",
-        r"bitte starte \g<x>",
-    ),
-    (r"\bque\s+(?:la\s+máquina|el\s+ordenador|la\s+tortuga)\s+ejecute\s+<X>", r"por favor ejecuta \g<x>"),
-    (r"<BEGIN>lua\s+<X>", r" please run \g<x>"),
-    (
-        r"\b(?:it's|it\s+is)\s+time\s+to\s+(?=\w+\s+[\w/-]+\.\w)|\bil\s+est\s+temps\s+de\s+(?=\w+\s+[\w/-]+\.\w)|\bes\s+hora\s+de\s+(?=\w+\s+[\w/-]+\.\w)",
-        "please ",
-    ),
-    (
-        r"\b(?:call|ruf|appelle|llama\s+a)\s+<X>\s+(?:with|mit|avec|con)\s+(?:the\s+|dem\s+|l'|el\s+)?(?:interpreter|interpréteur|intérprete|lua)\b",
-        r"please run \g<x>",
-    ),
-    (
-        r"\b(?:the\s+output\s+(?:of|from)\s+running|what\s+comes\s+out\s+(?:of|when)\s+running)\s+<X>",
-        r"the output, run \g<x>",
-    ),
-    (
-        r"\bwas\s+beim\s+(?:ausführen|starten|laufen)\s+von\s+<X>\s+(?:he)?rauskommt\b",
-        r"die ausgabe, bitte starte \g<x>",
-    ),
-    (r"\bce\s+que\s+(?:donne|affiche)\s+l'exécution\s+de\s+<X>", r"la sortie, lance \g<x>"),
-    (r"\blo\s+que\s+(?:sale|pasa|imprime)\s+al\s+(?:ejecutar|correr|lanzar)\s+<X>", r"la salida, ejecuta \g<x>"),
-    (r"\blass\s+<X>\s+(?:bitte\s+|mal\s+|jetzt\s+|einmal\s+){0,2}(?:durch)?laufen\b", r"bitte starte \g<x>"),
-    (r"\b(?:schmei(?:ß|ss)e?|wirf)\s+<X>\s+(?:bitte\s+|mal\s+|jetzt\s+){0,2}an\b", r"bitte starte \g<x>"),
-    (r"\bhaz\s+(?:correr|funcionar)\s+<X>", r"por favor ejecuta \g<x>"),
-    (r"\bdale\s+a\s+<X>", r"por favor ejecuta \g<x>"),
-    (r"<BEGIN>balance\s+<X>", r" lance \g<x>"),
-    (r"\b(?:fais|faire)\s+(?:tourner|exécuter|marcher)\s+<X>", r"bitte lance \g<x>"),
-    (r"\bmet(?:s|tre|tez)\s+<X>\s+en\s+(?:route|marche)\b", r"lance \g<x>"),
-    (r"\bproc[ée]der?\s+à\s+l'exécution\s+de\s+<X>", r"bitte lance \g<x>"),
-    (r"\bvuelve\s+a\s+(?=(?:ejecutar|lanzar|probar|correr)\b)", "por favor "),
-)
-
-_POLITE: Final = _rows(
-    (
-        r"\b(?:it(?:'d|\s+would)\s+be\s+(?:great|nice|good|lovely|cool)\s+if\s+you\s+(?:could|would)|es\s+wäre\s+(?:schön|toll|nett|gut|super|lieb),?\s+wenn\s+(?:du|sie)"
-        r"|ce\s+serait\s+(?:bien|sympa|super)\s+de|(?:estaría|sería)\s+(?:bien|genial|posible)\s+(?=\w+[aei]r)|wäre\s+es\s+möglich,?)\b",
-        "please",
-    ),
-    (r"\b(?:can|could|would)\s+u\b|\bwould\s+you\s+please\b|\blet's\s+(?=lose|have\s+a)", "please"),
-    (
-        r"\b(?:est-ce\s+que\s+)?(?:tu\s+veux|vous\s+voulez)\s+bien\s+(?:m'|me\s+|nous\s+)?|\b(?:voudrais-tu|voudriez-vous)\s+(?:bien\s+)?(?:m'|me\s+)?|\bveuillez\s+|\bmerci\s+de\s+(?:l[ea]s?\s+)?"
-        r"|\b(?:¿\s*)?te\s+(?:importaría|importa)\s+|\bhay\s+que\s+(?!no\b)|\bhazme\s+el\s+favor\s+de\s+|\bfais-moi\s+le\s+plaisir\s+de\s+|\btu\s+peux\s+(?:m'|me\s+)?(?=l[ea]\s)",
-        "please ",
-    ),
-)
 
 
 def _base(gerund: str) -> str | None:
@@ -469,7 +20,7 @@ def _base(gerund: str) -> str | None:
 
 def _gerund(found: re.Match[str]) -> str:
     verb = _base(found["verb"])
-    return found[0] if verb is None else f"please {verb}"
+    return found[0] if verb is None or _NEGATED.search(_sentence_before(found)) else f"please {verb}"
 
 
 def _french_gerund(found: re.Match[str]) -> str:
@@ -485,16 +36,30 @@ def _thou(found: re.Match[str]) -> str:
     return found[0] if verb is None else f"please {verb} {found.groupdict().get('mid') or ''}"
 
 
+def _german_last(found: re.Match[str]) -> str:
+    """The order whose verb ends it: "a.lua bitte nach b.lua kopieren"."""
+    deed = order(bare(found["verb"].lower()))
+    return f"please {deed.value} {found['x']} to {found['y']}" if deed in (Deed.COPY, Deed.MOVE) else found[0]
+
+
+_VERBS: Final = {Deed.MAKE: "create"}
+"""Plain verbs of the deeds that have another name."""
+
+
 def _active(found: re.Match[str]) -> str:
     """The order that a passive stands for: "a.lua must be deleted"."""
     verb = bare(found["verb"].lower())
     deed = next((one for one in (report(verb), order(verb)) if one not in (None, Deed.OTHER)), None)
     groups = found.groupdict()
-    return found[0] if deed is None else f"please {deed.value} {groups.get('x') or 'it'} {groups.get('mid') or ''}"
+    return (
+        found[0]
+        if deed is None
+        else f"please {_VERBS.get(deed, deed.value)} {groups.get('x') or 'it'} {groups.get('mid') or ''}"
+    )
 
 
 _NOUNS: Final = {
-    "make": "création|creación|creation|erstellung",
+    "create": "création|creación|creation|erstellung",
     "change": "modification|modificación|änderung",
     "fix": "correction|réparation|corrección|reparación|reparatur",
     "delete": "suppression|effacement|deletion|removal|löschung|eliminación|borrado",
@@ -517,7 +82,7 @@ _GERMAN: Final = (
     r"(?:[^.,;!?\n]|\.\w)){0,50}?)\s*\b(?P<verb>[^\W\d_]+)"
 )
 _FORMS: Final = tuple(
-    (_filled(pattern), form)
+    (filled(pattern), form)
     for form, patterns in (
         (_gerund, (r"\b(?:(?:would|do)\s+you\s+mind|by)\s+(?P<verb>[a-z]{2,12}ing)\b",)),
         (_french_gerund, (r"\ben\s+(?P<it>l[ea]s?\s+)?(?P<verb>[^\W\d_]{3,12})ant\b",)),
@@ -532,6 +97,7 @@ _FORMS: Final = tuple(
         (
             _active,
             (
+                rf"\b(?:i|we)\s+(?:need|want|would\s+like)\s+<X>\s+to\s+be\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
                 rf"<X>\s+<MUST>\s+(?:(?:now|please|also|then)\s+)?be\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
                 rf"\b(?:let|can|could)\s+<X>\s+(?:please\s+)?be\s+(?P<verb>[^\W\d_]+)\b(?=\s+(?:to\s+)?[\w/]+\.\w|[^.?!\n]{{0,30}}\bplease\b){_NOT_SO}",
                 r"\b(?:that|this|it)\s+(?:must|has\s+to|needs\s+to)\s+be\s+(?P<verb>[^\W\d_]+)(?=\s*(?:[.,;!]|\Z))",
@@ -546,6 +112,10 @@ _FORMS: Final = tuple(
             ),
         ),
         (
+            _german_last,
+            (r"<X>\s+(?:bitte\s+|mal\s+|noch\s+){0,2}(?:nach|als|in|zu|unter)\s+<Y>\s+(?P<verb>[^\W\d_]{4,14}n)\b",),
+        ),
+        (
             _noun,
             (
                 rf"(?:\A|(?<=[.!?]\s)|(?<=\n))(?P<noun>{'|'.join(_NOUNS.values())})\s+(?:(?:of|von|de|du|del|einer?|eines)\s+|d'){{1,2}}"
@@ -558,7 +128,12 @@ _FORMS: Final = tuple(
 """Orders whose verb has another form than the imperative."""
 
 _SUPPOSED: Final = re.compile(
-    r"\b(?:if|whether|when(?:ever)?|why|how|unless|because|caused|broke\w*|happened|wenn|falls|ob|warum|wieso|weil|si|quand|pourquoi|parce|cuando|porque|por\s+qué)\b",
+    r"\b(?:if|whether|when(?:ever)?|why|how|unless|because|caused|broken?\s*\Z|happened|nothing|nichts|rien|nada|said|says|thinks?|claims?|sagt|meint|glaubt?e?|dit|pense|dice|creo|cree|wenn|falls|ob|warum|wieso|weil|si|quand|pourquoi|parce|cuando|porque|por\s+qué)\b",
+    re.IGNORECASE,
+)
+_NEGATED: Final = re.compile(r"\b(?:not|never|without)\b|n't\b", re.IGNORECASE)
+_EXCEPT: Final = re.compile(
+    r"\b(?:except|besides|other\s+than|apart\s+from|au(?:ß|ss)er|bis\s+auf|sauf|à\s+part|excepto|salvo|aparte|menos)\b",
     re.IGNORECASE,
 )
 _END_OF_SENTENCE: Final = re.compile(r"[.!?;]\s|\n")
@@ -566,12 +141,20 @@ _NEAR_CHARS: Final = 200
 _FILE: Final = re.compile(FILE)
 
 
-def _put(pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str], text: str) -> str:
-    """The text in the plainer form, but where a condition or a reason stands before it in its sentence."""
+def _sentence_before(found: re.Match[str]) -> str:
+    return _END_OF_SENTENCE.split(found.string[max(0, found.start() - _NEAR_CHARS) : found.start()])[-1]
+
+
+def _put(pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str], text: str, *, keeps: bool) -> str:
+    """The text in the plainer form, but where a condition or a reason stands before it in its sentence.
+
+    ``keeps``: it is an order to change nothing, from which the sentence may except something.
+    """
 
     def form(found: re.Match[str]) -> str:
-        before = _END_OF_SENTENCE.split(found.string[max(0, found.start() - _NEAR_CHARS) : found.start()])[-1]
-        if _SUPPOSED.search(before):
+        if keeps and _EXCEPT.search(_END_OF_SENTENCE.split(found.string[found.end() : found.end() + _NEAR_CHARS])[0]):
+            return found[0]
+        if _SUPPOSED.search(_sentence_before(found)):
             return found[0]
         return found.expand(plain) if isinstance(plain, str) else plain(found)
 
@@ -583,7 +166,7 @@ def as_orders(text: str) -> str:
     if not _FILE.search(text):
         return text
     forms: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
-    forms = (*_KEEP, *_FORMS, *_COPY, *_MOVE, *_DELETE, *_RUN, *_FIX, *_CHANGE, *_MAKE, *_POLITE)
-    for pattern, plain in forms:
-        text = _put(pattern, plain, text)
+    forms = (*KEEP, *_FORMS, *POLITE, *COPY, *MOVE, *DELETE, *RUN, *FIX, *CHANGE, *MAKE)
+    for at, (pattern, plain) in enumerate(forms):
+        text = _put(pattern, plain, text, keeps=at < len(KEEP))
     return text

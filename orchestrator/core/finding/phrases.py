@@ -86,7 +86,10 @@ PHRASES: Final = tuple(
             r"\b(?:make\s+|mache?,?\s+(?:das|dass|daß)\s+|haz\s+que\s+|fais\s+que\s+|il\s+faut\s+que\s+|faudrait\s+que\s+)(\S+\.\w+)\s+(?!that\b|which\b|works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
             r"change \1, which ",
         ),
-        (r"\b(?:i|we)\s+(?:need|want)\b|\bich\s+brauche\b|\bil\s+me\s+faut\b|\bj'ai\s+besoin\b|\bnecesito\b", "create"),
+        (
+            r"(?<!what\s)\b(?:i|we)\s+(?:need|want)\b|\bich\s+brauche\b|\bil\s+me\s+faut\b|\bj'ai\s+besoin\b|\bnecesito\b",
+            "create",
+        ),
     )
 )
 """Phrases that say the same as one verb."""

@@ -100,7 +100,9 @@ _SMALL: Final = frozenset(
     }
 )
 """Words that may stand before the verb that begins a clause."""
-_LATE_NEGATION: Final = frozenset({"nicht", "nich", "nie", "nichts", "nothing", "pas", "jamais", "rien", "nada"})
+_LATE_NEGATION: Final = frozenset(
+    {"nicht", "nich", "nie", "niemals", "nichts", "nothing", "pas", "jamais", "rien", "nada"}
+)
 """Negations that stand behind their verb."""
 
 

@@ -10,7 +10,7 @@ from orchestrator.core.finding.keeping import deletes_nothing, keeps_all, keeps_
 from orchestrator.core.finding.ordering import as_orders
 from orchestrator.core.finding.quoting import given, quoted, to_print, to_write
 from orchestrator.core.finding.reading import Said, said_in
-from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
+from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, sentences
 
 _SURE: Final = re.compile(
     r"\b(?:make sure|ensure|verify|check|confirm|see to it)\b[^.?!\n]{0,80}\b(?:works?|runs?|working)\b"
@@ -28,9 +28,6 @@ _SURE: Final = re.compile(
 )
 _TRY_TO: Final = re.compile(
     r"\b(?:try|attempt)\s+to\b|\bversuch\w*\b|\bessa(?:ie|ye[rz]?)\s+(?:de|d')|\b(?:intenta|trata)\b", re.IGNORECASE
-)
-_PASSIVE: Final = re.compile(
-    r"(?P<name>[\w./-]+\.\w+)\s+(?:should|must|needs?\s+to|has\s+to|have\s+to)\s+be\s+(?P<verb>\w+)", re.IGNORECASE
 )
 _FOLDER: Final = re.compile(
     r"\b(?:make|create|add|erstelle?|mache?|lege?|crée[rz]?|fais|crea|haz)\s+(?:\w+\s+){0,3}?(?:folder|directory|ordner|verzeichnis|dossier"
@@ -227,7 +224,6 @@ class _Asked:
         self.targets += [Target(Deed.MAKE, (one["name"],), there[-1:]) for one in _FOLDER.finditer(sentence)]
         self.targets += [Target(Deed.DELETE, (one["name"],), there) for one in _GONE_FOLDER.finditer(sentence)]
         self.targets += [Target(Deed.MAKE, (one["name"],), there) for one in _EXISTS.finditer(sentence)]
-        self.targets += [replace(one, computers=there) for one in _passive(sentence)]
         every = len(there) > 1 and (_EACH.search(sentence) or _is_list(sentence, there))
         self.targets += [
             Target(Deed.CHANGE, (one["name"],), on)
@@ -308,12 +304,6 @@ def named_in(sentence: str, computers: Sequence[str]) -> tuple[str, ...]:
     named = tuple(name for _, name in sorted((one.start(), name) for one, name in found if one is not None))
     meant = tuple(name for name in named if not re.search(rf"{_NOT_ON}{re.escape(name)}(?!\w)", sentence, re.I))
     return meant or named
-
-
-def _passive(sentence: str) -> list[Target]:
-    """The targets of sentences such as: belt.cfg must be deleted."""
-    found = ((one["name"], report(one["verb"].lower())) for one in _PASSIVE.finditer(sentence))
-    return [_target(deed, name) for name, deed in found if deed in CHANGES]
 
 
 def targets_of(said: Said, last: tuple[str, ...]) -> list[Target]:

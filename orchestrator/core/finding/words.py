@@ -149,6 +149,8 @@ _ORDERS: Final = {
         mache?n? leg(?:e|en)? anlegen erzeuge?n? füge?n? einfügen hinzufügen speicher(?:e|n)? bau(?:e|en)?
         écri(?:s|re|vez) crée créez créer ajoute[rz]? génère génére[rz] fais enregistre[rz]? mets escrib(?:e|ir|a)
         crea(?:r)? cree haz añad(?:e|ir|a) agregar? genera(?:r)? guardar? pon
+        produce compose bastle?n? basteln verfasse?n? rédige[rz]? bricole[rz]? produis produire redacta(?:r)?
+        genere hacer
         """
     ),
     Deed.FIX: _words(
@@ -156,6 +158,7 @@ _ORDERS: Final = {
         fix repair correct debug mend patch arrange[rz]? arregles repares corrijas repariere?n? repariert behebe?n?
         korrigiere?n? répare[rz]? corrige[rz]? débogue[rz]? arregla(?:r)?(?:lo|la)? arregle repara(?:r)?(?:lo|la)?
         repare corrige(?:lo|la)? corrija corregir(?:lo|la)? depurar?
+        soluciona(?:r)? solucione rectifie[rz]? rectify dépanne[rz]? debugue[rz]? fixen
         """
     ),
     Deed.CHANGE: _words(
@@ -168,6 +171,10 @@ _ORDERS: Final = {
         réécri(?:s|re|vez) optimise[rz]? augmente[rz]? adapte[rz]? actualise[rz]? modifica(?:r)? modifique
         cambia(?:r)?(?:lo|la)? cambie cambies modifiques mejorar? reemplazar? sustituy(?:e|a) sustituir actualizar?
         editar? reescrib(?:e|ir|a) optimizar? ajustar? aumentar?
+        tweak bump ergänze?n? anpassen umschreiben transforme[rz]? réorganise[rz]? insère insérer amplía(?:r)?
+        inserta(?:r)? adapta(?:r)? convierte convertir refactoriza(?:r)? sube subir monte[rz]? écrase[rz]? altère
+        altérer altera(?:r)? altere
+        überschreib(?:e|en)? sobrescrib(?:e|as|ir|a) cambiéis cambeis modifiquéis
         """
     ),
     Deed.DELETE: _words(
@@ -176,17 +183,19 @@ _ORDERS: Final = {
         tira(?:r)? bota(?:r)? borres elimines quites lösche?n?
         entferne?n? supprime[rz]? efface[rz]? enlève enlever borra(?:r)?(?:lo|la)? borre elimina(?:r)? elimine
         quita(?:r)? quite suprim(?:e|ir)
+        streiche?n? tilge?n? loesche?n?
         """
     ),
     Deed.MOVE: _words(
         r"""
         move rename renombres muevas verschiebe?n? benenne?n? umbenennen bewege?n? déplace[rz]? renomme[rz]? mueve
         mueva mover renombra(?:r)? renombre
+        umzubenennen archiviere?n?
         """
     ),
     Deed.COPY: _words(
         r"""
-        copy duplicate clone kopiere?n? copie[rz]? duplique[rz]? copia(?:r)? duplicar?
+        copy duplicate clone dupliziere?n? klone?n? kopiere?n? copie[rz]? duplique[rz]? copia(?:r)? duplicar?
         """
     ),
     Deed.RUN: _words(
@@ -293,7 +302,7 @@ NEGATION: Final = _words(
         not never without don't doesn't didn't haven't hasn't wasn't weren't isn't couldn't cannot can't won't cant
         dont no nicht nichts nich nix nothing nada
         rien nie kein keine[rnms]? ohne ne n'ai n'a n'est n'ont pas jamais sans
-        nunca sin ni neither nor
+        nunca sin ni neither nor niemals keinesfalls nto nciht nihct
         """
 )
 MODAL: Final = _words(
@@ -335,7 +344,12 @@ def report(word: str) -> Deed | None:
 
 def _deed(word: str, table: dict[Deed, re.Pattern[str]]) -> Deed | None:
     # Spanish joins "it" and "me" to the verb.
-    words = {word, _ENCLITIC.sub("", word), _AGAIN.sub("", word)}
+    words = {
+        word,
+        *([_SLIPS[word]] if word in _SLIPS and table is _ORDERS else []),
+        _ENCLITIC.sub("", word),
+        _AGAIN.sub("", word),
+    }
     found = next((deed for deed, pattern in table.items() if any(map(pattern.fullmatch, words))), None)
     return found or (Deed.OTHER if _OTHER.fullmatch(word) else None)
 
@@ -348,3 +362,31 @@ def is_source(word: str) -> bool:
 def is_goal(word: str) -> bool:
     """Whether what follows this word is where something is moved or copied to."""
     return _GOAL.fullmatch(word) is not None
+
+
+def _slips() -> dict[str, str]:
+    """Each slip of the finger in a common order: two letters swapped, and in a long word one letter left out."""
+    found: dict[str, str] = {}
+    for verb in map(bare, _COMMON.split()):
+        swapped = [verb[:at] + verb[at + 1] + verb[at] + verb[at + 2 :] for at in range(len(verb) - 1)]
+        left_out = [verb[:at] + verb[at + 1 :] for at in range(len(verb))] if len(verb) >= _LONG_WORD else []
+        found |= {one: verb for one in [*swapped, *left_out] if one not in _WORDS and order(one) is None}
+    return {one: verb for one, verb in found.items() if report(one) is None}
+
+
+_LONG_WORD: Final = 6
+_COMMON: Final = """
+    append change copy create delete edit execute fix generate modify move remove rename repair replace start update
+    write
+    ändern ändere ausführen erstelle erstellen kopiere kopieren lösche löschen repariere repariere schreibe starte
+    umbenennen verschiebe verschieben
+    change changer copie copier corrige corriger déplace déplacer exécute exécuter modifie modifier renomme renommer
+    répare supprime supprimer
+    añade arregla arreglar borra borrar cambia cambiar copia copiar corrige ejecuta ejecutar elimina eliminar modifica
+    renombra renombrar
+"""
+_WORDS: Final = frozenset({"crate", "scheiben", "copar", "relace", "repar", "strat", "state"})
+"""Words of their own that look like a slip."""
+_SLIPS: dict[str, str] = {}
+"""Empty while it is made, for that asks which words are verbs."""
+_SLIPS |= _slips()
