@@ -835,3 +835,102 @@ def test_a_comma_ends_a_verb_at_the_end() -> None:
 def test_an_output_as_an_indented_block() -> None:
     assert [one.text for one in printed(readable("Beim Starten kam heraus:\n\n    12 Euro\n"))] == ["12 Euro"]
     assert printed("Output:\n - hello.lua\n - bye.lua") == ()
+
+
+def test_each_file_of_words_that_leave_open_what_becomes_of_it() -> None:
+    disk = Disk("I'm after a door.lua that greets, and beside it a docs/door.md on what it is for.")
+    disk.write("door.lua")
+    assert "no step touched or looked at docs/door.md" in disk.lacks("Both are in place.")
+    assert disk.lacks("door.lua greets. I did not write docs/door.md.") == ""
+    disk.write("docs/door.md", "a door")
+    assert disk.lacks("Both are in place.") == ""
+
+
+def test_each_computer_of_a_list_has_something_done() -> None:
+    disk = Disk("version.txt on computer north and also the one on computer south ought to read 2.1.", version_txt="2")
+    disk.edit("version.txt", "2.1", on="north")
+    assert "nothing was changed or run on south" in disk.lacks("Both carry 2.1.", computers=BOTH)
+    disk.files["version.txt"] = "2"
+    disk.edit("version.txt", "2.1", on="south")
+    assert disk.lacks("Both carry 2.1.", computers=BOTH) == ""
+
+
+def test_a_file_that_no_longer_lies_around() -> None:
+    disk = Disk("Tuck old.lua away under archive/, it shouldn't clutter the root any more.", old_lua="x")
+    disk.write("archive/old.lua", "x")
+    assert "old.lua is not gone" in disk.lacks("Tidied up.")
+    disk.delete("old.lua")
+    assert disk.lacks("Tidied up.") == ""
+
+
+def test_no_error_is_the_claim_of_a_run() -> None:
+    disk = Disk("Swap the text of guard.lua for calm.", guard_lua="nada")
+    disk.edit("guard.lua", "calm")
+    assert "guard.lua was not run" in disk.lacks("It repeated the text without errors.")
+    disk.run("guard.lua", "observed")
+    assert disk.lacks("It repeated the text without errors.") == ""
+
+
+@pytest.mark.parametrize(
+    ("final", "claims_run"),
+    [
+        ("I kept an eye on it for 5 seconds.", True),
+        ("I gave it a whirl.", True),
+        ("Fired up guard.lua once.", True),
+        ("Lo dejé andar unos segundos.", True),
+        ("I added a pause of 5 seconds.", False),
+        ("I started neither of them.", False),
+        ("Gestartet habe ich keine davon.", False),
+        ("I did not start it, so whether it works is open.", False),
+    ],
+)
+def test_other_words_for_a_run(final: str, claims_run: bool) -> None:
+    disk = Disk("Swap the text of guard.lua for calm.", guard_lua="nada")
+    disk.edit("guard.lua", "calm")
+    assert ("was not run" in disk.lacks(final)) is claims_run
+
+
+def test_a_line_of_a_file_stands_somewhere() -> None:
+    disk = Disk("The texts of in.lua and out.lua shall be French.", in_lua="welcome", out_lua="goodbye")
+    disk.read("in.lua")
+    disk.read("out.lua")
+    disk.edit("in.lua", "bienvenue")
+    assert "au revoir of out.lua" in disk.lacks('Done:\n- in.lua: "bienvenue"\n- out.lua: "au revoir"')
+    disk.edit("out.lua", "au revoir")
+    assert disk.lacks('Done:\n- in.lua: "bienvenue"\n- out.lua: "au revoir"') == ""
+
+
+def test_what_is_said_to_be_so_already_was_looked_at() -> None:
+    disk = Disk("Set the language in game.cfg to es.", game_cfg="en", menu_cfg="en")
+    disk.read("menu.cfg")
+    disk.edit("menu.cfg", "es")
+    assert "game.cfg was not changed" in disk.lacks("It is so already in game.cfg.")
+    disk.read("game.cfg")
+    assert disk.lacks("It is so already in game.cfg.") == ""
+
+
+@pytest.mark.parametrize("final", ["I also deleted trace.lua because nothing used it.", "I made main.lua.bak too."])
+def test_a_reason_or_a_second_ending_denies_nothing(final: str) -> None:
+    disk = Disk("Take the debug print out of main.lua.", main_lua="x", trace_lua="y")
+    disk.edit("main.lua", "y")
+    assert "You say that you did" in disk.lacks(final)
+
+
+def test_a_line_that_goes_is_no_file_that_goes() -> None:
+    disk = Disk("Bitte die doppelte Leerzeile in zaun.lua entfernen.", zaun_lua="x")
+    disk.edit("zaun.lua", "y", only_comments=True)
+    assert disk.lacks("Die Leerzeilen sind raus.") == ""
+
+
+def test_what_was_made_for_a_question() -> None:
+    disk = Disk("I would love a sum.lua that adds 1 to 10. What comes out?")
+    disk.write("sum.lua")
+    disk.run("sum.lua", out="Sum = 55")
+    assert disk.lacks('It ran and printed "Sum = 55".') == ""
+
+
+def test_a_list_in_the_final_may_name_what_was_only_listed() -> None:
+    disk = Disk("Move draft.txt into old.", draft_txt="x")
+    disk.move("draft.txt", "old/draft.txt")
+    disk.step("cc_list", text="a.txt draft.txt", path="old")
+    assert disk.lacks("old has a.txt and draft.txt now.") == ""

@@ -43,9 +43,10 @@ def _is_heard(said: Claims, form: str, deed: str) -> bool:
     }[deed]
 
 
-@pytest.mark.parametrize(("form", "deed", "text"), TOLD)
-def test_a_phrase_of_the_inventory_is_heard(form: str, deed: str, text: str) -> None:
-    assert _is_heard(claims(text), form, deed)
+@pytest.mark.parametrize(("form", "deed"), sorted({(form, deed) for form, deed, _ in TOLD}))
+def test_a_phrase_of_the_inventory_is_heard(form: str, deed: str) -> None:
+    own = [text for one, of, text in TOLD if (one, of) == (form, deed)]
+    assert [text for text in own if not _is_heard(claims(text), form, deed)] == []
 
 
 # -- what tells a deed ----------------------------------------------------------------------

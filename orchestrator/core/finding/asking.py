@@ -24,7 +24,8 @@ _CONNECTIVE: Final = (
     r"|now|just|only|hey|nur|bloß|bitte|mal|seulement|juste|simplement|solo|sólo|solamente|please"
     r"|hi|hello|ok|okay|well|quick (?:one|question)|salut|bonjour|hola|buenas|hallo|moin|(?:kurze |eine )?frage"
     r"|(?:petite )?question"
-    r"|(?:una )?pregunta|i want to (?:know|understand)|i(?:'d| would) like to (?:know|see|understand))\b[\s,:]*"
+    r"|(?:una )?pregunta|i was wondering,?|ich (?:frage|wollte) (?:mich|fragen),?|je me demand(?:e|ais)"
+    r"|me pregunt(?:o|aba)|i want to (?:know|understand)|i(?:'d| would) like to (?:know|see|understand))\b[\s,:]*"
 )
 _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
@@ -73,7 +74,7 @@ _LOOKING: Final = re.compile(
 _RELATIVE: Final = re.compile(r"\s*(?:which|who|whose|qui|que|dont|quien)\b", re.IGNORECASE)
 """How a clause begins that only tells more of what stands before it."""
 _NOT_TO_DO: Final = re.compile(
-    r"(?:do not|don't|dont|never|without|nothing|nicht|nichts|ohne|ne|n['\u2019]|sans|sin|no|rien|nada)\b"
+    r"(?:do not|don't|dont|never|without|nothing|nicht|nichts|ohne|ne|n['\u2019]|sans|sin|pas|no|rien|nada)\b"
     r"|[^\W\d]+\s+(?:(?:es|sie|ihn|daran|dabei|bitte|aber)\s+){0,2}(?:nichts?|pas|rien|nada)\b",
     re.IGNORECASE,
 )

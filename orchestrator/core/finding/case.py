@@ -20,6 +20,7 @@ _BROKEN: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of a task that has something repaired."""
+_OR: Final = re.compile(r"\b(?:or|oder|ou|o)\b", re.IGNORECASE)
 _REMOVES: Final = re.compile(
     r"\b(?:delete|remove|drop|shorten|shorter|clean\w*|simplif\w*|lösch\w*|entfern\w*|weg|kürz\w*|aufräum\w*|supprim\w*|enlev\w*|retir\w*|raccourci\w*"
     r"|nettoi\w*|borr\w*|elimin\w*|quit\w*|acort\w*|limpi\w*|fix|repair|repar\w*|rewrite|move\w*|rename\w*)\b",
@@ -57,7 +58,8 @@ class Case:
         got = frozenset(one for run in evidence.runs.values() for one in run.given)
         self.said = claims(f"{final.message}\n{final.explanation}", computers, got)
         self.task = wanted(prompt, computers, got)
-        self.only_asks = asks_only(prompt) or (self.task.keeps_all and not self.task.runs)
+        made = any(change.before == ABSENT and spot.path in prompt for spot, change in evidence.net.items())
+        self.only_asks = (asks_only(prompt) and not made) or (self.task.keeps_all and not self.task.runs)
         self.asks = self.only_asks or read_only
         self.net = evidence.net
 
@@ -66,6 +68,11 @@ class Case:
         broken = _BROKEN.search(self.prompt) is not None
         spots = [*(spot for spot, one in self.net.items() if one.is_there or not broken), *self.evidence.runs]
         return any(is_path(spot, name) for spot in spots for name in names)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the task leaves a choice between its files."""
+        return _OR.search(self.prompt) is not None
 
     def is_extra(self, spot: Spot, change: Change) -> bool:
         """Whether a change is one that the task rules out: nothing else than a file, or than its comments."""
@@ -291,9 +298,16 @@ class Case:
         asked = any(is_path(one, program.name) for program in self.task.programs)
         return run.at > change.at and not stumbled(run, spot.path) and (asked or _credits(one, run, spot.path))
 
-    def was_so(self) -> bool:
-        """Whether the final says that there was nothing to do, and something was looked at."""
-        return self.said.no_need and self.evidence.sight
+    def was_so(self, names: Sequence[str] = ()) -> bool:
+        """Whether the final says that there was nothing to do, and something was looked at: these files, if any."""
+        if not (self.said.no_need and self.evidence.sight):
+            return False
+        evidence = self.evidence
+        looked = [*evidence.seen, *evidence.runs]
+        texts = f"{evidence.shown}{evidence.found}".lower()
+        return not names or any(
+            any(is_path(spot, name) for spot in looked) or name.lower().rpartition("/")[2] in texts for name in names
+        )
 
 
 def is_path(spot: Spot, name: str) -> bool:

@@ -15,6 +15,7 @@ from orchestrator.core.finding.quoting import (
     blocks,
     citations,
     given,
+    lines,
     numbers,
     pairs,
     printed,
@@ -25,7 +26,11 @@ from orchestrator.core.finding.reading import Said, said_in
 from orchestrator.core.finding.wanted import Program, Target, lists, named_in, ran_on, targets_of
 from orchestrator.core.finding.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
 
-_NOT_AFTER: Final = r"(?:getestet|ausgeführt|gestartet|probiert)\b[^.?!\n,;]{0,20}\bnicht"
+_NOT_AFTER: Final = (
+    r"(?:getestet|ausgeführt|gestartet|probiert)\b[^.?!\n,;]{0,20}\b(?:nicht|nie|nirgends|kein\w*)"
+    r"|(?:ran|started|tested|tried|executed)\s+(?:neither|none)\b|(?:lancé|exécuté|testé)\w*\s+(?:aucun|ni)\w*"
+    r"|(?:ejecut|prob|arranc)\w+\s+(?:ningun|ni)\w*"
+)
 _CLAUSES: Final = re.compile(
     r"[,:]\s+|\s+[-\u2013\u2014]+\s+|\b(?:but|aber|mais|pero|sondern|although|obwohl)\b", re.IGNORECASE
 )
@@ -79,6 +84,17 @@ _RUN_NOUN: Final = re.compile(
     re.IGNORECASE,
 )
 """A run as a noun."""
+_SOME_S: Final = (
+    r"(?:\d+|a\s+few|some|several|unos|unas|varios|quelques|ein\s+paar|einige)\s+"
+    r"(?:s|secs?|seconds?|sekunden|secondes?|segundos|minutes?|minuten|minutos)\b"
+)
+_WATCHED: Final = re.compile(
+    r"\b(?:kept\s+an\s+eye|watched|monitored|observed|left|let|beobacht\w+|zugeschaut|zugesehen|surveill\w+|observ\w+|laiss\w+"
+    rf"|regard\w+|dej[éa]\w*|tuve|vigil\w+)\b[^.?!\n]{{0,40}}?\b{_SOME_S}"
+    r"|\b(?:gave|given)\s+\S+\s+a\s+(?:whirl|go|spin|try|run)\b|\bfired\s+(?:\S+\s+)?up\b",
+    re.IGNORECASE,
+)
+"""Somebody watched a program for some time, or tried it, in other words."""
 _NOT_THERE: Final = re.compile(
     r"\b(?:there\s+(?:is|are)\s+no|(?:does|do)(?:\s+not|n['\u2019]t)\s+exist|not\s+found|(?:could|did)(?:\s+not|n['\u2019]t)\s+find|is\s+missing|pas\s+trouvé|nicht\s+finden|nicht\s+da|no\s+(?:he\s+)?encontr\w+"
     r"|gibt\s+es\s+(?:hier\s+)?kein\w*|existiert\b[^.?!\n]{0,40}\bnicht|nicht\s+gefunden|n['\u2019]y\s+a\s+pas|n['\u2019]existe\s+pas|introuvable"
@@ -103,7 +119,7 @@ _GONE: Final = re.compile(
     r"|eliminad\w+|quitad\w+|limpi\w+)\b",
     re.IGNORECASE,
 )
-_NEVER: Final = re.compile(rf"\b{NOT}\b", re.IGNORECASE)
+_NEVER: Final = re.compile(rf"\b{NOT}\b|n['\u2019]t\b", re.IGNORECASE)
 _NOW: Final = re.compile(
     r"\b(?:now|again|jetzt|nun|wieder|maintenant|à\s+nouveau|ahora|ya|de\s+nuevo)\b", re.IGNORECASE
 )
@@ -175,6 +191,8 @@ class Claims:
     """The lines of its fenced blocks."""
     pairs: tuple[str, ...] = ()
     """Pairs such as ``mode=auto`` that it names."""
+    lines: tuple[tuple[str, str], ...] = ()
+    """(file, quotation): what it says a file has, as in ``- a.lua: "hello"``."""
     citations: tuple[str, ...] = ()
     """What it quotes."""
     states: tuple[str, ...] = ()
@@ -229,6 +247,7 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
         blocks=blocks(text),
         states=states(text),
         pairs=pairs(text),
+        lines=lines(text),
         citations=citations(text),
         keeps_all=any(keeps_all(one) and not named_in(one, computers) for one in sentences(text)),
         deletes_nothing=deletes_nothing(text),
@@ -290,12 +309,13 @@ class _Told:
         self.denied += [name for one in either if one.deed is Deed.RUN and one.negated for name, _ in one.files]
         self.together += lists(sentence, ())
         for said in (one for one in every if not (one.negated or one.modal)):
-            if said.deed is Deed.RUN:
+            # "I started neither of them."
+            if said.deed is Deed.RUN and (said.files or said.before or not _NOT_RUN.search(sentence)):
                 self._run(said, sentence, every)
             elif said.deed in CHANGES:
                 self._change(said, named_in(sentence, self.computers))
         not_run = (_NOT_RUN.search(plain) or told_phrases.NOT_RUN.search(sentence)) is not None
-        self.runs |= _RUN_NOUN.search(sentence) is not None and not not_run
+        self.runs |= not not_run and any(one.search(sentence) for one in (_RUN_NOUN, _WATCHED))
         self.not_run |= not_run
         self.works |= any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
         self.works |= not not_run and told_phrases.claims_work(plain)

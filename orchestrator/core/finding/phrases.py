@@ -15,6 +15,8 @@ PHRASES: Final = tuple(
             r"|\b(?:sin|ningún)\s+(?:ningún\s+)?(?:error(?:es)?|problemas?|fallos?)\b",
             " well ",
         ),
+        (r"\bd'y\s+", "de "),
+        (r"\bquita(?:r)?\s+de\s+en\s+medio\b", "borra"),
         (r"\b(have|has|'ve|was|were|been)((?:\s+\w+)?)\s+run\b", r"\1\2 ran"),
         (r"\((\S+\.\w+)\)", r"\1"),
         (r"\bgive\s+(\S+)\s+the\s+(?:new\s+)?name\s+", r"rename \1 to "),

@@ -7,7 +7,7 @@ import re
 from itertools import islice
 from typing import Final, NamedTuple
 
-from orchestrator.core.finding.words import files
+from orchestrator.core.finding.words import FILE, files
 
 _MOST: Final = 30
 """So many quotations of a text are compared."""
@@ -16,7 +16,7 @@ NOT: Final = r"(?:not|never|n't|n\u2019t|without|nicht|nie|ohne|kein\w*|pas|jama
 MAYBE: Final = re.compile(
     r"\b(?:should|would|could|can|will|may|might|must|if|then|when|once|unless|until|to\s+(?:run|test|try|start|execute)|soll\w*|würden?"
     r"|kann(?:st)?|können|wird|dann|wenn|falls|sobald|devrait|peut|peux|pouvez|pourra|alors|fonctionnera|marchera|pour\s+(?:tester|lancer|exécuter)|si|quand"
-    r"|debería|puedes?|podrás?|cuando|entonces|funcionará|para\s+(?:probar|ejecutar))\b",
+    r"|debería|puedes?|podrás?|whether|ob|cuando|entonces|funcionará|para\s+(?:probar|ejecutar))\b",
     re.IGNORECASE,
 )
 _UNIT: Final = (
@@ -146,6 +146,7 @@ _BROKEN: Final = re.compile(
     r"\b(?:errors?|crash\w*|fails?|complain\w*|fehler\w*|meldet|stürzt|erreurs?|plante|falla|if|when|wenn|falls|si|quand|cuando)\b",
     re.IGNORECASE,
 )
+_LINE_OF: Final = re.compile(rf"(?P<file>{FILE})[`*]*\s?:\s?{_TEXT.format(n=1)}", re.IGNORECASE)
 _BIG_NUMBER: Final = re.compile(rf"(?<![\w.,:/-])\d{{2,}}(?:\.\d+)?\b(?![\w:/-]|\.\w){_UNIT}")
 _STATED: Final = re.compile(r"\b(?:is|are|was|ist|sind|war|steht|est|sont|était|est[aá]|era)\s*\Z", re.IGNORECASE)
 """What stands before a value that is so now."""
@@ -164,6 +165,12 @@ _COMPARED: Final = re.compile(
 _PAIR: Final = re.compile(r"\b\w+=[\w.-]*\w")
 _IF: Final = re.compile(r"\b(?:if|when|once|wenn|falls|sobald|si|quand|cuando)\b", re.IGNORECASE)
 _RANGE: Final = re.compile(r"\b(?:from|von|de|del|desde)\s+-?\d+\s+(?:to|bis|à|a|al|hasta)\s+-?\d+", re.IGNORECASE)
+_COUNTED: Final = re.compile(
+    r"\b(?:count|add|sum|loop|print|number|zähl|zahl|additionn|compt|nombre|cuent|sum|número)\w*\s+(?:[^\W\d]+\s+){0,2}?\d+\s+"
+    r"(?:to|bis|à|a|al)\s+\d+",
+    re.IGNORECASE,
+)
+"""Numbers that are gone through, and no value."""
 _GIVEN: Final = re.compile(
     r"\b(?:for|given|with|after|per|each|bei|mit|nach|für|je|avec|pour|après|con|para|tras)\b", re.IGNORECASE
 )
@@ -221,6 +228,7 @@ def given(sentence: str, got: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 def to_write(sentence: str) -> list[str]:
     """The values and texts that an order says have to stand in a file."""
+    sentence = _COUNTED.sub(" ", sentence)
     found = (one for pattern in (_SET, _HOLDS, _REPLACE) for one in islice(pattern.finditer(sentence), _MOST))
     texts = [_group(one) for one in found if not _STATED.search(_before(sentence, one))]
     return [text for text in texts if not (_BLANK.search(text) or files(text))]
@@ -260,6 +268,12 @@ def citations(text: str) -> tuple[str, ...]:
     """What a text quotes, but not as code."""
     found = (one for one in islice(_QUOTATION.finditer(text), _MOST) if one[0][:1] != "`" and len(one["quoted1"]) <= 40)
     return tuple(dict.fromkeys(one["quoted1"] for one in found))
+
+
+def lines(text: str) -> tuple[tuple[str, str], ...]:
+    """What a text says a file has: the file, a colon and a quotation."""
+    found = ((one["file"], one["quoted1"]) for one in islice(_LINE_OF.finditer(text), _MOST))
+    return tuple(dict.fromkeys((name, text) for name, text in found if not files(text)))
 
 
 def states(text: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from orchestrator.core.finding.words import (
 _CONNECTIVE: Final = re.compile(
     r"and|then|so|but|or|und|un|dann|danach|anschliessend|zuerst|aber|aba|oder|sondern"
     r"|et|puis|ensuite|mais|ou|y|e|luego|despues|pero|o"
+    r"|because|since|weil|denn|parce|car|puisque|porque"
 )
 _FILLERS: Final = frozenset({"also", "please", "now", "first", "finally", "bitte", "por", "favor"})
 """Words that may stand anywhere, and before the verb that begins a clause."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from orchestrator.core.finding.asking import asks_value, claims_change, is_knowledge, says_nothing
 from orchestrator.core.finding.case import OR_SAY, OTHERWISE, Case, has, has_letters, is_path, is_printed, stumbled
 from orchestrator.core.finding.claimed import claims
-from orchestrator.core.finding.evidence import CUT, Evidence, stem
+from orchestrator.core.finding.evidence import CUT, Evidence, Spot, stem
 from orchestrator.core.finding.wanted import Target
 from orchestrator.core.finding.words import Deed, files, readable
 from orchestrator.core.response import FinalResult
@@ -35,7 +35,7 @@ def doubt(
         rules = (
             _gap, _failed_program, _nothing_done, _unwritten, _kept, _target, _value,
             _wanted_run, _claimed_files, _claimed_run, _printed, _ends, _not_to_run,
-            _together, _unfounded, _stranger,
+            _together, _left_out, _unfounded, _stranger,
         )  # fmt: skip
     return next((sentence for rule in rules if (sentence := rule(case))), None)
 
@@ -140,9 +140,9 @@ def _target(case: Case) -> str | None:
     missing = (
         one
         for one in case.task.targets
-        if not (case.is_met(one) or case.wrote_and_ran(one) or case.was_so() or case.tells_undone(one))
+        if not (case.is_met(one) or case.wrote_and_ran(one) or case.was_so(one.names) or case.tells_undone(one))
     )
-    if case.task.named and not case.was_so() and not case.touched(case.task.named):
+    if case.task.named and not case.was_so(case.task.named) and not case.touched(case.task.named):
         return f"You say success, but {' or '.join(case.task.named)} was neither changed nor run. {OTHERWISE}"
     return next((f"You say success, but {_lacks(one)}. {OTHERWISE}" for one in missing), None)
 
@@ -167,9 +167,29 @@ def _together(case: Case) -> str | None:
         known = [*case.net] if gone else [*case.net, *case.evidence.runs, *case.evidence.seen]
         spared = (*case.task.kept, *(name for _, name in case.said.undone))
         left = (name for name in names if name not in spared and not any(is_path(spot, name) for spot in known))
-        apart = next((name for name in left if stem(name) not in written), None)
+        texts = written if names in case.task.together else f"{written}{case.evidence.shown.lower()}"
+        apart = next((name for name in left if stem(name) not in texts), None)
         if changed and apart is not None:
             return f"You say success, but {apart} was neither changed nor run. {OTHERWISE}"
+    return None
+
+
+def _left_out(case: Case) -> str | None:
+    """A file or a computer of the task that no step touched or looked at, while others were changed."""
+    evidence = case.evidence
+    if not case.net or case.was_so():
+        return None
+    on = {spot.computer for spot in (*case.net, *evidence.runs)}
+    computer = next((name for name in case.task.each_of if name not in on), None)
+    if computer is not None and not case.said.undone:
+        return f"You say success, but nothing was changed or run on {computer}. {OTHERWISE}"
+    written = "\n".join(text or "" for text in evidence.written).lower()
+    known = [*evidence.changes, *evidence.runs, *evidence.seen, *(Spot("", path) for path in evidence.unseen)]
+    texts = f"{written}{evidence.shown.lower()}"
+    spared = (*case.task.kept, *case.said.kept, *case.said.there, *(name for _, name in case.said.undone))
+    for name in () if case.is_choice else case.task.named:
+        if name not in spared and stem(name) not in texts and not any(is_path(spot, name) for spot in known):
+            return f"You say success, but no step touched or looked at {name}. {OTHERWISE}"
     return None
 
 
@@ -192,6 +212,9 @@ def _unfounded(case: Case) -> str | None:
     line = next((one for one in case.said.blocks if case.evidence.runs and not has(texts, one)), None)
     if line is not None:
         return f"You show the line {line}, but nothing that was written or shown has it. Show what is so."
+    name, line = next((one for one in case.said.lines if not has_letters(texts + prompt, one[1])), ("", ""))
+    if line and case.net:
+        return f"You say {line} of {name}, but nothing that was written or shown has it. Say what is so."
     number = next((one for one in case.said.numbers if one not in prompt and not has(texts, one)), None)
     return f"You say {number}, but nothing that was written or shown has it. Say what is so." if number else None
 
@@ -275,6 +298,8 @@ def _ends(case: Case) -> str | None:
     failed = next((spot.path for spot, run in runs if run.failed), None)
     if case.said.no_error and failed is not None and not any(run.went_well for _, run in runs):
         return f"You say that there was no error, but {failed} ended with an error. Say so."
+    if case.said.no_error and case.evidence.programs and not (case.said.not_run or case.asks):
+        return case.not_tested("You say that there was no error")
     watched = next((spot.path for spot, run in runs if run.ran.ended in ("observed", "timed_out")), None)
     if case.said.by_itself and watched is not None and not any(run.ran.ended == "finished" for _, run in runs):
         return f"You say that it ended by itself, but {watched} was stopped. Say so."

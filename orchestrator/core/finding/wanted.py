@@ -60,6 +60,11 @@ _EVERY: Final = re.compile(
 _NO_LONGER: Final = re.compile(
     r"\b(?:no\s+longer|any\s?more|ya\s+no|nicht\s+mehr|n[e'\u2019]\s?\w+\s+(?:doit\s+)?plus)\b", re.IGNORECASE
 )
+_HERE: Final = re.compile(
+    r"\b(?:top\s+level|root|main\s+(?:folder|directory)|lying\s+around|hauptordner|hauptverzeichnis|herumliegen|racine|traîne\w*"
+    r"|ra[ií]z|carpeta\s+principal)\b",
+    re.IGNORECASE,
+)
 _GONE: Final = re.compile(
     rf"(?P<name>{FILE})\s+(?:(?:must|should|may)\s+(?:no\s+longer|not)\s+(?:be\s+there|exist)|(?:soll|darf|muss)\s+(?:nicht\s+mehr|weg)\s*(?:da|sein|existieren)"
     r"|ne\s+doit\s+plus\s+(?:être|exister)|(?:ya\s+)?no\s+debe\s+(?:estar|existir))",
@@ -162,6 +167,8 @@ class Wanted:
     keeps_rest: bool = False
     """Nothing else may be changed than what the words name."""
     deletes_nothing: bool = False
+    each_of: tuple[str, ...] = ()
+    """Computers on each of which something has to be done, where anything is done."""
     named: tuple[str, ...] = ()
     """Files that the words name where they leave open what has to become of them: one of them was changed or run."""
 
@@ -193,6 +200,7 @@ def wanted(prompt: str, computers: Sequence[str] = (), got: frozenset[str] = fro
         keeps_all=keeps_all(prompt[:MAX_CHARS]),
         keeps_rest=keeps_rest(prompt[:MAX_CHARS]),
         deletes_nothing=deletes_nothing(prompt[:MAX_CHARS]),
+        each_of=tuple(dict.fromkeys(asked.each_of)),
         named=named,
     )
 
@@ -215,6 +223,7 @@ class _Asked:
     not_run: list[tuple[str, ...]] = field(default_factory=list)
     quoted: list[str] = field(default_factory=list)
     together: list[tuple[str, ...]] = field(default_factory=list)
+    each_of: list[str] = field(default_factory=list)
     last: tuple[str, ...] = ()
     """The files of the sentences before, which "it" may mean."""
 
@@ -225,6 +234,7 @@ class _Asked:
         self.targets += [Target(Deed.DELETE, (one["name"],), there) for one in _GONE_FOLDER.finditer(sentence)]
         self.targets += [Target(Deed.MAKE, (one["name"],), there) for one in _EXISTS.finditer(sentence)]
         every = len(there) > 1 and (_EACH.search(sentence) or _is_list(sentence, there))
+        self.each_of += there if every and files(sentence) and not asks_something(sentence) else ()
         self.targets += [
             Target(Deed.CHANGE, (one["name"],), on)
             for one in _MUST_IN.finditer(sentence)
@@ -253,6 +263,8 @@ class _Asked:
             (named or self.last)[-1:] for one in said if one.negated and one.deed is Deed.RUN and not tells(sentence)
         ]
         self.targets += [Target(Deed.DELETE, (one["name"],)) for one in _GONE.finditer(sentence)]
+        if len(named) == 1 and _NO_LONGER.search(sentence) and _HERE.search(sentence):
+            self.targets += [Target(Deed.DELETE, named, there)]
         if len(there) == 2 and _NO_LONGER.search(sentence):
             self.targets += [Target(Deed.DELETE, (name,), there[:1]) for name in named]
         self.quoted += quoted(sentence) if (ordered or _WISH.search(sentence)) and not asks_something(sentence) else ()
@@ -288,7 +300,8 @@ def ran_on(sentence: str, said: Sequence[Said], computers: Sequence[str]) -> tup
 def _is_list(sentence: str, there: tuple[str, ...]) -> bool:
     """Whether a sentence lists these computers: "on north, south and west"."""
     between = (
-        r"(?:\s*,\s*|,?\s+(?:and|und|et|y)\s+)(?:(?:on|auf|sur|en)\s+)?(?:(?:the|dem|l'|la|el)\s*)?(?:[^\W\d]+\s+)?"
+        r"(?:\s*,\s*|,?\s+(?:and|und|et|y)\s+)(?:(?:also|auch|aussi|también|the\s+one|die|celui|el)\s+){0,3}"
+        r"(?:(?:on|auf|sur|de|en)\s+)?(?:(?:the|dem|l'|la|el)\s*)?(?:[^\W\d]+\s+)?"
     )
     names = between.join(map(re.escape, there))
     return len(there) > 1 and re.search(names, sentence) is not None
@@ -323,7 +336,9 @@ def targets_of(said: Said, last: tuple[str, ...]) -> list[Target]:
     if said.deed in (Deed.FIX, Deed.CHANGE) and named:
         return [Target(Deed.FIX, named)]
     if said.deed in (Deed.DELETE, Deed.MOVE) and len(named) == 1 and (said.bare or not said.is_open):
-        return [_target(said.deed, *named)]
+        # "die leere Zeile in a.lua entfernen"
+        inside = said.deed is Deed.DELETE and said.before and named[0] in said.goals
+        return [Target(Deed.CHANGE, named) if inside else _target(said.deed, *named)]
     return []
 
 

@@ -41,7 +41,7 @@ CHANGES: Final = frozenset({Deed.MAKE, Deed.CHANGE, Deed.FIX, Deed.DELETE, Deed.
 """The deeds that leave a change behind."""
 
 FILE: Final = (
-    r"(?<![\w/.:-])/?(?:[\w-]+/)*[\w-]+\."
+    r"(?<![\w/.:-])/?(?:[\w-]+/)*(?:[\w-]+\.){1,3}"
     r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db|te?mp|sav|nbs"
     r"|dfpwm|html|css|js|py|sh|rtf|backup|orig|pem|cache)(?!\w)"
 )
