@@ -23,6 +23,7 @@ from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.facts import CallId, RequestId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.rights import WHO_DECIDES
 from orchestrator.core.visible import one_line, visible
 from orchestrator.progress import View
 from orchestrator.rendering import Screen
@@ -61,7 +62,7 @@ class Follower:
     """The tasks whose goal was shown."""
     _kept: dict[tuple[RequestId, CallId], dict[str, Any]] = field(default_factory=dict)
     """Edited arguments that the server did not take: the next edit begins with them."""
-    _mine: bool = False
+    _mine: frozenset[str] = frozenset()
     """Whether this person is known to decide for the task."""
     _lost: bool = False
     _working: bool = False
@@ -197,25 +198,25 @@ class Follower:
             return True
         request, question = task["request"], task["question"]
         if question is not None and question["question_id"] not in self._left:
-            return self._asked(task_id, question["question_id"], lambda: self._answer(task_id, question))
+            return self._asked(task_id, "question", question["question_id"], lambda: self._answer(task_id, question))
         if request is None or self._key(request) in self._left:
             return False
-        return self._asked(task_id, self._key(request), lambda: self._decide(request_of(request)))
+        return self._asked(task_id, "request", self._key(request), lambda: self._decide(request_of(request)))
 
     def _key(self, request: dict[str, Any]) -> str:
         """A request as it was shown: with other calls it is asked for again."""
         return f"{request['request_id']} {request['action_digest']}"
 
-    def _asked(self, task_id: str, key: str, ask: Callable[[], bool]) -> bool:
+    def _asked(self, task_id: str, what: str, key: str, ask: Callable[[], bool]) -> bool:
         if self.screen is None:
             self._left.add(key)
             self.view.note("It waits for a person: `cc-orchestrator review` decides and answers.")
             return False
-        if not self._may_decide(task_id):
+        if not self._may_decide(task_id, what):
             if not self._still(task_id, key):
                 return True
             self._left.add(key)
-            self.view.note("It waits for a person, and you may not decide. Who may: `cc-orchestrator review`.")
+            self.view.note(f"It waits for a person, and you may not decide. {WHO_DECIDES}")
             return False
         try:
             if not ask():
@@ -241,13 +242,14 @@ class Follower:
             self.view.note(f"Perhaps not carried out; it is asked again if not: {visible(str(error))}")
         return True
 
-    def _may_decide(self, task_id: str) -> bool:
-        """Whether the server counts this person among those who decide: it tells reviewers only what is theirs."""
-        if not self._mine:
+    def _may_decide(self, task_id: str, what: str) -> bool:
+        """Whether the server lets this person decide or answer: it tells reviewers only what is theirs."""
+        if what not in self._mine:
             waiting = self.client.waiting()
-            mine = [one.task_id for one in waiting.requests] + [one.task_id for one in waiting.questions]
-            self._mine = task_id in mine
-        return self._mine
+            questions, requests = ([one.task_id for one in some] for some in (waiting.questions, waiting.requests))
+            if task_id in (questions if what == "question" else requests):
+                self._mine |= {what}
+        return what in self._mine
 
     def _still(self, task_id: str, key: str) -> bool:
         """Whether what was found to wait still does."""

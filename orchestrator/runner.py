@@ -17,10 +17,11 @@ from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
 from orchestrator.core.approval import CallDecision, CallState, ResumeRequest
 from orchestrator.core.errors import Conflict, HitlInterventionRequired, NotPending, OrchestratorError, StoreAway
-from orchestrator.core.facts import CallId, DecisionAction, TaskId
+from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.response import FinalResult
+from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import Phase
 from orchestrator.core.transcript import Transcript
@@ -135,9 +136,13 @@ class _AnyoneDecides:
         del authorization
         return _CALLER
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         del identity, task, action
         return True
+
+    def who_decides(self, task: AgentTask) -> str:
+        del task
+        return _CALLER.name
 
 
 _CALLER = Identity(kind="person", name="caller", roles=("admin",), auth="library")

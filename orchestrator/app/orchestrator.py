@@ -189,7 +189,6 @@ async def _at_work(
     parts.hub.desk = desk = Desk(
         doors.undoing,
         new_task=NewTask(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
-        approvers=settings.approvers,
         refused=doors.attempts.refused_at,
     )
     parts.node.open()

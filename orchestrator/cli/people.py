@@ -150,6 +150,8 @@ def _tokens(client: "Client") -> list[dict[str, Any]]:
 def _add(client: "Client", body: dict[str, Any], as_json: bool) -> None:
     made = client.request("POST", "/v1/tokens", body)
     print_json(made) if as_json else typer.echo(made["token"])
+    if made.get("may") and not as_json:
+        typer.echo(made["may"], err=True)
 
 
 def _revoke(client: "Client", kind: str, name: str, as_json: bool, yes: bool) -> None:

@@ -1,7 +1,7 @@
 """The policy on the command line: check a file, ask what it says of a call, look at what is in force."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +60,7 @@ def check(
         parts.append("what failed tasks changed is put back by itself")
     typer.echo(f"{one_line(loaded.source, limit=1000)} is in order: {', '.join(parts)}.")
     _print_gaps(unnamed)
+    _print_roles((rule.id, rule.roles or ()) for rule in policy.rules)
 
 
 @policy_app.command(
@@ -147,6 +148,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
     for line in table(("#", "RULE", "EFFECT", "LOOKS AT", "TOOLS"), rows, columns=Screen.of().columns):
         typer.echo(line)
     _print_gaps(tools_without_a_rule(rule["tools"] for rule in found["policy"]["rules"]))
+    _print_roles((rule["id"], rule.get("roles") or ()) for rule in found["policy"]["rules"])
 
 
 def _print_gaps(tools: Sequence[str]) -> None:
@@ -155,6 +157,14 @@ def _print_gaps(tools: Sequence[str]) -> None:
 
     for line in told_of_gaps(tools):
         typer.echo(line)
+
+
+def _print_roles(rules: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Rules that look at the requester and match nobody."""
+    from orchestrator.core.policy import told_of_roles
+
+    for line in told_of_roles(rules):
+        typer.echo(one_line(line, limit=1000))
 
 
 @policy_app.command("reload", epilog="Example: cc-orchestrator policy reload")

@@ -34,13 +34,14 @@ from orchestrator.console.terminal import Overtaken
 from orchestrator.core import review
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.facts import RequestId
+from orchestrator.core.rights import WHO_DECIDES
 from orchestrator.core.visible import one_line
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 _NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
-_OTHERS = "Waiting for other people: {}. Who decides is the setting `serve --approvers`; by default it is who asked."
+_OTHERS = f"Waiting for other people: {{}}. {WHO_DECIDES}"
 
 
 @dataclass

@@ -42,7 +42,7 @@ class Snapshot(_Message):
     requests: tuple[HitlResponse, ...]
     questions: tuple[OpenQuestion, ...] = ()
     others: int = 0
-    """Requests that wait for somebody else, as ``approvers`` has it; told to reviewers and admins only."""
+    """Requests that wait for somebody else, as ``approvers`` has it; who does not review is told of their own only."""
 
 
 class RequestOpened(_Message):

@@ -63,11 +63,10 @@ class _Asked:
 class Desk:
     """The desk of one node. ``refused`` writes down who was refused what."""
 
-    def __init__(self, undoing: Undoing, *, new_task: NewTask, approvers: str = "requester", refused: Refused) -> None:
+    def __init__(self, undoing: Undoing, *, new_task: NewTask, refused: Refused) -> None:
         self._undoing = undoing
         self._service = service = undoing.service
         self._new_task = new_task
-        self._approvers = approvers
         self._refused = refused
         self._limits = Limits()
         self._news = News(
@@ -239,7 +238,7 @@ class Desk:
     # -- tasks ---------------------------------------------------------------------------
 
     async def _follow(self, asked: _Asked, task: AgentTask) -> None:
-        waits_for = owners.deciders(self._approvers, task.user_id)
+        waits_for = self._service.authorizer.who_decides(task)
         line, after = asked.line, asked.request.after or 0
         may = partial(owners.person_at, self._service.store, line)
 
@@ -298,7 +297,7 @@ class Desk:
 
     def _why(self, task: AgentTask) -> str:
         """What an open task waits for."""
-        deciders = owners.deciders(self._approvers, task.user_id)
+        deciders = self._service.authorizer.who_decides(task)
         if task.request is not None:
             unknown = task.request.reason == "outcome_unknown"
             return f"{deciders} has to look" if unknown else f"waits for approval by {deciders}"

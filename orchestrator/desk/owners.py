@@ -34,14 +34,3 @@ def must_submit(person: Identity) -> None:
             f"{person.name}, who paired this computer, may not submit tasks.",
             remedy="It takes the role submitter: ask an admin.",
         )
-
-
-def deciders(approvers: str, requester: str) -> str:
-    """Who decides what a task wants to do, by the setting ``approvers``, in words."""
-    match approvers.partition(":"):
-        case ("not_requester", _, _):
-            return f"somebody other than {requester}"
-        case ("role", _, role):
-            return f"somebody with the role {role}"
-        case _:
-            return requester

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from orchestrator.core.facts import DecisionAction
+from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.ports.bus import Answer, Bus
 from orchestrator.ports.clock import Clock
@@ -101,8 +101,11 @@ class RequestAuthorizer(Protocol):
     async def authenticate(self, authorization: str | None) -> Identity:
         """The identity behind an ``Authorization`` header. Raises Unauthenticated."""
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
-        """Whether this identity may say this to requests of this task."""
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
+        """Whether this identity may say this to requests and questions of this task."""
+
+    def who_decides(self, task: AgentTask) -> str:
+        """Who may approve what this task asks, in words that end a sentence; a refusal says it."""
 
 
 class Workspace(Protocol):

@@ -59,7 +59,9 @@ class Settings(BaseModel):
     )
     policy: Path | None = _setting(None, "The policy file; not set: `policy.toml` in the data directory.")
     approvers: str = _setting(
-        "requester", "Who decides: `requester` (of a program's task, who reviews), `not_requester` or `role:NAME`."
+        "requester",
+        "Who decides: `requester` (reviewers and admins their own, and those of submitters and programs), "
+        "`not_requester` or `role:NAME`.",
     )
     remote_keys: Literal["owner", "off"] = _setting(
         "owner",

@@ -2,8 +2,8 @@
 
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import Forbidden
-from orchestrator.core.facts import DecisionAction
 from orchestrator.core.items import Actor
+from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity, RequestAuthorizer
 
@@ -13,14 +13,10 @@ def person(identity: Identity) -> Actor:
     return Actor(kind="agent" if identity.kind == "agent" else "person", id=identity.name, auth=identity.auth)
 
 
-def must_decide(
-    authorizer: RequestAuthorizer, by: Identity, task: AgentTask, action: DecisionAction = "approve"
-) -> None:
+def must_decide(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, action: Saying = "approve") -> None:
     """Raises Forbidden unless this identity may say this for the task."""
     if not authorizer.may_decide(by, task, action):
-        raise Forbidden(
-            f"{by.name} may not decide for this task.", remedy="Ask the one who submitted it, or an approver."
-        )
+        raise Forbidden(f"{by.name} may not decide for this task.", remedy=_who(authorizer, task))
 
 
 def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
@@ -32,9 +28,13 @@ def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask
     if offenders:
         raise Forbidden(
             f"{by.name} may not decide this of {', '.join(offenders)}; nothing was decided.",
-            remedy="Ask the one who submitted it, or an approver.",
+            remedy=_who(authorizer, task),
             details={"offenders": offenders},
         )
+
+
+def _who(authorizer: RequestAuthorizer, task: AgentTask) -> str:
+    return f"This is decided by {authorizer.who_decides(task)}."
 
 
 def must_own(by: Identity, task: AgentTask, does: str) -> None:

@@ -203,7 +203,7 @@ class TaskService(StoredTasks):
     async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
         """A person's answer to a question; the first counts. Raises NotFound, Forbidden, NotPending."""
         task = await self.load(task_id)
-        must_decide(self.authorizer, by, task)
+        must_decide(self.authorizer, by, task, "answer")
         asked = Answer(question_id=question_id, answer=answer)
         try:
             return (await self._command(task, lambda: asked, person(by)))[0]

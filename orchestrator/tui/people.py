@@ -18,8 +18,8 @@ from orchestrator.tui.wording import name_of, segment
 from orchestrator.tui.working import begin
 
 _ROLES: Final = (
-    ("submitter", "submits tasks, and decides what these ask"),
-    ("reviewer", "decides what others ask; reads and verifies the whole audit"),
+    ("submitter", "submits tasks and answers their questions"),
+    ("reviewer", "decides what submitters, programs and their own tasks ask; reads the whole audit"),
     ("admin", "all of that; pairs computers, makes and revokes tokens"),
 )
 _TAKES_ADMIN: Final = "That takes the role admin: ask an admin."
@@ -96,7 +96,8 @@ class People(Pane):
         made = await self.desk.ask("POST", "/v1/tokens", body)
         if made is None:
             return
-        await self.app.push_screen_wait(TokenShown(name, made["token"], agent=agent, url=self.desk.live.client.url))
+        url, may = self.desk.live.client.url, made.get("may", "")
+        await self.app.push_screen_wait(TokenShown(name, made["token"], may=may, agent=agent, url=url))
         self.desk.tell(f"Carried out: {name_of(name)} may come in.")
         self.changed()
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding
 
 from orchestrator.console.lines import Line
-from orchestrator.core.policy import told_of_gaps, tools_without_a_rule
+from orchestrator.core.policy import told_of_gaps, told_of_roles, tools_without_a_rule
 from orchestrator.core.visible import one_line
 from orchestrator.tui.dry_run import DryRun
 from orchestrator.tui.grants import Grants
@@ -82,6 +82,7 @@ class Policy(Pane):
             self.page.show(rule_lines(self._rules[int(key)], int(key) + 1), stay=stay)
             return
         gaps = told_of_gaps(tools_without_a_rule(one["tools"] for one in self._rules)) if self._rules else ()
+        gaps += told_of_roles((one["id"], one.get("roles") or ()) for one in self._rules)
         more = [Line(one_line(one, limit=2000), prose=True) for one in gaps]
         self.page.show([*in_force_lines(self._found), *more], stay=stay)
 

@@ -7,6 +7,7 @@ from orchestrator.console.lines import Line
 from orchestrator.console.reading import OddRequest
 from orchestrator.console.rendering import short, time_left
 from orchestrator.core.approval import HitlResponse, RequestedCallView
+from orchestrator.core.rights import WHO_DECIDES
 from orchestrator.core.visible import one_line
 from orchestrator.tui.desk import now
 from orchestrator.tui.row_list import Entry
@@ -69,5 +70,4 @@ def nothing_waits(others: int) -> list[Line]:
     """The page while nothing waits for this person."""
     if not others:
         return []
-    who = "Who decides is the setting `serve --approvers`; by default it is who asked."
-    return [Line(f"Waiting for other people: {others}. {who}", prose=True)]
+    return [Line(f"Waiting for other people: {others}. {WHO_DECIDES}", prose=True)]

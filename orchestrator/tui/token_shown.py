@@ -18,9 +18,9 @@ class TokenShown(Dialog[str]):
     keys = "y I have it: close"
     BINDINGS = [Binding("y", "have", show=False)]  # noqa: RUF012 - as the library has it
 
-    def __init__(self, name: str, token: str, *, agent: bool, url: str) -> None:
+    def __init__(self, name: str, token: str, *, may: str, agent: bool, url: str) -> None:
         super().__init__(f"The token of {name_of(name)}. It is shown this once: only its hash is kept.")
-        self._token, self._agent, self._url = token, agent, url
+        self._token, self._may, self._agent, self._url = token, may, agent, url
 
     def inside(self) -> ComposeResult:
         yield LinesView(id="dialog-lines")
@@ -33,12 +33,13 @@ class TokenShown(Dialog[str]):
                 Line(one_line(self._token), "call"),
                 Line(""),
                 Line(
-                    "A program has it in the variable below. It may submit tasks and look; it never decides."
+                    "A program has it in the variable below."
                     if self._agent
                     else "Give it to them over a way that others do not read. It signs in on the page, and here:",
                     prose=True,
                 ),
                 Line(f"  export {ENV_PREFIX}URL={one_line(self._url)} {ENV_PREFIX}TOKEN=…", prose=True),
+                Line(one_line(self._may, limit=300), prose=True),
                 Line("Lost? Revoke it and make another.", prose=True),
             ]
         )

@@ -20,6 +20,7 @@ from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest,
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
+from orchestrator.core.rights import reviews
 from orchestrator.logs import SALT
 from orchestrator.ports import Identity
 from orchestrator.web.auth import must_have
@@ -72,7 +73,7 @@ class AuditDoors(Room):
 
     async def _streams(self, request: Request, identity: Identity) -> list[str]:
         """The streams that are asked about and that this person may read. Raises NotFound, Forbidden."""
-        reads_all = bool({"reviewer", "admin"} & set(identity.roles))
+        reads_all = reviews(identity.roles)
         if _is_on(request, "system"):
             must_have(identity, "reviewer")
             return [SYSTEM_STREAM]

@@ -5,17 +5,17 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
-from orchestrator.core.facts import DecisionAction
 from orchestrator.core.items import Draft
+from orchestrator.core.policy import ROLES
 from orchestrator.core.rehearsing import is_copy
+from orchestrator.core.rights import Saying, may_say, who_decides
 from orchestrator.core.system_facts import OWNER
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity, Store, TokenRow
 
-ROLES: Final = ("submitter", "reviewer", "admin")
 _NO_TOKEN = "Send a token: Authorization: Bearer TOKEN. The first start wrote one to admin.token in the data directory."
 
 
@@ -62,27 +62,13 @@ class TokenAuthorizer:
             raise Unauthenticated("Your token was revoked.", remedy="Ask an admin for a new one.")
         return replace(identity, name=row.name, roles=row.roles)
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
-        """Whether somebody may say this to a task's requests, by the setting ``approvers``.
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
+        """Whether somebody may say this to a task, by the setting ``approvers``."""
+        return may_say(self.approvers, task, action, kind=identity.kind, name=identity.name, roles=identity.roles)
 
-        Only people decide (hitl.md R3). Whoever submitted a task may always say no to it (R2). A program that
-        submitted one cannot decide: with ``requester`` those may who review, or nobody could.
-        """
-        if identity.kind != "person":
-            return False
-        own = task.is_of(identity.name)
-        reviews = bool({"reviewer", "admin"} & set(identity.roles))
-        if action == "reject" and own:
-            return True
-        match self.approvers.partition(":"):
-            case ("requester", _, _):
-                return reviews if task.by_program else own
-            case ("not_requester", _, _):
-                return reviews and not own
-            case ("role", _, role):
-                return role in identity.roles
-            case _:
-                return False
+    def who_decides(self, task: AgentTask) -> str:
+        """Who may approve what a task asks, in words."""
+        return who_decides(self.approvers, task)
 
 
 def check_approvers(approvers: str) -> str:

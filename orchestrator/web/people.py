@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.core.rights import what_may
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
 from orchestrator.tasks import person
 from orchestrator.web.auth import issue_token, must_have
@@ -31,7 +32,9 @@ class PeopleDoors(Room):
             owner=owner,
         )
         self._computer_changed(body.kind, body.name)
-        return JSONResponse({"kind": body.kind, "name": body.name, "token": token}, status_code=201)
+        approvers = self.authorizer.approvers
+        may = what_may(approvers, kind=body.kind, name=body.name, roles=body.roles)
+        return JSONResponse({"kind": body.kind, "name": body.name, "token": token, "may": may}, status_code=201)
 
     async def tokens(self, request: Request) -> Response:
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""

@@ -11,6 +11,7 @@ from orchestrator.core.errors import Forbidden, NotFound
 from orchestrator.core.facts import TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.policy import FunctionCall, Policy, PolicyContext, explain
+from orchestrator.core.rights import reviews
 from orchestrator.core.system_facts import GrantId, GrantRevoked
 from orchestrator.core.wire import ComputerId
 from orchestrator.policy_keeping import PolicyKeeper
@@ -123,7 +124,7 @@ class PolicyDoors(Room):
 
 def _concerns(identity: Identity, row: GrantState) -> bool:
     own = identity.name in (row.grant.user_id, row.grant.granted_by)
-    return own or bool({"reviewer", "admin"} & set(identity.roles))
+    return own or reviews(identity.roles)
 
 
 def _because(explained: Any, policy: Policy) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from orchestrator.core.approval import CallState, HitlResponse
 from orchestrator.core.errors import FrameRefused, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.redact import redact_text
+from orchestrator.core.rights import Saying, reviews
 from orchestrator.core.showing import LIST_CHARS
 from orchestrator.core.task import AgentTask, OpenRequest
 from orchestrator.core.task_states import TaskStatus
@@ -115,18 +116,18 @@ class _ReviewSession:
         requests: list[HitlResponse] = []
         questions: list[review.OpenQuestion] = []
         shown: list[AgentTask] = []
-        others = 0
+        others, sees_all = 0, reviews(self._identity.roles)
         for task in await self._service.known(rows):
-            if not self._concerns(task):
-                others += task.request is not None
-                continue
-            if task.request is not None:
+            if task.request is not None and self._may(task):
                 requests.append(await self._show(task))
                 shown.append(task)
-            questions.extend(self._ask(task))
+            else:
+                # Who only submits is told that their own requests wait for others.
+                others += task.request is not None and (sees_all or task.is_of(self._identity.name))
+            if self._may(task, "answer"):
+                questions.extend(self._ask(task))
         requests.sort(key=lambda one: one.created_at)
-        told = others if {"reviewer", "admin"} & set(self._identity.roles) else 0
-        await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions), others=told)
+        await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions), others=others)
         for task in shown:
             await self._service.noted(task, "notified", self._identity)
         for over in await left_lately(self._undoing, self._hears_of) if self._ends else ():
@@ -188,8 +189,10 @@ class _ReviewSession:
         assert_never(message)
 
     async def _changed(self, task: AgentTask) -> None:
-        if self._concerns(task):
+        if self._may(task):
             await self._tell_change(task)
+        if self._may(task, "answer"):
+            await self._questions_changed(task)
         over = await left_behind(self._undoing, task) if self._ends and self._hears_of(task) else None
         if over is not None:
             await self._tell_over(over)
@@ -216,7 +219,6 @@ class _ReviewSession:
                 await self._send(review.RequestOpened, request=shown)
                 await self._service.noted(task, "notified", self._identity)
             await self._remind(task.request)
-        await self._questions_changed(task)
 
     async def _questions_changed(self, task: AgentTask) -> None:
         known = set(self._questions)
@@ -238,12 +240,12 @@ class _ReviewSession:
             self._reminded.add(deadline)
             await self._send(review.RequestReminded, request_id=request.request_id, expires_at=request.expires_at)
 
-    def _concerns(self, task: AgentTask) -> bool:
-        return self._service.authorizer.may_decide(self._identity, task)
+    def _may(self, task: AgentTask, action: Saying = "approve") -> bool:
+        return self._service.authorizer.may_decide(self._identity, task, action)
 
     def _hears_of(self, task: AgentTask) -> bool:
         """Whether they are told that it is over."""
-        return self._concerns(task) or task.is_of(self._identity.name)
+        return self._may(task) or task.is_of(self._identity.name)
 
     async def _show(self, task: AgentTask) -> HitlResponse:
         shown = await show(task, max_chars=LIST_CHARS)

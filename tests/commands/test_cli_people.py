@@ -50,6 +50,7 @@ def test_a_person_may_submit_and_review_unless_somebody_says_else(served: Served
     token = added.stdout.strip()
     assert added.stdout == f"{token}\n"
     assert token not in added.stderr
+    assert "bob may submit tasks, decide what these and the tasks of submitters and programs ask " in added.stderr
     assert f"bob uses it so:\n  export CC_ORCHESTRATOR_URL={served.url} CC_ORCHESTRATOR_TOKEN=…\n" in added.stderr
     assert cli(served.home, "tasks", **as_who(served, token)).returncode == 0
     assert served.cli("people", "add", "eve", "--role", "submitter").returncode == 0
@@ -57,7 +58,7 @@ def test_a_person_may_submit_and_review_unless_somebody_says_else(served: Served
     roles = listed(served)
     assert roles["person", "bob"] == ["submitter", "reviewer"]
     assert roles["person", "eve"] == roles["person", "ron"] == ["submitter"]
-    assert set(json.loads(served.cli("people", "add", "ann", "--json").stdout)) == {"kind", "name", "token"}
+    assert set(json.loads(served.cli("people", "add", "ann", "--json").stdout)) == {"kind", "name", "token", "may"}
     refused(served.cli("people", "add", "tom", "--role", "king"), "The roles do not fit.", code=3)
     refused(served.cli("people", "add", "a b"), "The name 'a b' does not fit.", code=3)
 

@@ -67,6 +67,8 @@ def test_p9_check_says_what_serve_would_say_of_a_file(tmp_path: Path) -> None:
     assert "docs/policy.md" in remedy
     assert told["tools_without_a_rule"][:3] == ["ask_user", "cc_delete", "cc_docs"]
     assert told == {**told, "file": good, "mode": "normal", "rules": 2, "examples": 0, "custom": []}
+    guests = f'{RULES}[[rules]]\nid = "kids"\neffect = "ask"\ntools = ["cc_read"]\nroles = ["guest"]\n'
+    assert "Rule kids names guest: nobody" in cli(tmp_path, "policy", "check", written(tmp_path / "g", guests)).stdout
     plan = written(tmp_path / "plan.toml", f'mode = "plan"\n{RULES}')
     assert "plan mode" in cli(tmp_path, "policy", "check", plan).stdout
     typo = written(tmp_path / "typo.toml", RULES.replace('tools = ["cc_read"]\nlabels', 'tools = ["cc_raed"]\nlabels'))

@@ -478,7 +478,11 @@ async def test_d24_only_the_requester_or_an_admin_takes_a_request_back(house: Ho
     """D24: a withdrawn call does not run, and the model is told; the agent itself cannot deny what is pending."""
     model = Playing(says(WRITE))
     async with house.open(model, policy=policy()) as server:
-        sam, kim, robot = await server.person("sam"), await server.person("kim"), await server.agent()
+        sam, kim, robot = (
+            await server.person("sam", "reviewer", "submitter"),
+            await server.person("kim"),
+            await server.agent(),
+        )
         task_id, request = await server.asked(token=sam)
         path = f"/v1/requests/{request['request_id']}/withdraw"
         for token in (kim, robot):

@@ -23,7 +23,7 @@ async def waits(server: Opened, request: dict[str, Any]) -> None:
 async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
     """R1: a body that names somebody is refused, a header is not heard, and the audit has the token's name."""
     async with house.open(Playing(says(WRITE)), policy=policy()) as server:
-        sam = await server.person("sam")
+        sam = await server.person("sam", "submitter", "reviewer")
         task_id, request = await server.asked(token=sam)
         for name in ("by", "user", "user_id", "actor", "approver", "identity"):
             answer = await server.decide(request, "approve", token=sam, **{name: "admin"})  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
 @pytest.mark.parametrize(
     ("approvers", "may"),
     [
-        ("requester", {"sam"}),
+        ("requester", {"bob", "admin"}),
         ("not_requester", {"bob", "admin"}),
         ("role:reviewer", {"bob", "admin"}),
         ("role:admin", {"admin"}),
@@ -49,7 +49,7 @@ async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
     ],
 )
 async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may: set[str]) -> None:
-    """R2: the requester, anybody but them, or a role; the others are refused with 403."""
+    """R2: of a submitter's task reviewers decide, or anybody else, or a role; the others are refused with 403."""
     async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         people = {
             "sam": await server.person("sam"),
@@ -97,6 +97,82 @@ async def test_r2_of_a_programs_task_people_decide(house: House, approvers: str,
         await server.ended(task_id)
         (decided,) = await server.facts(task_id, "decision_recorded")
         assert decided.self_approved is False
+
+
+async def test_r2_a_submitter_approves_nothing_of_their_own(house: House) -> None:
+    """R2: by every endpoint the submitter is told who decides; their answer to a question counts."""
+    model = Playing(says(call("ask_user", question="Which?")), says(WRITE))
+    async with house.open(model, policy=policy()) as server:
+        sam = await server.person("sam", "submitter")
+        bob = await server.person("bob", "reviewer")
+        async with server.reviewing(sam) as mine, server.reviewing(bob) as theirs:
+            assert (await mine.hear("snapshot"))["requests"] == (await theirs.hear("snapshot"))["requests"] == []
+            task_id = await server.submit(token=sam)
+            asked = (await mine.hear("question_opened"))["question"]
+            answer = {"question_id": asked["question_id"], "answer": "a.lua"}
+            assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", answer, token=sam)).status_code == 200
+            await theirs.hear("question_opened")
+            opened = await theirs.hear("question_closed", "request_opened")
+            if opened["type"] == "question_closed":
+                opened = await theirs.hear("request_opened")
+            request = opened["request"]
+            refused = await mine.decide(request["request_id"], action="approve")
+            assert refused["code"] == "forbidden"
+        async with server.reviewing(sam) as again:
+            snapshot = await again.hear("snapshot")
+            assert (snapshot["requests"], snapshot["questions"], snapshot["others"]) == ([], [], 1)
+        one = {"call_id": request["tool_calls"][0]["call_id"]}
+        answers = [
+            await server.decide(request, "approve", token=sam),
+            await server.ask("POST", request["approval_url"], {}, token=sam),
+            await server.decide(request, decisions=[one | {"action": "approve"}], token=sam),
+            await server.decide(request, decisions=[one | {"action": "edit", "args": WRITE["args"]}], token=sam),
+            await server.decide(request, decisions=[one | {"action": "respond", "answer": "done"}], token=sam),
+            await server.ask("POST", f"/v1/requests/{request['request_id']}/extend", {"seconds": 9000}, token=sam),
+        ]
+        assert [one.status_code for one in answers] == [403] * 6
+        said = {answer.json()["error"]["remedy"] for answer in answers} | {refused["remedy"]}
+        assert said == {"This is decided by a reviewer or an admin."}
+        await waits(server, request)
+        assert (await server.decide(request, "reject", token=sam)).status_code == 200
+        assert (await server.ended(task_id))["status"] == "Canceled"
+
+
+async def test_r2_a_reviewer_decides_their_own_and_no_other_reviewer_does(house: House) -> None:
+    """R2: with `requester` a reviewer or an admin decides their own task; others are told who does."""
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        bob, eve = await server.person("bob", "submitter", "reviewer"), await server.person("eve", "admin")
+        task_id, request = await server.asked(token=bob)
+        refused = await server.decide(request, "approve", token=eve)
+        assert (refused.status_code, refused.json()["error"]["remedy"]) == (403, "This is decided by bob.")
+        assert (await server.decide(request, "approve", token=bob)).status_code == 202
+        await server.ended(task_id)
+
+
+@pytest.mark.parametrize(
+    ("approvers", "says_of_sam", "says_of_bob"),
+    [
+        (
+            "requester",
+            "sam may submit tasks; a reviewer or an admin decides what they ask.",
+            "bob may submit tasks, decide what these and the tasks of submitters and programs ask and read the whole "
+            "audit.",
+        ),
+        (
+            "role:admin",
+            "sam may submit tasks; an admin decides what they ask.",
+            "bob may submit tasks and read the whole audit; an admin decides what they ask.",
+        ),
+    ],
+)
+async def test_r2_who_makes_a_token_is_told_what_it_may_do(
+    house: House, approvers: str, says_of_sam: str, says_of_bob: str
+) -> None:
+    """R2: one sentence, by the setting of the server that answers."""
+    async with house.open(Playing(), policy=policy(), approvers=approvers) as server:
+        for name, roles, said in (("sam", ["submitter"], says_of_sam), ("bob", ["submitter", "reviewer"], says_of_bob)):
+            made = await server.ask("POST", "/v1/tokens", {"kind": "person", "name": name, "roles": roles})
+            assert made.json()["may"] == said
 
 
 @pytest.mark.parametrize("how", ["reject", "withdraw", "cancel"])

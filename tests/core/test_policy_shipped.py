@@ -17,6 +17,7 @@ from orchestrator.core.policy import (
     evaluate,
     load_policy,
     told_of_gaps,
+    told_of_roles,
     tools_without_a_rule,
 )
 from orchestrator.core.policy.rules import content_of
@@ -215,3 +216,9 @@ def test_plan_mode_allows_what_a_rule_says_only_reads() -> None:
 def test_a_rule_without_reads_is_hashed_as_before() -> None:
     """The digest of a rule that does not say `reads` is what it was before there was such a thing."""
     assert "reads" not in content_of(rule("allow", tools=("cc_read",)))
+
+
+def test_a_role_that_nobody_has_is_named() -> None:
+    """A rule for it looks like protection and is none."""
+    (said,) = told_of_roles([("kids", ("guest", "admin")), ("all", ()), ("own", ("submitter",))])
+    assert said == "Rule kids names guest: nobody can have this role. The roles are submitter, reviewer, admin."

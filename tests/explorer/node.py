@@ -14,10 +14,11 @@ from typing import Any
 
 from orchestrator.bus.local import LocalBus
 from orchestrator.core.errors import OrchestratorError, StoreAway
-from orchestrator.core.facts import DecisionAction, TaskId
+from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.policy import default_policy
+from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.greeting import JournalGreeter
@@ -153,9 +154,13 @@ class _Anyone:
         del authorization
         return PEOPLE[0]
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         del identity, task, action
         return True
+
+    def who_decides(self, task: AgentTask) -> str:
+        del task
+        return "anybody"
 
 
 class _Script:

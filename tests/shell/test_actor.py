@@ -17,6 +17,7 @@ from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed, FrameRe
 from orchestrator.core.facts import DecisionAction, OnReject, TaskId
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
+from orchestrator.core.rights import Saying
 from orchestrator.core.system_facts import ComputerSide
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.task_states import Phase, TaskStatus
@@ -53,9 +54,13 @@ class Anyone:
         del authorization
         return ALICE
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         del identity, task, action
         return True
+
+    def who_decides(self, task: AgentTask) -> str:
+        del task
+        return "anybody"
 
 
 Hook = Callable[[], Awaitable[None]]

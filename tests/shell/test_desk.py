@@ -516,7 +516,7 @@ async def test_the_approvers_rule_holds_for_answers(tmp_path: Path) -> None:
         assert (await here.refused("answer", "the river")).code == "forbidden"
         desk = await here.send("ask", "write")
         lines = await here.until(desk, "wait")
-        assert "waits for approval by somebody other than admin" in texts(lines, "wait")[0]
+        assert "waits for approval by a reviewer or an admin, but not admin" in texts(lines, "wait")[0]
 
 
 # -- limits and failures -----------------------------------------------------------------

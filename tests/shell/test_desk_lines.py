@@ -8,7 +8,6 @@ from orchestrator.core import facts
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.desk.limits import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
 from orchestrator.desk.lines import Narrator, as_body, in_game
-from orchestrator.desk.owners import deciders
 from tests.core.journal import Journal, call, decision, verdict
 
 
@@ -146,13 +145,6 @@ def test_a_body_is_ascii_and_one_letter_is_one_byte() -> None:
 def test_signs_of_print_are_shown_as_they_are_typed() -> None:
     """Models write them, and the game's charset lacks them."""
     assert in_game("\u201cGr\xfcn\u201d \u2013 ok\u2026 \u2192 don\u2019t") == '"Gr\xfcn" - ok... -> don\'t'
-
-
-def test_who_decides_in_words() -> None:
-    """As the setting says."""
-    assert deciders("requester", "ann") == "ann"
-    assert deciders("not_requester", "ann") == "somebody other than ann"
-    assert deciders("role:reviewer", "ann") == "somebody with the role reviewer"
 
 
 def test_a_rate_is_for_each_computer_and_comes_back() -> None:

@@ -743,7 +743,7 @@ async def test_looking_decides_nothing(server: Server, disk: Disk) -> None:
 @pytest.mark.parametrize(
     ("approvers", "may"),
     [
-        ("requester", {"sam"}),
+        ("requester", {"rita", "admin"}),
         ("not_requester", {"rita", "admin"}),
         ("role:reviewer", {"rita", "admin"}),
         ("role:submitter", {"sam", "sue", "admin"}),

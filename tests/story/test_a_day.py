@@ -17,8 +17,8 @@ import pytest
 from orchestrator.bus.local import LocalBus
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import NotPending
-from orchestrator.core.facts import DecisionAction
 from orchestrator.core.policy import default_policy
+from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -68,9 +68,13 @@ class _Anyone:
         del authorization
         return ALICE
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         del identity, task, action
         return True
+
+    def who_decides(self, task: AgentTask) -> str:
+        del task
+        return "anybody"
 
 
 class _Thinking(PromptedModel):

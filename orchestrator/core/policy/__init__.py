@@ -22,7 +22,7 @@ from orchestrator.core.policy.custom import CustomJudge, CustomPolicy, CustomVer
 from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explaining import CustomReport, Explanation, RuleReport, explain
-from orchestrator.core.policy.gaps import told_of_gaps, tools_without_a_rule
+from orchestrator.core.policy.gaps import ROLES, told_of_gaps, told_of_roles, tools_without_a_rule
 from orchestrator.core.policy.judging import PLAN_MODE, no_such_tool
 from orchestrator.core.policy.loading import load_policy, parse_policy
 from orchestrator.core.policy.requests import Expiry, RequestRules
@@ -34,6 +34,7 @@ __all__ = [
     "BUILT_IN_CATALOG",
     "MIXED",
     "PLAN_MODE",
+    "ROLES",
     "RUNNERS",
     "AnyCall",
     "ArgRule",
@@ -72,5 +73,6 @@ __all__ = [
     "stricter",
     "summary",
     "told_of_gaps",
+    "told_of_roles",
     "tools_without_a_rule",
 ]

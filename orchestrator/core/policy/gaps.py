@@ -1,8 +1,12 @@
-"""What a policy says nothing of: a file that was written before a tool existed names no rule for it."""
+"""What a policy says nothing of: tools that are newer than its file, and roles that nobody has."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, tools_of_models
+
+ROLES: Final = ("submitter", "reviewer", "admin")
+"""The roles that a token may have."""
 
 
 def tools_without_a_rule(rules: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -20,3 +24,13 @@ def told_of_gaps(tools: Sequence[str]) -> tuple[str, ...]:
     if lines:
         lines.append("To change that, name them in `tools` of a rule; docs/policy.md has what a new file begins with.")
     return tuple(lines)
+
+
+def told_of_roles(rules: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """The rules that name a role which no token can have, a sentence each; ``rules``: id and ``roles`` of each."""
+    odd = ((rule_id, [one for one in roles if one not in ROLES]) for rule_id, roles in rules)
+    return tuple(
+        f"Rule {rule_id} names {', '.join(names)}: nobody can have this role. The roles are {', '.join(ROLES)}."
+        for rule_id, names in odd
+        if names
+    )

@@ -13,6 +13,8 @@ class TokenMade(AnswerModel):
     kind: Literal["person", "computer", "agent"]
     name: str
     token: str
+    may: str
+    """What its holder may do, in one sentence; empty for a computer."""
 
 
 class TokenAnswer(AnswerModel):

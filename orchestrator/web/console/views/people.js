@@ -12,9 +12,10 @@ import { Copy } from "./copy.js";
 
 const ROLES = [
   ["submitter",
-    "Submits tasks, and decides what these ask, unless the server's setting approvers leaves that to others"],
+    "Submits tasks and answers their questions; by default reviewers and admins decide what these ask"],
   ["reviewer",
-    "Decides what programs' tasks ask, and others' where approvers says so; reads and verifies the whole audit"],
+    "Decides what submitters, programs and their own tasks ask, unless the server's setting approvers says another; " +
+    "reads and verifies the whole audit"],
   ["admin", "All of that, and pairs computers, makes and revokes tokens, types at any computer"],
 ];
 const HOLDERS = [
@@ -33,10 +34,11 @@ function Made({ made, onClose }) {
     <div class="note warn"><p>It is shown this once: what is kept here is only its hash.</p></div>
     <div class="copyable"><code>${made.token}</code><${Copy} text=${made.token} name="Copy the token" /></div>
     ${agent ? html`<p>A program sends it as <code>Authorization: Bearer TOKEN</code>, or has it
-      in <code>CC_ORCHESTRATOR_TOKEN</code>. It may submit tasks and look; it never decides.</p>`
+      in <code>CC_ORCHESTRATOR_TOKEN</code>. </p>`
       : html`<p>Give it to ${made.name} over a way that others do not read. It signs in
         at <code>${location.origin}/</code>, and on a command line it stands
         in <code>CC_ORCHESTRATOR_TOKEN</code>.</p>`}
+    <p>${oneLine(made.may ?? "", 300)}</p>
     <p class="muted">Lost? Revoke it and make another.</p>
     <footer><button type="button" class="primary" onClick=${onClose}>I have it</button></footer>
   <//>`;

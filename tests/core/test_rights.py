@@ -1,0 +1,102 @@
+"""Who may decide for a task, and the words that say so: one rule for every endpoint."""
+
+import pytest
+
+from orchestrator.core.rights import Saying, may_say, what_may, who_decides
+from orchestrator.core.task import AgentTask
+
+SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")
+PEOPLE = {"sam": SUBMITTER, "sue": SUBMITTER, "bob": BOTH, "eve": ("reviewer",), "ann": ("admin",)}
+
+
+def of(name: str, roles: tuple[str, ...] = (), **more: bool) -> AgentTask:
+    """A task that somebody submitted with these roles."""
+    return AgentTask(task_id="t1", user_id=name, roles=roles, **more)  # type: ignore[arg-type]
+
+
+def who(approvers: str, task: AgentTask, action: Saying = "approve") -> set[str]:
+    """All of the people who may say this."""
+    return {
+        name
+        for name, roles in PEOPLE.items()
+        if may_say(approvers, task, action, kind="person", name=name, roles=roles)
+    }
+
+
+@pytest.mark.parametrize(
+    ("approvers", "task", "may", "words"),
+    [
+        ("requester", of("sam", SUBMITTER), {"bob", "eve", "ann"}, "a reviewer or an admin"),
+        ("requester", of("bob", BOTH), {"bob"}, "bob"),
+        ("requester", of("ann", ("admin",)), {"ann"}, "ann"),
+        # A reviewer by now, who was none when the task came in; and one of an early release, without roles.
+        ("requester", of("bob", SUBMITTER), {"bob", "eve", "ann"}, "a reviewer or an admin"),
+        ("requester", of("sam"), {"bob", "eve", "ann"}, "a reviewer or an admin"),
+        ("requester", of("bob", BOTH, by_program=True), {"bob", "eve", "ann"}, "a reviewer or an admin"),
+        ("not_requester", of("sam", SUBMITTER), {"bob", "eve", "ann"}, "a reviewer or an admin, but not sam"),
+        ("not_requester", of("bob", BOTH), {"eve", "ann"}, "a reviewer or an admin, but not bob"),
+        ("role:reviewer", of("bob", BOTH), {"bob", "eve", "ann"}, "a reviewer or an admin"),
+        ("role:admin", of("bob", BOTH), {"ann"}, "an admin"),
+        ("role:submitter", of("sam"), {"sam", "sue", "bob", "ann"}, "somebody with the role submitter or admin"),
+    ],
+)
+def test_R2_who_decides_and_who_is_named(approvers: str, task: AgentTask, may: set[str], words: str) -> None:
+    """The people who may approve are those that a refusal names."""
+    assert who(approvers, task) == may
+    assert who_decides(approvers, task) == words
+    assert not may_say(approvers, task, "approve", kind="agent", name=task.user_id, roles=("admin",))
+
+
+def test_R2_who_submitted_it_says_no_and_answers() -> None:
+    """A rejection is always theirs; an answer is, unless the setting leaves all of it to others."""
+    task = of("sam", SUBMITTER)
+    for approvers in ("requester", "not_requester", "role:admin"):
+        assert "sam" in who(approvers, task, "reject")
+        assert "sue" not in who(approvers, task, "reject")
+    assert who("requester", task, "answer") == {"sam", "bob", "eve", "ann"}
+    assert who("not_requester", task, "answer") == {"bob", "eve", "ann"}
+
+
+def test_a_setting_that_is_none_lets_nobody_decide() -> None:
+    """It is refused at the start; here nobody gains by it."""
+    assert who("anybody", of("bob", BOTH)) == set()
+
+
+@pytest.mark.parametrize(
+    ("approvers", "kind", "roles", "says"),
+    [
+        ("requester", "person", ("submitter",), "may submit tasks; a reviewer or an admin decides what they ask."),
+        (
+            "requester",
+            "person",
+            ("reviewer",),
+            "may decide what tasks of submitters and programs ask and read the whole audit.",
+        ),
+        (
+            "requester",
+            "person",
+            ("admin",),
+            "may submit tasks, decide what these and the tasks of submitters and programs ask, pair computers and "
+            "manage tokens and read the whole audit.",
+        ),
+        (
+            "not_requester",
+            "person",
+            ("submitter", "reviewer"),
+            "may submit tasks, decide what tasks of others ask and read the whole audit.",
+        ),
+        ("role:submitter", "person", ("submitter",), "may submit tasks and decide what every task asks."),
+        (
+            "role:submitter",
+            "person",
+            ("reviewer",),
+            "may read the whole audit; somebody with the role submitter or admin decides what tasks ask.",
+        ),
+        ("requester", "agent", ("submitter",), "may submit tasks; people decide what they ask."),
+        ("requester", "agent", (), "may only look."),
+        ("requester", "computer", (), ""),
+    ],
+)
+def test_a_token_says_what_it_may(approvers: str, kind: str, roles: tuple[str, ...], says: str) -> None:
+    """One sentence, by the setting."""
+    assert what_may(approvers, kind=kind, name="bob", roles=roles) == (f"bob {says}" if says else "")
