@@ -55,6 +55,8 @@ def granted(
         created_at=now,
         expires_at=None if lasts_s is None else now + timedelta(seconds=lasts_s),
         max_uses=spec.max_uses,
+        risk=verdict.risk,
+        guards=verdict.guards,
     )
 
 

@@ -4,7 +4,8 @@ Theory. A grant comes from a person's decision on one call and is never wider th
 the person widened it before their eyes (hitl.md G2). It covers the exact call for the task, or a
 pattern of the same tool on the same computer for the task or, for a time, for the session; there is
 no grant for ever (G1). It stands in for a person where the policy asks, never where it denies and
-never at critical risk (G5). What runs under it is bound and checked as after a decision.
+never at critical risk (G5), never above the risk of the call that it came from, and never on a path
+for which a rule asks that did not ask for that call. What runs under it is bound and checked as after a decision.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,9 +15,9 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, Field, field_validator, model_validator
 
 from orchestrator.core.paths import can_match, canonical_path, path_matches
-from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, RiskLevel
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, RiskLevel, severity
 from orchestrator.core.system_facts import GrantId
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, is_empty, is_none
 from orchestrator.core.wire import ComputerId
 
 MAX_SESSION_S: Final = 7 * 86_400
@@ -83,6 +84,18 @@ class Grant(Value):
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None
     max_uses: int | None = None
+    risk: RiskLevel | None = Field(default=None, exclude_if=is_none)
+    """Of the call that it came from: a higher one is not covered. None: an earlier release did not record it."""
+    guards: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """``PolicyDecision.guards`` of that call: where another such rule matches, a person decides."""
+
+    @property
+    def bounded(self) -> "Grant":
+        """As it may be used: one without a risk covers no more than the least that its tool can have."""
+        if self.risk is not None:
+            return self
+        spec = BUILT_IN_CATALOG.get(self.tool)
+        return self.model_copy(update={"risk": RiskLevel.LOW if spec is None else spec.governance.risk})
 
 
 class GrantState(Value):
@@ -137,6 +150,11 @@ def covers(
     """
     if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL:
         return False
+    # Uses of a grant without a risk are in old journals, and were in order then: `bounded` is for new ones.
+    if grant.risk is not None and (
+        severity(verdict.risk) > severity(grant.risk) or not set(verdict.guards) <= set(grant.guards)
+    ):
+        return False
     if (tool, computer, identity) != (grant.tool, grant.computer, grant.identity):
         return False
     if tool in RUNNERS and dict(state) != grant.files:
@@ -156,4 +174,4 @@ def covers(
 
 def first_covering(grants: Iterable[GrantState], now: datetime, **call: Any) -> Grant | None:
     """The first grant that stands and covers a call as :func:`covers` takes it; None: a person decides."""
-    return next((one.grant for one in grants if one.usable(now) and covers(one.grant, **call)), None)
+    return next((one.grant for one in grants if one.usable(now) and covers(one.grant.bounded, **call)), None)

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.core.grants import MAX_SESSION_S, SESSION_S
 from orchestrator.testing import ManualClock
-from tests.contract.house import LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
+from tests.contract.house import EVERYTHING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import Gated, calls_of, changes_in
 from tests.waiting import within
 
@@ -196,6 +196,27 @@ async def test_g5_a_no_and_what_is_critical_ignore_grants(house: House, stricter
             one = {"call_id": asked["tool_calls"][0]["call_id"], "action": "approve", "remember": {"scope": "task"}}
             assert (await server.decide(asked, decisions=[one])).status_code == 409
         assert changes_in(calls) == []
+
+
+@pytest.mark.parametrize("how", ["risk", "path", "argument"])
+async def test_g5_a_grant_releases_no_more_than_it_was_given_at(house: House, how: str) -> None:
+    """A pattern does not cover a higher risk, nor a path that a rule names which did not match the first call."""
+    guard = {
+        "risk": rule("grave", "ask", ["cc_write"], risk="high", args=[{"pointer": "/content", "regex": "new b"}]),
+        "path": rule("guarded", "ask", ["cc_write"], paths=["b*"]),
+        "argument": rule("guarded", "ask", ["cc_write"], args=[{"pointer": "/path", "regex": "b.lua"}]),
+    }[how]
+    second = call("cc_write", path="b.lua", content="print('new b')\n")
+    model = Playing(says(WRITE), says(second), says(call("cc_write", path="c.lua", content="print('c')\n")))
+    async with house.open(model, policy=policy(*EVERYTHING, guard)) as server:
+        task_id, request = await server.asked()
+        grant = await _granted(server, request, scope="task", paths=["**"], any_content=True)
+        again = await _asks_again(server, task_id)
+        assert again["tool_calls"][0]["args"] == second["args"]
+        await server.decide(again, "approve")
+        await server.ended(task_id)
+        started = await server.items(task_id, "tool_started")
+        assert [one.fact.grant_id for one in started] == [None, None, grant["grant_id"]]  # type: ignore[union-attr]
 
 
 # -- G6 ----------------------------------------------------------------------------------

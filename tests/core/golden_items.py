@@ -824,6 +824,22 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             only_comments=True,
         ),
     ),
+    (
+        "4",
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(
+                facts.Decision(
+                    call_id=_CALL.call_id,
+                    action="edit",
+                    action_digest="f" * 64,
+                    evaluation=_VERDICT.model_copy(update={"guards": ("a" * 64,)}),
+                ),
+            ),
+            grants=(_GRANT.model_copy(update={"risk": RiskLevel.HIGH, "guards": ("a" * 64,)}),),
+        ),
+    ),
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),

@@ -230,8 +230,32 @@ def test_G5_denials_and_critical_risk_ignore_grants(scope: str) -> None:
     grant = given_by_alice(WRITE, scope=scope)
     for effect in Effect:
         for risk in RiskLevel:
-            wanted = effect is Effect.ASK and risk is not RiskLevel.CRITICAL
+            wanted = effect is Effect.ASK and risk in (RiskLevel.LOW, RiskLevel.MEDIUM)
             assert stands_for(grant, WRITE, judged=verdict(effect.value, risk)) is wanted
+
+
+def test_G5_a_grant_covers_no_path_that_another_rule_guards() -> None:
+    """Where a rule that names paths matches, it has to have matched the call that the grant came from."""
+    guarded = verdict().model_copy(update={"guards": ("a" * 64, "b" * 64)})
+    grant = given_by_alice(WRITE, paths=["**"]).model_copy(update={"guards": ("a" * 64,)})
+    assert not stands_for(grant, WRITE, judged=guarded)
+    assert stands_for(grant, WRITE, judged=guarded.model_copy(update={"guards": ("a" * 64,)}))
+    assert stands_for(grant.model_copy(update={"guards": guarded.guards}), WRITE, judged=guarded)
+
+
+@pytest.mark.parametrize(("tool", "least"), [("cc_write", RiskLevel.MEDIUM), ("cc_gone", RiskLevel.LOW)])
+def test_G5_a_grant_of_an_earlier_release_covers_the_least_risk_of_its_tool(tool: str, least: RiskLevel) -> None:
+    """It does not say at which risk it was given; what it released then was in order."""
+    old = given_by_alice(WRITE).model_copy(update={"risk": None, "tool": tool})
+    assert old.bounded.risk is least
+    assert old.bounded.bounded is not old
+    kept = given_by_alice(WRITE).model_copy(update={"risk": None})
+    assert stands_for(kept, WRITE, judged=verdict(risk=RiskLevel.HIGH)), "a use in an old journal"
+    call: dict[str, Any] = {"tool": WRITE.tool, "computer": WRITE.computer, "args": WRITE.args}
+    call |= {"call_digest": WRITE.call_digest, "state": {}, "identity": "here"}
+    states = [GrantState(grant=kept)]
+    assert first_covering(states, NOW, **call, verdict=verdict()) is not None
+    assert first_covering(states, NOW, **call, verdict=verdict(risk=RiskLevel.HIGH)) is None
 
 
 @pytest.mark.parametrize("scope", ["call", "task", "session"])
@@ -295,7 +319,7 @@ def test_the_first_grant_that_stands_and_covers_is_taken() -> None:
         "verdict": verdict(),
     }
     states = [GrantState(grant=other), GrantState(grant=spent, uses=1), GrantState(grant=stands)]
-    assert first_covering(states, NOW, **call) is stands
+    assert first_covering(states, NOW, **call) == stands
     assert first_covering(states[:2], NOW, **call) is None
     assert first_covering([], NOW, **call) is None
 
@@ -344,6 +368,7 @@ def test_G1_a_grant_says_where_it_comes_from() -> None:
         created_at=NOW,
         expires_at=NOW + timedelta(seconds=SESSION_S),
         max_uses=3,
+        risk=RiskLevel.MEDIUM,
     )
 
 

@@ -20,6 +20,8 @@ from orchestrator.core.policy import (
     severity,
     stricter,
 )
+from orchestrator.core.policy.rules import content_of
+from orchestrator.core.policy.verdicts import digest_of
 from tests.core.journal import call, verdict
 from tests.core.policies import policy, rule, write
 
@@ -272,3 +274,27 @@ def test_a_call_names_its_plugin_and_function() -> None:
         assert (one.plugin_name, one.function_name) == ("local", "local_patch")
     for one in (FunctionCall(tool="rm_rf"), call("c1", "rm_rf")):
         assert (one.plugin_name, one.function_name) == ("unknown", "rm_rf")
+
+
+def test_g5_a_verdict_names_the_rules_that_guard_its_paths() -> None:
+    """Rules that ask, or may, by `paths` or by a test of a path; not those that allow, or look at something else."""
+    rules = (
+        rule("ask", "general"),
+        rule("ask", "own", paths=("farm/**",)),
+        rule("ask", "tested", args=[{"pointer": "/path", "regex": "farm"}]),
+        rule("ask", "text", args=[{"pointer": "/content", "regex": "x"}]),
+        rule("allow", "open", paths=("**",)),
+        rule("deny", "within", tools=("cc_delete",), paths=("farm/*/keys",)),
+        rule("ask", "deleting", tools=("cc_delete",)),
+    )
+    one = policy(*rules)
+    digests = {each.id: digest_of(content_of(each)) for each in rules}
+
+    def guards(call: FunctionCall) -> set[str]:
+        return set(evaluate(call, policy=one).guards)
+
+    assert guards(write("farm/a")) == {digests["own"], digests["tested"]}
+    assert guards(write("house")) == set()
+    assert guards(FunctionCall(tool="cc_delete", args={"path": "farm/x"})) == {digests["within"]}
+    allowing = policy(rule("allow", "all"), rule("ask", "far", paths=("far",)))
+    assert evaluate(write("near"), policy=allowing).guards == ()

@@ -130,9 +130,16 @@ class Policy(Value):
             self._digests[ids] = digest_of([content_of(rule) for rule in matched])
         return self._digests[ids]
 
-    def decision(self, effect: Effect, risk: RiskLevel, reason: str, matched: tuple[PolicyRule, ...]) -> PolicyDecision:
+    def decision(
+        self,
+        effect: Effect,
+        risk: RiskLevel,
+        reason: str,
+        matched: tuple[PolicyRule, ...],
+        guards: tuple[PolicyRule, ...] = (),
+    ) -> PolicyDecision:
         """A verdict of this policy; those that rules gave are made once, as they come again and again."""
-        key = (tuple([rule.id for rule in matched]), effect, risk, reason)
+        key = (tuple([rule.id for rule in matched]), effect, risk, reason, tuple([rule.id for rule in guards]))
         known = self._decisions.get(key)
         if known is None:
             known = PolicyDecision(
@@ -142,6 +149,7 @@ class Policy(Value):
                 reason=reason,
                 policy_version=self.version,
                 rules_digest=self.digest_of(matched),
+                guards=tuple([digest_of(content_of(rule)) for rule in guards]),
             )
             if matched and len(self._decisions) < _MAX_DECISIONS:
                 self._decisions[key] = known

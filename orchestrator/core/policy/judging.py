@@ -41,6 +41,8 @@ class _Said(NamedTuple):
     matched: tuple[PolicyRule, ...] = ()
     raised: str = ""
     """What the model said of the risk, where it alone put it that high: ends the reason."""
+    guards: tuple[PolicyRule, ...] = ()
+    """The rules that ask or deny by a path of the call and match, or may."""
 
 
 def judge(
@@ -67,7 +69,8 @@ def judge_heard(
     mutates = spec is None or (spec.governance.mutates and not _only_reads(said))
     if (policy.mode == "plan" or context.plan) and mutates:
         said = _Said(Effect.DENY, said.risk, PLAN_MODE, said.matched)
-    decision = policy.decision(said.effect, said.risk, said.reason + said.raised, said.matched)
+    guards = said.guards if said.effect is Effect.ASK else ()
+    decision = policy.decision(said.effect, said.risk, said.reason + said.raised, said.matched, guards)
     return _with_their_names(decision, heard) if heard else decision
 
 
@@ -103,7 +106,8 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
     if len(said) == 1:
         return strictest
     matched = tuple(rule for one in said for rule in one.matched)
-    return strictest._replace(risk=_raised(strictest.risk, [one.risk for one in said]), matched=matched)
+    guards = tuple(rule for one in said for rule in one.guards)
+    return strictest._replace(risk=_raised(strictest.risk, [one.risk for one in said]), matched=matched, guards=guards)
 
 
 def _of_these(
@@ -117,8 +121,9 @@ def _of_these(
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
     raised = _raised_by_model(spec, context, heard, matched)
+    guards = tuple(rule for rule in (*matched, *possible) if _guards_a_path(rule, spec))
     if not matched:
-        return _uncovered(spec, subject.base_risk)._replace(raised=raised)
+        return _uncovered(spec, subject.base_risk)._replace(raised=raised, guards=guards)
     strictest = matched[0]
     for rule in matched:
         if strictness(rule.effect) > strictness(strictest.effect):
@@ -127,8 +132,15 @@ def _of_these(
     risk = _raised(subject.base_risk, [rule.risk for rule in matched])
     if strictest.effect is Effect.ALLOW and possible:
         reason = f"Rule {possible[0].id} may apply; it is not known yet whether it does. {possible[0].reason}".strip()
-        return _Said(Effect.ASK, risk, reason, (*matched, *possible), raised)
-    return _Said(strictest.effect, risk, reason, tuple(matched), raised)
+        return _Said(Effect.ASK, risk, reason, (*matched, *possible), raised, guards)
+    return _Said(strictest.effect, risk, reason, tuple(matched), raised, guards)
+
+
+def _guards_a_path(rule: PolicyRule, spec: ToolSpec) -> bool:
+    """Whether a rule asks or denies for paths of its own, by ``paths`` or by a test of an argument that is one."""
+    if rule.effect is Effect.ALLOW:
+        return False
+    return rule.paths is not None or any(test.tokens[0] in spec.path_args for test in rule.args or ())
 
 
 def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> Iterator[tuple[ReadyRule, ...]]:

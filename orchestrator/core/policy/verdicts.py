@@ -5,7 +5,9 @@ import json
 from enum import StrEnum
 from typing import Any, Final
 
-from orchestrator.core.values import Value
+from pydantic import Field
+
+from orchestrator.core.values import Value, is_empty
 
 
 class Effect(StrEnum):
@@ -42,6 +44,9 @@ class PolicyDecision(Value):
     policy_version: str
     rules_digest: str
     """sha256 over the content of the matched rules: a decision is bound to it, not to the version."""
+    guards: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Digests of the rules that ask or deny by a path and may match: a grant that was given without one of them does
+    not stand in for a person here."""
 
 
 def strictness(effect: Effect) -> int:
