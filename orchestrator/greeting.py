@@ -7,7 +7,15 @@ from dataclasses import replace
 from orchestrator.core import wire
 from orchestrator.core.errors import NewerSchema
 from orchestrator.core.items import Actor
-from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard, frozen, frozen_sentence, judge
+from orchestrator.core.meeting import (
+    NOTHING_HEARD,
+    ComputerRecord,
+    Heard,
+    former_labels,
+    frozen,
+    frozen_sentence,
+    judge,
+)
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Met, Visitor
@@ -29,8 +37,13 @@ class JournalGreeter:
         record = await self._record(visitor, heard)
         if record.frozen is not None:
             return Met(frozen=record.frozen)
-        side = self._side(visitor)
-        verdict = judge(record, visitor.hello, side, paired_anew=await self._paired_anew(record, visitor))
+        anew = await self._paired_anew(record, visitor)
+        former = former_labels(record.known, self._side(visitor).label, paired_anew=anew)
+        side = self._side(visitor).model_copy(update={"former_labels": former})
+        if record.known is not None and record.known.label != side.label:
+            said = "computer %s has the label %r now, and had %r; rules of the policy look at both"
+            logger.warning(said, visitor.computer, side.label, record.known.label, extra={"computer": visitor.computer})
+        verdict = judge(record, visitor.hello, side, paired_anew=anew)
         if verdict.freeze is not None:
             return Met(frozen=await self._freeze(verdict.freeze))
         coming = Coming(
@@ -45,7 +58,7 @@ class JournalGreeter:
         if number is None:
             # Somebody froze it between the look and the welcome, which only another node can.
             return Met(frozen=(await self._store.computer(visitor.computer)).frozen)
-        return Met(number=number, fresh=verdict.fresh)
+        return Met(number=number, fresh=verdict.fresh, former_labels=former)
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
         """Freeze the computer: who was welcome last still lives while this visitor comes."""

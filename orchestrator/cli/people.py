@@ -60,6 +60,10 @@ def people_add(
         ),
     ] = None,
     agent: Agent = False,
+    owner: Annotated[
+        str | None,
+        typer.Option("--owner", metavar="NAME", help="Of an agent: whose tasks its tasks count as. Default: you."),
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -68,7 +72,8 @@ def people_add(
     kind = "agent" if agent else "person"
     roles = role or (["submitter"] if agent else ["submitter", "reviewer"])
     with client_of(url, data_dir) as client:
-        _add(client, {"kind": kind, "name": name, "roles": roles}, as_json)
+        owned = {} if owner is None else {"owner": owner}
+        _add(client, {"kind": kind, "name": name, "roles": roles, **owned}, as_json)
         if not as_json:
             typer.echo(f"It is shown this once. {name} uses it so:", err=True)
             typer.echo(f"  export {ENV_PREFIX}URL={client.url} {ENV_PREFIX}TOKEN=…", err=True)

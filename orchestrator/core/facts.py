@@ -234,6 +234,8 @@ class TaskSubmitted(Value):
     """Whether it waits for its model server without an end; else as long as the settings say."""
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """What has to hold when the model claims success, each as its line (:mod:`orchestrator.core.user_checks`)."""
+    owner: str = Field(default="", exclude_if=is_empty)
+    """Of a program's task: the person to whom its token belonged; empty: a person's, or nobody wrote it down."""
 
 
 class ChecksBegun(Value):

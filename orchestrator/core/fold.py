@@ -173,6 +173,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         prompt=fact.prompt,
         user_id=fact.user_id,
         by_program=fact.for_program or actor.kind == "agent",
+        owner=fact.owner,
         session_id=fact.session_id,
         computers=fact.computers,
         model=fact.model,

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from orchestrator.core import wire
+from orchestrator.core.policy import MAX_FORMER_LABELS
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
 from orchestrator.core.wire import ComputerId
 
@@ -82,6 +83,18 @@ def judge(record: ComputerRecord, hello: wire.Hello, side: ComputerSide, *, pair
     if sign is not None and not decided:
         return Verdict(freeze=frozen(sign, record, hello, side))
     return Verdict(fresh=decided, doubt=sign is not None or nothing_heard)
+
+
+def former_labels(known: ComputerSide | None, label: str, *, paired_anew: bool) -> tuple[str, ...]:
+    """The other labels of a computer that comes with ``label``: a rule by label holds for them, too.
+
+    Whoever reaches the computer can rename it. Who pairs it anew, which an admin allows, begins with the label of then.
+    """
+    if known is None or paired_anew:
+        return ()
+    seen = dict.fromkeys((*known.former_labels, known.label))
+    seen.pop(label, None)
+    return tuple(seen)[:MAX_FORMER_LABELS]
 
 
 def frozen(reason: FreezeReason, record: ComputerRecord, hello: wire.Hello, side: ComputerSide) -> ComputerFrozen:

@@ -15,7 +15,7 @@ from pydantic import Field
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PolicyContext, PolicyDecision
 from orchestrator.core.policy.verdicts import digest_of
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, is_empty
 from orchestrator.core.wire import ComputerId
 
 RULE: Final = "rehearsal"
@@ -39,8 +39,9 @@ class Rehearsal(Value):
     base: str
     """The sha256 of the lines of the listing that was copied."""
     family: str
-    """Of the real one, as the three below, by which the policy judges."""
+    """Of the real one, as the four below, by which the policy judges."""
     label: str | None = None
+    former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     computer_id: int = 0
     host: str = ""
     """The game and its version, as the computer names them."""
@@ -52,7 +53,9 @@ class Rehearsal(Value):
     @property
     def context(self) -> PolicyContext:
         """What the policy may know of the copy: what it knows of the real computer."""
-        return PolicyContext(computer=self.computer, family=self.family, label=self.label)
+        return PolicyContext(
+            computer=self.computer, family=self.family, label=self.label, former_labels=self.former_labels
+        )
 
 
 def copy_name(computer: ComputerId, word: str) -> ComputerId:

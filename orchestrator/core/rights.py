@@ -31,7 +31,7 @@ def may_say(approvers: str, task: AgentTask, action: Saying, *, kind: str, name:
     """Whether somebody may say this to a task. A setting that is none of the three forms lets nobody."""
     if kind != "person":
         return False
-    own = task.is_of(name)
+    own = task.counts_for(name)
     if own and action == "reject":
         return True
     match approvers.partition(":"):
@@ -56,8 +56,8 @@ def who_decides(approvers: str, task: AgentTask) -> str:
     match approvers.partition(":"):
         case ("requester", _, _) if _decides_own(task):
             return task.user_id
-        case ("not_requester", _, _) if not task.by_program:
-            return f"a reviewer or an admin, but not {task.user_id}"
+        case ("not_requester", _, _) if requester := task.owner if task.by_program else task.user_id:
+            return f"a reviewer or an admin, but not {requester}"
         case _:
             return _deciders(approvers)
 
@@ -70,13 +70,14 @@ def _deciders(approvers: str) -> str:
     return "an admin" if role == "admin" else f"somebody with the role {role} or admin"
 
 
-def what_may(approvers: str, *, kind: str, name: str, roles: Collection[str]) -> str:
-    """What the holder of a token may do, in one sentence; empty for a computer."""
+def what_may(approvers: str, *, kind: str, name: str, roles: Collection[str], owner: str = "") -> str:
+    """What the holder of a token may do, in one sentence; empty for a computer. ``owner``: of a program."""
     submits = bool({"submitter", "admin"} & set(roles))
     if kind == "computer":
         return ""
     if kind == "agent":
-        return f"{name} may submit tasks; people decide what they ask." if submits else f"{name} may only look."
+        whose = f", which count as tasks of {owner}" if owner else ""
+        return f"{name} may submit tasks{whose}; people decide what they ask." if submits else f"{name} may only look."
     match approvers.partition(":"):
         case ("role", _, role):
             decides, scope = role in roles or "admin" in roles, "decide what every task asks"

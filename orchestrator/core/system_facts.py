@@ -7,7 +7,7 @@ from typing import Final, Literal, NewType
 
 from pydantic import AwareDatetime, Field
 
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, is_empty
 from orchestrator.core.wire import ComputerId
 
 GrantId = NewType("GrantId", str)
@@ -66,7 +66,8 @@ class TokenIssued(Value):
     name: str
     roles: tuple[str, ...] = ()
     owner: str = ""
-    """Of a computer: the person for whom players ask there; empty: nobody."""
+    """Of a computer: the person for whom players ask there. Of an agent: the person whose tasks its tasks count as.
+    Empty: nobody."""
     fingerprint: str = ""
     """sha256 over the hash that the store keeps of it, filled in by the store; empty in items of an early release."""
 
@@ -151,6 +152,8 @@ class ComputerSide(Value):
     host: str = ""
     peer: str = ""
     """The address it came from; empty: not known."""
+    former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Other labels that it had since it was paired; an empty one: it had none for a time."""
 
 
 FreezeReason = Literal["disk_restored", "journal_lost", "store_restored", "other_computer", "two_computers"]

@@ -205,6 +205,8 @@ class AgentTask:
     user_id: str = ""
     by_program: bool = False
     """Whether a program submitted it: a person of the same name is somebody else, and it decides nothing."""
+    owner: str = ""
+    """Of a program's task: the person whose task it counts as; empty: a person's, or of an early release."""
     session_id: str = ""
     computers: tuple[ComputerId, ...] = ()
     model: str = ""
@@ -357,6 +359,10 @@ class AgentTask:
     def is_of(self, name: str) -> bool:
         """Whether the person of this name submitted it."""
         return name == self.user_id and not self.by_program
+
+    def counts_for(self, name: str) -> bool:
+        """Whether it is of the person of this name, or of a program of theirs."""
+        return self.is_of(name) or (self.by_program and self.owner == name)
 
     def active_until(self, now: datetime) -> float:
         """Seconds that count against ``max_wall_s`` up to ``now``."""

@@ -33,6 +33,8 @@ class Met:
     """Whether what was heard from the computer before counts no more."""
     frozen: ComputerFrozen | None = None
     """Why it is turned away, before this or now; None: it is welcome."""
+    former_labels: tuple[str, ...] = ()
+    """As ``ComputerSide`` has it."""
 
 
 class Greeter(Protocol):

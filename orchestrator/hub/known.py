@@ -27,6 +27,7 @@ class Known:
         """When the last connection of each ended."""
         self._numbers: dict[ComputerId, int] = {}
         """The number of each computer's last welcome."""
+        self._former_labels: dict[ComputerId, tuple[str, ...]] = {}
         self._heard: dict[ComputerId, Heard] = {}
         """What the last boot of each computer named until its last session ended."""
         self._kept: dict[ComputerId, Heard] = {}
@@ -57,6 +58,7 @@ class Known:
             identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
             client=printable(wire.from_wire(hello.client)),
             left_at=None if online else self._left.get(computer),
+            former_labels=self._former_labels.get(computer, ()),
         )
 
     def number(self, computer: ComputerId) -> int:
@@ -77,6 +79,7 @@ class Known:
         self._hellos[computer] = visitor.hello
         self._fingerprints[computer] = visitor.token
         self._numbers[computer] = met.number
+        self._former_labels[computer] = met.former_labels
 
     def left(self, computer: ComputerId, journal_seq: int) -> None:
         """A computer is gone; the journal is told what was heard, so that the next start knows it too."""

@@ -96,6 +96,7 @@ class Seat(Said):
     identity: str = ""
     client: str = ""
     left_at: AwareDatetime | None = None
+    former_labels: tuple[str, ...] = ()
     shows: tuple[str, ...] = ()
     """What its client can do of what other nodes ask of its screens."""
 

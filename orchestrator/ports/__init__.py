@@ -93,6 +93,8 @@ class Identity:
     """Of the token that proved it; empty: no token did."""
     session_hash: str = ""
     """Of the secret of the browser that they are signed in with; empty: they showed the token itself."""
+    owner: str = ""
+    """Of an agent: the person whose tasks its tasks count as; empty: a person, or nobody wrote it down."""
 
 
 class RequestAuthorizer(Protocol):

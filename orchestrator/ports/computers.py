@@ -78,6 +78,8 @@ class ComputerInfo:
     """The version of its Lua client; empty: it is not known."""
     left_at: datetime | None = None
     """When its last connection ended; None: it is connected."""
+    former_labels: tuple[str, ...] = ()
+    """Other labels that it had since it was paired: rules by label hold for them, too."""
 
 
 class Computers(Protocol):

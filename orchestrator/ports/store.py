@@ -277,17 +277,23 @@ class TokenRow:
     name: str
     roles: tuple[str, ...] = ()
     """``submitter``, ``reviewer``, ``admin``. Of a pairing: the computer's name, its label, and who made the code. Of
-    a computer: ``owner:NAME``, who that was, or who issued its token; nothing of those in rows of early releases."""
+    a computer: ``owner:NAME``, who that was, or who issued its token; nothing of those in rows of early releases. Of an
+    agent ``owner:NAME`` as well, besides its roles."""
     created_at: datetime | None = None
     revoked: bool = False
 
     @property
     def owner(self) -> str:
-        """The person for whom a player at this computer asks; empty: nobody knows."""
+        """The person for whom a player at this computer asks, or to whom the agent belongs; empty: nobody knows."""
         if self.kind == "pairing":
             return "".join(self.roles[2:3])
         owners = (role.removeprefix(OWNER) for role in self.roles if role.startswith(OWNER))
-        return next(owners, "") if self.kind == "computer" else ""
+        return next(owners, "") if self.kind in ("computer", "agent") else ""
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """Its roles without its owner."""
+        return tuple(role for role in self.roles if not role.startswith(OWNER))
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ def _key_of(task: AgentTask) -> str:
 def _requester(task: AgentTask) -> Identity:
     """Who asked for a rehearsal, in whose name the rest of it is done."""
     kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
-    return Identity(kind=kind, name=task.user_id, roles=task.roles, auth=AUTH)
+    return Identity(kind=kind, name=task.user_id, roles=task.roles, auth=AUTH, owner=task.owner)
 
 
 def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskId | None) -> str:

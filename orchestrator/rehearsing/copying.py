@@ -80,7 +80,9 @@ class Copying:
 
     async def _copied(self, info: ComputerInfo, roles: tuple[str, ...], transfer: Transfer) -> Rehearsal:
         computer = info.computer
-        context = PolicyContext(computer=computer, family=info.family, label=info.label, roles=roles)
+        context = PolicyContext(
+            computer=computer, family=info.family, label=info.label, former_labels=info.former_labels, roles=roles
+        )
         listed = await self.world.listed(computer)
         _must_fit(computer, len(listed.listing.states), 0)
         allowed, hidden = self._readable(listed, context)
@@ -93,6 +95,7 @@ class Copying:
             base=base.sha256,
             family=info.family,
             label=info.label,
+            former_labels=info.former_labels,
             computer_id=info.computer_id or 0,
             host=info.host,
             capacity=min(capacity, MAX_BYTES),

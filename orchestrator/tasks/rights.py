@@ -39,5 +39,6 @@ def _who(authorizer: RequestAuthorizer, task: AgentTask) -> str:
 
 def must_own(by: Identity, task: AgentTask, does: str) -> None:
     """Raises Forbidden unless this is the person who submitted the task, or an admin; ``does``: what they want."""
-    if by.kind != "person" or (by.name != task.user_id and "admin" not in by.roles):
+    own = by.name == task.user_id or task.counts_for(by.name)
+    if by.kind != "person" or (not own and "admin" not in by.roles):
         raise Forbidden(f"Only the one who submitted a task, or an admin, {does}.", remedy="Ask one of them.")

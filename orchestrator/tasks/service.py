@@ -111,6 +111,7 @@ class TaskService(StoredTasks):
             for_program=begun_by is not None and user.kind == "agent",
             rehearses=rehearses,
             checks=lines,
+            owner=user.owner,
         )
         draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])

@@ -133,7 +133,7 @@ class Undoing(Plans):
         if not wish.goals:
             return False
         kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
-        owner = Identity(kind=kind, name=task.user_id, roles=task.roles, auth=_BY_POLICY)
+        owner = Identity(kind=kind, name=task.user_id, roles=task.roles, auth=_BY_POLICY, owner=task.owner)
         title = _title_of(task, f"Undo {task.task_id}, which is {task.status.value}, as the policy says")
         undo = await self._submit(title, wish, wanted, user=owner, key=task.task_id, begun_by=SYSTEM)
         await self.note(undo)

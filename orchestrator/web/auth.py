@@ -9,6 +9,7 @@ from typing import Literal
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
 from orchestrator.core.items import Draft
+from orchestrator.core.lookalikes import why_not
 from orchestrator.core.policy import ROLES
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.rights import Saying, may_say, who_decides
@@ -53,14 +54,15 @@ class TokenAuthorizer:
         row = await self.store.find_token(token_hash(token.strip()))
         if row is None or row.revoked or row.kind == "pairing" or (row.kind == "computer" and is_copy(row.name)):
             raise Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
-        return Identity(kind=row.kind, name=row.name, roles=row.roles, token_hash=row.token_hash)
+        owner = row.owner if row.kind == "agent" else ""
+        return Identity(kind=row.kind, name=row.name, roles=row.rights, token_hash=row.token_hash, owner=owner)
 
     async def present(self, identity: Identity) -> Identity:
         """Who somebody that came in by a token is now. Raises Unauthenticated when the token was revoked."""
         row = await self.store.find_token(identity.token_hash)
         if row is None or row.revoked:
             raise Unauthenticated("Your token was revoked.", remedy="Ask an admin for a new one.")
-        return replace(identity, name=row.name, roles=row.roles)
+        return replace(identity, name=row.name, roles=row.rights)
 
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Whether somebody may say this to a task, by the setting ``approvers``."""
@@ -92,10 +94,12 @@ async def issue_token(
 ) -> str:
     """A new token for a person, a computer or an agent; only its hash is kept. Raises InvalidRequest.
 
-    ``owner``: of a computer, the person for whom players ask there; empty: they cannot. ``note`` is recorded in the
-    same transaction; None: nobody is accountable, as in a test.
+    ``owner``: of a computer, the person for whom players ask there; empty: they cannot. Of an agent, the person whose
+    tasks its tasks count as. ``note`` is recorded in the same transaction; None: nobody is accountable, as in a test.
     """
     check_name(name)
+    if kind != "computer":
+        await _check_unlike(store, name)
     odd = sorted(set(roles) - set(ROLES))
     fits = {"person": bool(roles), "computer": not roles, "agent": set(roles) <= {"submitter"}}
     if odd or not fits[kind]:
@@ -103,11 +107,18 @@ async def issue_token(
         raise InvalidRequest("The roles do not fit.", remedy=people)
     token = new_token(kind)
     if owner:
-        roles = (OWNER + owner,)
+        roles = (*roles, OWNER + owner)
     await store.add_token(
         TokenRow(token_hash=token_hash(token), kind=kind, name=name, roles=roles, created_at=at), note=note
     )
     return token
+
+
+async def _check_unlike(store: Store, name: str) -> None:
+    """Raises InvalidRequest where people would take the name for another one that was ever given."""
+    present = {row.name for row in await store.list_tokens() if row.kind in ("person", "agent")}
+    if why := why_not(name, present):
+        raise InvalidRequest(why, remedy="Choose a name that nobody takes for another one.")
 
 
 def check_name(name: str) -> None:

@@ -135,6 +135,8 @@ class TokenBody(_Body):
     kind: Literal["person", "computer", "agent"]
     name: str
     roles: tuple[str, ...] = ()
+    owner: str | None = None
+    """Of an agent: the person whose tasks its tasks count as; None: who asks."""
 
 
 class PairingBody(_Body):
@@ -279,6 +281,7 @@ def computer_form(computers: Computers, record: ComputerRecord, owner: str = "")
     return {
         **form,
         "label": info.label,
+        "former_labels": list(info.former_labels),
         "host": info.host,
         "family": info.family,
         "computer_id": info.computer_id,

@@ -3,8 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.rights import what_may
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
+from orchestrator.ports import Identity
 from orchestrator.tasks import person
 from orchestrator.web.auth import issue_token, must_have
 from orchestrator.web.base import Room
@@ -20,7 +22,7 @@ class PeopleDoors(Room):
         identity = await self.who(request)
         must_have(identity, "admin")
         body = await read_body(request, TokenBody)
-        owner = identity.name if body.kind == "computer" else ""
+        owner = await self._owner(body, identity)
         issued = TokenIssued(holder_kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         token = await issue_token(
             self.service.store,
@@ -33,7 +35,7 @@ class PeopleDoors(Room):
         )
         self._computer_changed(body.kind, body.name)
         approvers = self.authorizer.approvers
-        may = what_may(approvers, kind=body.kind, name=body.name, roles=body.roles)
+        may = what_may(approvers, kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         return JSONResponse({"kind": body.kind, "name": body.name, "token": token, "may": may}, status_code=201)
 
     async def tokens(self, request: Request) -> Response:
@@ -45,7 +47,7 @@ class PeopleDoors(Room):
             {
                 "kind": row.kind,
                 "name": row.name,
-                "roles": [] if row.kind == "computer" else list(row.roles),
+                "roles": [] if row.kind == "computer" else list(row.rights),
                 "owner": row.owner or None,
                 "created_at": row.created_at.isoformat() if row.created_at else None,
                 "revoked": row.revoked,
@@ -65,6 +67,20 @@ class PeopleDoors(Room):
         await self.sockets.hang_up(kind, name)
         self._computer_changed(kind, name)
         return JSONResponse({"revoked": count})
+
+    async def _owner(self, body: TokenBody, identity: Identity) -> str:
+        """To whom the token's holder belongs; empty: a person. Raises InvalidRequest."""
+        if body.owner is None:
+            return "" if body.kind == "person" else identity.name
+        if body.kind != "agent":
+            raise InvalidRequest(f"A {body.kind} has no owner to name.", remedy="Leave owner out.")
+        rows = await self.service.store.list_tokens()
+        if not any(one.kind == "person" and one.name == body.owner and not one.revoked for one in rows):
+            raise InvalidRequest(
+                f"There is no person {body.owner[:64]!r} to own it.",
+                remedy="Name one of `people list`, or leave it out.",
+            )
+        return body.owner
 
     def _computer_changed(self, kind: str, name: str) -> None:
         """Who watches the list of computers reads it anew: it has those that have a token."""

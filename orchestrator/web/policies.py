@@ -79,6 +79,8 @@ class PolicyDoors(Room):
     def _context(self, body: DryRunBody) -> PolicyContext:
         known = self.context_of(ComputerId(body.computer)) if body.computer else PolicyContext()
         said = body.model_dump(include={"computer", "family", "label", "program", "roles", "plan"}, exclude_none=True)
+        if body.label is not None:
+            said["former_labels"] = ()
         return known.model_copy(update=said)
 
     async def grants(self, request: Request) -> Response:

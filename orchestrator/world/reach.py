@@ -28,9 +28,9 @@ class Reach:
     def context(self, computer: ComputerId | None) -> PolicyContext:
         """What the policy may know of a call's computer."""
         info = self.computers.info(computer) if self.computers and computer else None
-        return PolicyContext(
-            computer=computer, family=info.family if info else None, label=info.label if info else None
-        )
+        if info is None:
+            return PolicyContext(computer=computer)
+        return PolicyContext(computer=computer, family=info.family, label=info.label, former_labels=info.former_labels)
 
     def identity(self, computer: ComputerId | None) -> str:
         """Which computer goes by this name now; empty where that is not known, or on this host."""

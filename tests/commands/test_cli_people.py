@@ -65,7 +65,11 @@ def test_a_person_may_submit_and_review_unless_somebody_says_else(served: Served
 
 def test_an_agent_submits_and_does_nothing_else(served: Served) -> None:
     """`--agent` makes a program's token: it submits, has no say over people, and is revoked by its kind."""
-    token = served.cli("people", "add", "night-job", "--agent").stdout.strip()
+    added = served.cli("people", "add", "night-job", "--agent", "--owner", "admin")
+    assert "night-job may submit tasks, which count as tasks of admin; people decide what they ask.\n" in added.stderr
+    refused(served.cli("people", "add", "x", "--agent", "--owner", "y"), "There is no person 'y' to own it.", code=3)
+    refused(served.cli("people", "add", "Admin"), "The name 'Admin' looks like 'admin', which is there", code=3)
+    token = added.stdout.strip()
     assert listed(served)["agent", "night-job"] == ["submitter"]
     shown = served.cli("people", "list").stdout
     assert re.search(r"^agent +night-job +submitter +\d{4}-\d\d-\d\d \d\d:\d\d +good$", shown, re.MULTILINE), shown

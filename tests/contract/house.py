@@ -288,9 +288,9 @@ class Opened(Server):
         path = f"/v1/resume/{request_id}" + (f"?wait_s={wait_s}" if wait_s else "")
         return await self.ask("POST", path, body, token=token, **(headers or {}))
 
-    async def agent(self, name: str = "robot", *roles: str) -> str:
+    async def agent(self, name: str = "robot", *roles: str, **more: str) -> str:
         """A new agent's token."""
-        return await self._token({"kind": "agent", "name": name, "roles": list(roles or ("submitter",))})
+        return await self._token({"kind": "agent", "name": name, "roles": list(roles or ("submitter",)), **more})
 
     async def change_policy(self, text: str) -> dict[str, Any]:
         """Write the policy's file and have it looked at; what the door answers."""

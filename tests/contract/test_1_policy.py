@@ -230,6 +230,43 @@ async def test_p4_a_rule_constrains_by(house: House) -> None:
             assert (await server.ask("POST", "/v1/policy/dry-run", body)).status_code == status
 
 
+async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_house: House) -> None:
+    """P4: the old label counts after a rename, also after a restart, until an admin pairs the computer anew."""
+    text = policy(
+        rule("all", "ask", ["cc_write"]),
+        rule("reactor", "deny", labels=["reactor*"]),
+        rule("trusted", "allow", ["cc_read", "cc_list"], labels=["farm"]),
+    )
+    read: dict[str, Any] = {"tool": "cc_read", "args": {"path": "hello.lua"}, "computer": "3"}
+    write: dict[str, Any] = {"tool": "cc_write", "args": {"path": "a.lua", "content": "x"}, "computer": "3"}
+
+    async def renamed(label: str | None) -> None:
+        await kept_house.hang_up()
+        vars(kept_house.stubs["3"])["_label"] = label
+        kept_house.stubs["3"].welcomed.clear()
+        await kept_house.dial()
+
+    async def judged(server: Opened) -> list[str]:
+        return [(await server.dry_run(**one))["effect"] for one in (write, read)]
+
+    async with kept_house.open(Playing(says(WRITE)), policy=text, label="reactor 1") as server:
+        assert await judged(server) == ["deny", "deny"]
+        for label in ("farm", None, "farm"):
+            await renamed(label)
+            assert await judged(server) == ["deny", "deny"], label
+        task_id = await server.submit()
+        await finished(server, task_id)
+        assert await server.items(task_id, "tool_started") == []
+    async with kept_house.open(Playing(), policy=text) as server:
+        assert await judged(server) == ["deny", "deny"]
+        await kept_house.hang_up()
+        await server.ask("DELETE", "/v1/tokens/computer/3")
+        vars(server.stub)["_token"] = await server.computer("3")
+        server.stub.welcomed.clear()
+        await kept_house.dial()
+        assert await judged(server) == ["ask", "allow"]
+
+
 SPELLINGS = ("secret/key", "/secret/key", "./secret//key", "a/../secret/key", "secret\\key", " secret/key ")
 
 

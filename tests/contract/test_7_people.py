@@ -77,7 +77,8 @@ async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may
 async def test_r2_of_a_programs_task_people_decide(house: House, approvers: str, may: set[str]) -> None:
     """R2, R3: no program decides: with `requester` those may who review; a namesake gains nothing by the name."""
     async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
-        robot = await server.agent("robot")
+        await server.person("mia", "reviewer")
+        robot = await server.agent("robot", "submitter", owner="mia")
         people = {
             "robot": await server.person("robot"),
             "bob": await server.person("bob", "reviewer"),
@@ -196,6 +197,50 @@ async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(house: Hous
         task = await server.ended(task_id)
         assert task["status"] == ("Completed" if how == "withdraw" else "Canceled")
         assert server.stub.disk.file("a.lua") == b"old\n"
+
+
+async def test_r2_a_programs_task_counts_as_its_owners(house: House) -> None:
+    """R2: who holds a program's token is not the second pair of eyes; by default the owner is who made the token."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="not_requester") as server:
+        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
+        robot = await server.agent("robot", "submitter", owner="bob")
+        task_id, request = await server.asked(token=robot)
+        refused = await server.decide(request, "approve", token=bob)
+        assert refused.status_code == 403
+        assert refused.json()["error"]["remedy"] == "This is decided by a reviewer or an admin, but not bob."
+        async with server.reviewing(bob) as mine, server.reviewing(eve) as theirs:
+            assert (await mine.hear("snapshot"))["requests"] == []
+            assert len((await theirs.hear("snapshot"))["requests"]) == 1
+        assert (await server.decide(request, "approve", token=eve)).status_code == 202
+        await server.ended(task_id)
+        _, second = await server.asked(token=await server.agent("drone"))
+        assert (await server.decide(second, "approve")).status_code == 403, "the admin made it"
+        assert (await server.decide(second, "reject", token=server.admin)).status_code == 200
+        listed = (await server.ask("GET", "/v1/tokens")).json()["tokens"]
+        shown = {one["name"]: (one["owner"], one["roles"]) for one in listed if one["kind"] == "agent"}
+        assert shown == {"robot": ("bob", ["submitter"]), "drone": ("admin", ["submitter"])}
+        verified = (await server.ask("GET", "/v1/audit/verify")).json()
+        assert verified["faults"] == []
+
+
+async def test_r1_a_name_that_looks_like_another_is_refused(house: House) -> None:
+    """R1: names of people and programs are told apart by reading; the same name is one more token of the same."""
+    async with house.open(Playing(), policy=policy()) as server:
+        await server.person("rita", "reviewer")
+        await server.person("rita", "submitter")
+        for kind in ("person", "agent"):
+            for name, why in (
+                ("rit\u0430", "two scripts"),
+                ("r1ta", "looks like"),
+                ("Rita", "looks like 'rita'"),
+            ):
+                body = {"kind": kind, "name": name, "roles": ["submitter"]}
+                answer = await server.ask("POST", "/v1/tokens", body)
+                assert (answer.status_code, why in answer.text) == (422, True), (name, answer.text)
+        unknown = {"kind": "agent", "name": "robot", "owner": "nobody"}
+        assert (await server.ask("POST", "/v1/tokens", unknown)).status_code == 422
+        owned = {"kind": "person", "name": "sam", "roles": ["submitter"], "owner": "rita"}
+        assert (await server.ask("POST", "/v1/tokens", owned)).status_code == 422
 
 
 @pytest.mark.parametrize("approvers", ["requester", "role:submitter"])

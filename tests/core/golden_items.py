@@ -840,6 +840,36 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             grants=(_GRANT.model_copy(update={"risk": RiskLevel.HIGH, "guards": ("a" * 64,)}),),
         ),
     ),
+    (
+        "2",
+        _COMPUTER,
+        system_facts.ComputerFrozen(
+            computer=ComputerId("3"),
+            reason="disk_restored",
+            sides=(
+                system_facts.ComputerSide(
+                    computer_id=3, boot="k3j9x0", at=_AT, label="farm", former_labels=("", "reactor 1")
+                ),
+            ),
+        ),
+    ),
+    (
+        "9",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="Fix my farm.",
+            user_id="robot",
+            session_id="s-1",
+            computers=(ComputerId("3"),),
+            model="scripted:demo",
+            max_steps=20,
+            tag="1a2b3c4d",
+            rehearses=Rehearsal(
+                computer=ComputerId("3"), base="8" * 64, family="turtle", label="digger", former_labels=("reactor 1",)
+            ),
+            owner="alice",
+        ),
+    ),
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),

@@ -11,11 +11,13 @@ from orchestrator.core.meeting import (
     ComputerRecord,
     Heard,
     Verdict,
+    former_labels,
     frozen_remedy,
     frozen_sentence,
     judge,
     why_frozen,
 )
+from orchestrator.core.policy import MAX_FORMER_LABELS
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
 from orchestrator.core.wire import ComputerId
 
@@ -129,3 +131,23 @@ def test_each_reason_is_a_sentence_with_a_remedy(reason: FreezeReason) -> None:
 def test_word_of_an_earlier_boot_counts_for_nothing(record: ComputerRecord, heard: Heard, highest: int) -> None:
     """It may come late, from another node, when a newer boot is welcome."""
     assert record.heard_with(heard) == highest
+
+
+def test_a_computer_keeps_the_labels_that_it_had() -> None:
+    """All but the present one, oldest first, up to a limit; paired anew, it begins with the label of then."""
+
+    def came(known: ComputerSide | None, label: str, *, anew: bool = False) -> ComputerSide:
+        former = former_labels(known, label, paired_anew=anew)
+        return side().model_copy(update={"label": label, "former_labels": former})
+
+    first = came(None, "reactor")
+    assert first.former_labels == came(first, "reactor").former_labels == ()
+    second = came(came(first, ""), "farm")
+    assert second.former_labels == ("reactor", "")
+    assert came(second, "reactor").former_labels == ("", "farm")
+    assert came(second, "house", anew=True).former_labels == ()
+    known = first
+    for n in range(MAX_FORMER_LABELS + 5):
+        known = came(known, f"farm {n}")
+    assert known.former_labels[0] == "reactor"
+    assert len(known.former_labels) == MAX_FORMER_LABELS

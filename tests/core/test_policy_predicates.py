@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.policy import Effect, FunctionCall, PolicyContext, RiskLevel, evaluate
+from orchestrator.core.policy import MAX_FORMER_LABELS, Effect, FunctionCall, PolicyContext, RiskLevel, evaluate
 from orchestrator.core.policy.args import MAX_TEXT_CHARS
 from tests.core.policies import effect_of, hits, policy, rule, run, shell, write
 
@@ -24,6 +24,28 @@ def test_p4_labels_are_globs_on_the_label() -> None:
     assert hits(rule("allow", labels=("farm**",)), write(), label="farm/1")
     assert not hits(rule("allow", labels=("*",)), write())
     assert not hits(rule("allow", labels=("farm?",)), write(), label="farm/")
+
+
+def test_p4_labels_that_a_computer_had_count_as_well() -> None:
+    """To ask or deny one of them is enough, to allow all have to match: renaming gains nothing."""
+    for effect in LOOSE:
+        one = rule(effect, labels=("reactor*",))
+        assert hits(one, write(), label="farm", former_labels=("", "Reactor 1"))
+        assert hits(one, write(), label=None, former_labels=("Reactor 1",))
+        assert not hits(one, write(), label="farm", former_labels=("", "house"))
+    allowing = rule("allow", labels=("farm*",))
+    assert hits(allowing, write(), label="farm 1", former_labels=("farm 2",))
+    for former in (("",), ("reactor",)):
+        assert not hits(allowing, write(), label="farm 1", former_labels=former)
+
+
+def test_p4_a_computer_with_more_labels_than_are_kept_may_be_any() -> None:
+    """Then a rule that asks or denies by label asks."""
+    many = tuple(f"farm {n}" for n in range(MAX_FORMER_LABELS))
+    denies = policy(rule("allow", "all"), rule("deny", labels=("reactor*",)))
+    for former, effect in ((many, Effect.ASK), (many[1:], Effect.ALLOW)):
+        context = PolicyContext(computer="3", family="turtle", label="x", former_labels=former)
+        assert evaluate(write(), policy=denies, context=context).effect is effect
 
 
 def test_p4_computers_are_globs_on_the_name() -> None:

@@ -1,5 +1,7 @@
 """Who may decide for a task, and the words that say so: one rule for every endpoint."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator.core.rights import Saying, may_say, what_may, who_decides
@@ -9,7 +11,7 @@ SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")
 PEOPLE = {"sam": SUBMITTER, "sue": SUBMITTER, "bob": BOTH, "eve": ("reviewer",), "ann": ("admin",)}
 
 
-def of(name: str, roles: tuple[str, ...] = (), **more: bool) -> AgentTask:
+def of(name: str, roles: tuple[str, ...] = (), **more: Any) -> AgentTask:
     """A task that somebody submitted with these roles."""
     return AgentTask(task_id="t1", user_id=name, roles=roles, **more)  # type: ignore[arg-type]
 
@@ -35,6 +37,14 @@ def who(approvers: str, task: AgentTask, action: Saying = "approve") -> set[str]
         ("requester", of("bob", BOTH, by_program=True), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("not_requester", of("sam", SUBMITTER), {"bob", "eve", "ann"}, "a reviewer or an admin, but not sam"),
         ("not_requester", of("bob", BOTH), {"eve", "ann"}, "a reviewer or an admin, but not bob"),
+        (
+            "not_requester",
+            of("bot", by_program=True, owner="bob"),
+            {"eve", "ann"},
+            "a reviewer or an admin, but not bob",
+        ),
+        ("not_requester", of("bob", by_program=True), {"bob", "eve", "ann"}, "a reviewer or an admin"),
+        ("requester", of("bot", by_program=True, owner="sam"), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("role:reviewer", of("bob", BOTH), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("role:admin", of("bob", BOTH), {"ann"}, "an admin"),
         ("role:submitter", of("sam"), {"sam", "sue", "bob", "ann"}, "somebody with the role submitter or admin"),
@@ -54,6 +64,8 @@ def test_R2_who_submitted_it_says_no_and_answers() -> None:
         assert "sam" in who(approvers, task, "reject")
         assert "sue" not in who(approvers, task, "reject")
     assert who("requester", task, "answer") == {"sam", "bob", "eve", "ann"}
+    robot = of("bot", by_program=True, owner="sam")
+    assert who("not_requester", robot, "reject") == {"sam", "bob", "eve", "ann"}
     assert who("not_requester", task, "answer") == {"bob", "eve", "ann"}
 
 
@@ -100,3 +112,9 @@ def test_a_setting_that_is_none_lets_nobody_decide() -> None:
 def test_a_token_says_what_it_may(approvers: str, kind: str, roles: tuple[str, ...], says: str) -> None:
     """One sentence, by the setting."""
     assert what_may(approvers, kind=kind, name="bob", roles=roles) == (f"bob {says}" if says else "")
+
+
+def test_the_token_of_a_program_says_whose_its_tasks_are() -> None:
+    """They count as the owner's."""
+    said = what_may("requester", kind="agent", name="bot", roles=("submitter",), owner="ann")
+    assert said == "bot may submit tasks, which count as tasks of ann; people decide what they ask."

@@ -792,6 +792,7 @@ async def test_computers_are_listed_connected_or_not(server: Server, disk: Disk)
         "state": "online",
         "frozen": None,
         "label": "farm",
+        "former_labels": [],
         "host": "ComputerCraft 1.113.1 (Minecraft 1.20.1)",
         "family": "advanced",
         "computer_id": 3,

@@ -137,7 +137,7 @@ def _recorded(
         decisions=decisions,
         key=command.resume.idempotency_key,
         grants=grants,
-        self_approved=approves and task.is_of(command.by),
+        self_approved=approves and task.counts_for(command.by),
         valid_until=command.now + timedelta(seconds=valid_s) if approves and valid_s else None,
         policy_version=command.law.version,
         whole_digest=_whole_digest(task),

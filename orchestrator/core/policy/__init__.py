@@ -8,7 +8,7 @@ line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`
 told). The theory of operation stands at the top of ``judging``.
 """
 
-from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
+from orchestrator.core.policy.calls import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
 from orchestrator.core.policy.catalog import (
     BUILT_IN_CATALOG,
     MIXED,
@@ -32,6 +32,7 @@ from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel,
 
 __all__ = [
     "BUILT_IN_CATALOG",
+    "MAX_FORMER_LABELS",
     "MIXED",
     "PLAN_MODE",
     "ROLES",

@@ -1,13 +1,16 @@
 """What is judged: a call, and what is known around it."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pydantic import Field
 
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG
 from orchestrator.core.policy.verdicts import RiskLevel
 from orchestrator.core.values import Value
+
+MAX_FORMER_LABELS: Final = 32
+"""Of one computer; where there are as many, a rule by label that asks or denies may apply to every call."""
 
 
 class AnyCall(Protocol):
@@ -54,6 +57,8 @@ class PolicyContext(Value):
     """None: the computer has not said hello yet, so its label is not known either."""
     label: str | None = None
     """None beside a family: the computer has no label."""
+    former_labels: tuple[str, ...] = ()
+    """Other labels that the computer had since it was paired: no rule is escaped, or reached, by renaming it."""
     program: str | None = None
     """The program that a run resolves to; None while nobody has looked."""
     roles: tuple[str, ...] | None = None

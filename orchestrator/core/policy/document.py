@@ -172,7 +172,7 @@ class Policy(Value):
         return {}
 
     @cached_property
-    def _decisions(self) -> dict[tuple[tuple[str, ...], Effect, RiskLevel, str], PolicyDecision]:
+    def _decisions(self) -> dict[tuple[tuple[str, ...], Effect, RiskLevel, str, tuple[str, ...]], PolicyDecision]:
         return {}
 
     @cached_property

@@ -17,7 +17,7 @@ from typing import Any
 
 from orchestrator.core.paths import path_matches
 from orchestrator.core.policy.args import ArgTest
-from orchestrator.core.policy.calls import AnyCall, PolicyContext
+from orchestrator.core.policy.calls import MAX_FORMER_LABELS, AnyCall, PolicyContext
 from orchestrator.core.policy.catalog import ToolSpec
 from orchestrator.core.policy.programs import Runs, is_allowed, is_hit, resolved_program, runs_of
 from orchestrator.core.policy.rules import PolicyRule
@@ -152,9 +152,15 @@ def _computers(globs: tuple[str, ...], loose: bool) -> Predicate:
 def _labels(globs: tuple[str, ...], loose: bool) -> Predicate:
     def label(subject: Subject) -> Match:
         context = subject.context
-        if context.label is None:
-            return _unknown(subject) if context.family is None else NO
-        return _name(globs, context.label, loose)
+        if context.label is None and context.family is None:
+            return _unknown(subject)
+        labels = (context.label or "", *context.former_labels)
+        if not loose:
+            return _yes(all(one and _name(globs, one, loose) for one in labels))
+        if any(one and _name(globs, one, loose) for one in labels):
+            return YES
+        # It had more labels than are kept.
+        return _unknown(subject) if len(context.former_labels) >= MAX_FORMER_LABELS else NO
 
     return label
 

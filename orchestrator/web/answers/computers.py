@@ -38,6 +38,8 @@ class ComputerAnswer(AnswerModel):
     node: str | None = None
     """The name of the node that it is connected to; null: to the one that answers, or to none."""
     label: str | None = None
+    former_labels: tuple[str, ...] = ()
+    """Other labels that it had since it was paired; an empty one: it had none. Rules by label look at them, too."""
     host: str = ""
     family: str = ""
     computer_id: int | None = None

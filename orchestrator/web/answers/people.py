@@ -24,7 +24,7 @@ class TokenAnswer(AnswerModel):
     name: str
     roles: list[str]
     owner: str | None
-    """Of a computer: the person for whom players ask there; null: nobody."""
+    """Of a computer: for whom players ask there; of an agent: whose tasks its tasks count as; null: nobody."""
     created_at: AwareDatetime | None
     """null: a release that did not write it down made it."""
     revoked: bool
