@@ -312,7 +312,8 @@ class WindowTooSmall(OrchestratorError):
 class HitlInterventionRequired(OrchestratorError):
     """A person has to decide before the task goes on (raised by the library form).
 
-    ``function_calls`` holds all calls of the step, ``task`` the paused task to go on with.
+    ``function_calls`` holds all calls of the step, also those that run without a person; ``pending`` those that wait
+    for a decision. ``task`` is the paused task to go on with.
     """
 
     code = "hitl_required"
@@ -326,3 +327,18 @@ class HitlInterventionRequired(OrchestratorError):
         self.function_name: str | None = getattr(first, "function_name", None)
         what = f" for {self.plugin_name}.{self.function_name}" if first is not None else ""
         super().__init__(f"HITL intervention required{what}")
+
+    @property
+    def pending(self) -> list[Any]:
+        """The calls that wait for a person's decision; a question of the model is no such call, it is answered."""
+        return [] if self.task is None else [record.call for record in self.task.undecided]
+
+    def approve_all(self) -> dict[Any, Any]:
+        """The ``decisions`` that approve every pending call. Raises NotPending where there is none to approve."""
+        approvals: dict[Any, Any] = {} if self.task is None else self.task.approvals
+        if not approvals:
+            raise NotPending(
+                "This waits for no approval: the model asked a question, or an outcome is unknown.",
+                remedy="Answer with CallDecision(action='respond', answer=…), or say mark_done, mark_failed or retry.",
+            )
+        return approvals

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
-from orchestrator.core.approval import CallState
+from orchestrator.core.approval import CallDecision, CallState
 from orchestrator.core.check_results import so_far
 from orchestrator.core.checking import NO_CHECKS, Checking
 from orchestrator.core.cutting import NO_REST, Rest
@@ -333,6 +333,18 @@ class AgentTask:
         """The calls that wait for a person's decision."""
         wanted = self.request.call_ids if self.request else ()
         return tuple(record for record in self.calls if record.call_id in wanted)
+
+    @property
+    def undecided(self) -> tuple[CallRecord, ...]:
+        """Those of them that nobody decided yet."""
+        open_states = (CallState.PENDING, CallState.OUTCOME_UNKNOWN)
+        return tuple(record for record in self.pending_tool_calls if record.state in open_states)
+
+    @property
+    def approvals(self) -> dict[CallId, CallDecision]:
+        """The decisions that approve all of them that can be approved; an unknown outcome cannot."""
+        waiting = [record.call_id for record in self.undecided if record.state is CallState.PENDING]
+        return {call_id: CallDecision(call_id=call_id, action="approve") for call_id in waiting}
 
     @property
     def open_runs(self) -> tuple[CallRecord, ...]:

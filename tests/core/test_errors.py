@@ -19,6 +19,7 @@ from orchestrator.core.errors import (
     OrchestratorError,
 )
 from tests.core.journal import call
+from tests.core.persons import paused, unknown
 
 STATUS = {
     "OrchestratorError": ("internal", 500),
@@ -122,6 +123,19 @@ def test_an_intervention_without_calls() -> None:
     """The seeds' short message."""
     raised = HitlInterventionRequired()
     assert (str(raised), raised.function_calls, raised.plugin_name) == ("HITL intervention required", [], None)
+
+
+def test_an_intervention_approves_what_waits_and_nothing_else() -> None:
+    """Calls that wait, not those of the step that ran; an unknown outcome is pending, and approved by nobody."""
+    story = paused("ask", "allow", "ask")
+    raised = HitlInterventionRequired([one.call for one in story.task.calls], task=story.task)
+    assert [one.call_id for one in raised.pending] == ["c1", "c3"]
+    assert {name: one.action for name, one in raised.approve_all().items()} == {"c1": "approve", "c3": "approve"}
+    lost = HitlInterventionRequired(task=unknown().task)
+    assert [one.call_id for one in lost.pending] == ["c1"]
+    for nothing in (lost, HitlInterventionRequired()):
+        with pytest.raises(NotPending, match="waits for no approval"):
+            nothing.approve_all()
 
 
 def test_what_some_errors_carry_beside_their_sentence() -> None:

@@ -1,5 +1,6 @@
 """The library form: one task from a prompt to its result, without a server."""
 
+import ast
 import dataclasses
 import json
 import logging
@@ -28,6 +29,7 @@ from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.workspace import DirectoryWorkspace
 from tests.shell.support import Channel, Disk, Listening, call, final, says
 
+README = Path(__file__).resolve().parents[2] / "README.md"
 WRITE = call("cc_write", path="a.lua", content="print(1)\n")
 ALL_ALLOWED = """
 schema_version = 1
@@ -625,3 +627,54 @@ async def test_a_model_that_follows_the_gaps_reads_every_line_of_a_large_file() 
     assert all(sum(estimate(one.content) for one in asked) <= PAGED.budget for asked in model.asked)
     rows = "\n".join(one.content for one in model.asked[-1])
     assert re.search(r"cc_read big\.lua from line 1 → 1500 lines, \d+ of them shown", rows)
+
+
+# -- the example of README.md ------------------------------------------------------------
+
+
+def readme_example() -> str:
+    """The Python of the README, as it stands there."""
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    return str(example)
+
+
+async def run_example(source: str, **names: Any) -> Any:
+    """What the example calls its result; ``names``: what it finds there besides."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    space = dict(names)
+    await eval(compile(source, str(README), "exec", flags=flags), space)
+    return space["result"]
+
+
+async def test_the_readmes_example_runs_as_it_stands() -> None:
+    """It approves what the scripted model asks, and ends with what that did."""
+    result = await run_example(readme_example())
+    assert result.success, result
+
+
+async def test_the_readmes_example_takes_a_reply_of_calls_that_ask_and_calls_that_do_not() -> None:
+    """Reads run at once, changes wait; all of them are in the exception, and only those that wait are approved."""
+    mixed = says(call("cc_list", path="/"), WRITE, call("cc_read", path="a.lua"), call("cc_mkdir", path="d"))
+    model = Listening(mixed, says(call("cc_list", path="/"), call("cc_delete", path="d")), final("done"))
+    source = readme_example()
+    assert source.count('model="scripted:hello"') == 1
+    result = await run_example(source.replace('model="scripted:hello"', "model=model"), model=model)
+    assert result.message.endswith("The model says: done")
+
+
+async def test_S1_the_exception_names_what_waits_and_approves_all_of_it() -> None:
+    """`pending` has the calls that a person decides, `approve_all()` a decision for each."""
+    stopped = await paused(Listening(says(call("cc_list", path="/"), WRITE)), stub())
+    assert [one.tool for one in stopped.pending] == ["cc_write"]
+    (decision,) = stopped.approve_all().values()
+    assert decision == CallDecision(call_id=stopped.pending[0].call_id, action="approve")
+    assert HitlInterventionRequired().pending == []
+
+
+async def test_a_question_is_answered_and_never_approved() -> None:
+    """Where only a question waits, nothing can be approved: a loop that tried would never end."""
+    stopped = await paused(Listening(says(call("ask_user", question="Which?"))), stub())
+    assert stopped.pending == []
+    with pytest.raises(NotPending, match="waits for no approval") as refused:
+        stopped.approve_all()
+    assert "respond" in refused.value.remedy
