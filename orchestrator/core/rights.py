@@ -41,7 +41,7 @@ def may_say(approvers: str, task: AgentTask, action: Saying, *, kind: str, name:
         case ("not_requester", _, _):
             return reviews(roles) and not own
         case ("role", _, role):
-            return role in roles or "admin" in roles
+            return role in roles
         case _:
             return False
 
@@ -65,9 +65,7 @@ def who_decides(approvers: str, task: AgentTask) -> str:
 def _deciders(approvers: str) -> str:
     """Who decides what somebody asks who may not decide it."""
     role = approvers.partition(":")[2]
-    if role in ("", "reviewer"):
-        return "a reviewer or an admin"
-    return "an admin" if role == "admin" else f"somebody with the role {role} or admin"
+    return f"somebody with the role {role}" if role else "a reviewer or an admin"
 
 
 def what_may(approvers: str, *, kind: str, name: str, roles: Collection[str], owner: str = "") -> str:
@@ -80,7 +78,7 @@ def what_may(approvers: str, *, kind: str, name: str, roles: Collection[str], ow
         return f"{name} may submit tasks{whose}; people decide what they ask." if submits else f"{name} may only look."
     match approvers.partition(":"):
         case ("role", _, role):
-            decides, scope = role in roles or "admin" in roles, "decide what every task asks"
+            decides, scope = role in roles, "decide what every task asks"
         case ("requester", _, _):
             own = "decide what these and the tasks of submitters and programs ask"
             decides, scope = reviews(roles), own if submits else "decide what tasks of submitters and programs ask"

@@ -161,8 +161,8 @@ async def test_r2_a_reviewer_decides_their_own_and_no_other_reviewer_does(house:
         ),
         (
             "role:admin",
-            "sam may submit tasks; an admin decides what they ask.",
-            "bob may submit tasks and read the whole audit; an admin decides what they ask.",
+            "sam may submit tasks; somebody with the role admin decides what they ask.",
+            "bob may submit tasks and read the whole audit; somebody with the role admin decides what they ask.",
         ),
     ],
 )

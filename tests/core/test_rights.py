@@ -45,9 +45,9 @@ def who(approvers: str, task: AgentTask, action: Saying = "approve") -> set[str]
         ),
         ("not_requester", of("bob", by_program=True), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("requester", of("bot", by_program=True, owner="sam"), {"bob", "eve", "ann"}, "a reviewer or an admin"),
-        ("role:reviewer", of("bob", BOTH), {"bob", "eve", "ann"}, "a reviewer or an admin"),
-        ("role:admin", of("bob", BOTH), {"ann"}, "an admin"),
-        ("role:submitter", of("sam"), {"sam", "sue", "bob", "ann"}, "somebody with the role submitter or admin"),
+        ("role:reviewer", of("bob", BOTH), {"bob", "eve"}, "somebody with the role reviewer"),
+        ("role:admin", of("bob", BOTH), {"ann"}, "somebody with the role admin"),
+        ("role:submitter", of("sam"), {"sam", "sue", "bob"}, "somebody with the role submitter"),
     ],
 )
 def test_R2_who_decides_and_who_is_named(approvers: str, task: AgentTask, may: set[str], words: str) -> None:
@@ -102,7 +102,7 @@ def test_a_setting_that_is_none_lets_nobody_decide() -> None:
             "role:submitter",
             "person",
             ("reviewer",),
-            "may read the whole audit; somebody with the role submitter or admin decides what tasks ask.",
+            "may read the whole audit; somebody with the role submitter decides what tasks ask.",
         ),
         ("requester", "agent", ("submitter",), "may submit tasks; people decide what they ask."),
         ("requester", "agent", (), "may only look."),

@@ -345,8 +345,8 @@ async def test_the_reviewers_socket_shows_all_that_waits_then_each_change_and_ta
 
 
 async def test_the_reviewers_socket_shows_nobody_what_is_not_theirs(server: Server) -> None:
-    """By the default rule only the requester sees and decides; without a person's token the door is shut."""
-    owner = await server.person("owner", "submitter")
+    """By the default rule only a requester who reviews sees and decides; without a person's token the door is shut."""
+    owner = await server.person("owner", "submitter", "reviewer")
     other = await server.person("other", "submitter", "reviewer", "admin")
     _, request = await _asked(owner)
     async with other.reviewer() as connection:

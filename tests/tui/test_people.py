@@ -37,7 +37,7 @@ async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
         await seat.asks("n", "Add somebody")
         await seat.type("robot")
         await seat.press("tab", "space", "enter")
-        await seat.sees("The token of robot", "people decide what they ask")
+        await seat.sees("The token of robot", "which count as tasks of admin")
         await seat.asks("y", "agent", "robot")
         await seat.press("down")
         await seat.asks("x", "Revoke 1 token of agent robot?", "The program is refused")
