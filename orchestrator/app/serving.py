@@ -8,6 +8,7 @@ import math
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -20,6 +21,7 @@ from orchestrator.ports import ChatModel, Store
 from orchestrator.settings import LOOPBACK, Settings
 from orchestrator.web.connections import BoundedProtocol
 from orchestrator.web.frames import FrameProtocol
+from orchestrator.web.peers import Peers, networks_of, raise_file_limit, room_for
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +52,12 @@ async def serve(
     """
     _must_be_safe(settings)
     _must_go_together(settings)
+    files = raise_file_limit()
     listener = listen(settings)
     host, port = listener.getsockname()[:2]
     with contextlib.closing(listener):
         async with open_orchestrator(settings, wrap_store=wrap_store, model=model) as orchestrator:
-            server = server_of(orchestrator)
+            server = server_of(orchestrator, room_for(files))
             stop, at_once = _signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
@@ -139,14 +142,21 @@ class _Refusals(logging.Filter):
 _REFUSALS = _Refusals()
 
 
-def server_of(orchestrator: Orchestrator) -> PortServer:
-    """What serves the doors: frames as large as ours, no compression, and no signals of its own."""
+def server_of(orchestrator: Orchestrator, most: int = 1024) -> PortServer:
+    """What serves the doors: frames as large as ours, no compression, no signals of its own, ``most`` connections."""
     # Adding a filter again changes nothing.
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
+    proxies = orchestrator.settings.proxies
+    peers = Peers(most, proxies=networks_of(proxies))
+    # uvicorn calls what it is given, and says that it wants a class.
+    http: Any = partial(BoundedProtocol, peers=peers)
+    ws: Any = partial(FrameProtocol, peers=peers)
     config = uvicorn.Config(
         orchestrator.doors.app(),
-        http=BoundedProtocol,
-        ws=FrameProtocol,
+        http=http,
+        ws=ws,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=proxies,
         ws_max_size=MAX_FRAME_BYTES + _SOCKET_SLACK_BYTES,
         ws_per_message_deflate=False,
         ws_ping_interval=None,

@@ -4,6 +4,7 @@ Each field says what it means, and its unit where it has one; docs/settings.md i
 """
 
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -38,6 +39,11 @@ class Settings(BaseModel):
         "",
         "Where the computers in the game, and browsers elsewhere, reach this server, such as "
         "`http://192.168.1.5:8765`; empty: the address that it listens on.",
+    )
+    proxies: str = _setting(
+        "",
+        "The addresses or networks of proxies in front of this server, with commas between, such as `127.0.0.1, ::1`: "
+        "their `X-Forwarded-For` and `X-Forwarded-Proto` are believed. Empty: nobody's.",
     )
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
     store: str = _setting(
@@ -206,7 +212,17 @@ class Settings(BaseModel):
             raise ValueError("it must be requester, not_requester, role:submitter, role:reviewer or role:admin")
         return value
 
-    @field_validator("ollama_url", mode="before")
+    @field_validator("proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for one in filter(None, (part.strip() for part in value.split(","))):
+            try:
+                ip_network(one)
+            except ValueError:
+                raise ValueError("it must be an address or a network such as 10.0.0.0/8, or several with commas") from None
+        return value
+
+    @field_validator("ollama_url", "proxies", mode="before")
     @classmethod
     def _one_text(cls, value: Any) -> Any:
         """A list of the file, as the flag and the variable say it."""

@@ -40,6 +40,7 @@ from orchestrator.web.install import InstallDoors
 from orchestrator.web.openapi import openapi_door
 from orchestrator.web.page import PageDoors
 from orchestrator.web.pairing import Pairings
+from orchestrator.web.peers import is_known
 from orchestrator.web.people import PeopleDoors
 from orchestrator.web.place import Place
 from orchestrator.web.policies import PolicyDoors
@@ -307,6 +308,7 @@ class Doors(
                 identity = await self.authorizer.authenticate(websocket.headers.get("authorization"))
             if identity.kind != kind:
                 raise Unauthenticated(f"This door is for a {kind}; the token is of the kind {identity.kind}.")
+            is_known(websocket, identity.token_hash)
         except OrchestratorError as error:
             await self._noted(websocket, error)
             if kind == "computer":

@@ -14,6 +14,7 @@ from orchestrator.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.browsers import Browser, Browsers
 from orchestrator.web.events import EventStream
+from orchestrator.web.peers import is_known
 from orchestrator.web.sockets import OpenSockets
 
 
@@ -50,8 +51,10 @@ class Room:
         """Who is behind a token or a browser's cookie. Raises Unauthenticated, Forbidden."""
         browser = await self.browser(connection)
         if browser is not None:
+            is_known(connection, browser.identity.token_hash)
             return browser.identity
         identity = await self.authorizer.authenticate(connection.headers.get("authorization"))
+        is_known(connection, identity.token_hash)
         # For whoever answers with an error: a refused attempt is recorded with its name.
         connection.state.identity = identity
         return identity

@@ -4,6 +4,10 @@ Theory. Whoever reaches the port can open a connection, token or not. The parser
 its trailers, however long they are; uvicorn waits for ever for the rest of a request, and for a reader who takes
 nothing. Here a head has a size and a time, a body has too, and a peer that takes nothing is let go, so that what is
 kept for it (a stream, a watched screen) ends with it. A connection that became a WebSocket is none of this any more.
+
+uvicorn parses all requests that a peer sends at once, and keeps them until their turn comes. Here the parser gets no
+byte of the next request before the last one is answered: a little of what came is kept as it is. So what waits is dropped with the connection, and a peer that does not wait for answers, or asks too often, is slowed
+down or let go.
 """
 
 import asyncio
@@ -11,18 +15,36 @@ import socket
 from contextlib import suppress
 from typing import Any, Final
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from orchestrator.web.peers import KNOWN, Peers
 from orchestrator.web.reading import MAX_REQUEST_BYTES
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Of the request line and all headers; browsers send less than 8 kB."""
 MAX_BODY_BYTES: Final = 4 * MAX_REQUEST_BYTES
 """Of a body with all that is around its chunks; ``read_body`` says the limit that people are told of."""
+MAX_PIECES: Final = 20_000
+"""Of a body that says no size: each costs a turn of the parser, however small it is."""
+ENOUGH_BYTES: Final = 64 * 1024
+"""Of further requests: when so many came, nothing more is read."""
+MAX_KEPT_BYTES: Final = 1024 * 1024
+"""The same, whatever was read: a read of the loop is less."""
 HEAD_S: Final = 20.0
 """From the first byte of a connection, or of its next request, to the end of the head."""
 BODY_S: Final = 120.0
 """From there to the end of the body: 9 kB/s for the largest."""
+UNKNOWN_HEAD_S: Final = 5.0
+"""The same before anybody showed a token on the connection: such a head comes at once."""
+UNKNOWN_BODY_S: Final = 10.0
+"""The same for a body; who is known by the head of this request has ``BODY_S``."""
+MAX_PIPELINED: Final = 64
+"""Requests in a row that came before the one before them was answered; browsers and our clients send none."""
+RATE: Final = 500.0
+"""Requests a second on one connection; more of them wait."""
+BURST: Final = 1000.0
+"""Requests that may come at once after a pause."""
 TAKES_S: Final = 30.0
 """A peer that takes nothing for so long is gone, whatever its kernel says."""
 _KERNEL: Final = {
@@ -34,14 +56,18 @@ _KERNEL: Final = {
 }
 """Milliseconds that sent bytes may go unheard of; seconds of silence until a peer is asked after, and between two
 times; how often that is; and bytes that wait in the kernel, which else takes minutes of pictures that nobody does."""
-_TOO_LARGE: Final = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
-    b"X-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_REFUSED: Final = (
+    "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    "X-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
+_TOO_LARGE: Final = _REFUSED.format("431 Request Header Fields Too Large").encode()
+_TOO_MANY: Final = _REFUSED.format("429 Too Many Requests").encode()
+_END: Final = b"\r\n\r\n"
+"""Of a head, and of a body in chunks; within a body it may stand anywhere."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection that speaks HTTP."""
+    """One connection that speaks HTTP; ``peers``: all connections of the server."""
 
     _due: asyncio.TimerHandle | None = None
     """When the part of a request that is under way has to be whole."""
@@ -51,35 +77,143 @@ class BoundedProtocol(HttpToolsProtocol):
     """Whether the head has come, and the body has not."""
     _came = 0
     """Bytes of the part that is under way."""
+    _left = 0
+    """Bytes of the body that are still to come; 0: that is not known."""
+    _pieces = 0
+    """In which the body came."""
+    _known = False
+    """Whether somebody showed a token on this connection."""
+    _in_a_row = 0
+    """Requests that were there before the one before them was answered."""
+
+    def __init__(self, *args: Any, peers: Peers | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._peers = Peers() if peers is None else peers
+        self._kept = b""
+        """What came of further requests."""
+        self._allowed, self._counted_at = BURST, self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A peer is there."""
         super().connection_made(transport)
-        self._begin(HEAD_S)
+        if not self._peers.arrives(transport):
+            transport.abort()
+            return
+        self._begin(UNKNOWN_HEAD_S)
         with suppress(OSError):
             _look_after(transport.get_extra_info("socket"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer is gone."""
+        """The peer is gone, and what it asked for is not looked at."""
+        self._peers.leaves(self.transport)
+        self._kept = b""
+        self.pipeline.clear()
         self._cancel()
         self.resume_writing()
         super().connection_lost(exc)
+
+    def known(self, token: str) -> None:
+        """Somebody with a token of this hash is behind the connection."""
+        self._peers.known(self.transport, token)
+        if not self._known:
+            self._known = True
+            if self._in_body:
+                came, left, pieces = self._came, self._left, self._pieces
+                self._begin(BODY_S)
+                self._in_body, self._came, self._left, self._pieces = True, came, left, pieces
 
     # -- what comes ----------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
+        if self._kept:
+            self._keep(self._kept + data)
+        else:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Give the parser what belongs to one request; the rest is kept until that is answered."""
+        at, end = 0, len(data)
+        while at < end and not self.transport.is_closing() and self.transport.get_protocol() is self:
+            if self._is_answering() or not self._in_time():
+                self._keep(data[at:])
+                return
+            upto = self._end_of_piece(data, at)
+            self._feed(data[at:upto])
+            at = upto
+
+    def _end_of_piece(self, data: bytes, at: int) -> int:
+        """Where what is surely no further request ends."""
+        if self._in_body and self._left:
+            return min(at + self._left, len(data))
+        found = data.find(_END, at)
+        return len(data) if found < 0 else found + len(_END)
+
+    def _feed(self, data: bytes) -> None:
         if self._due is None:
-            self._begin(HEAD_S)
+            self._begin(HEAD_S if self._known else UNKNOWN_HEAD_S)
+        was_in_body = self._in_body
         self._came += len(data)
         super().data_received(data)
         if self._due is None or self.transport.is_closing():
             return
         if self._in_body:
-            if self._came > MAX_BODY_BYTES:
+            if was_in_body:
+                self._pieces += 1
+                self._left = max(self._left - len(data), 0)
+            if self._came > MAX_BODY_BYTES or self._pieces > MAX_PIECES:
                 self.transport.abort()
         elif self._came > MAX_HEAD_BYTES:
-            self._refuse_head()
+            self._refuse(_TOO_LARGE)
+
+    def _is_answering(self) -> bool:
+        """Whether a request is whole and not answered."""
+        cycle: Any = self.cycle
+        return cycle is not None and not self._in_body and not cycle.response_complete
+
+    def _in_time(self) -> bool:
+        """Whether a request may begin now; if not, it is looked at when it may."""
+        if self._due is not None:
+            return True
+        now = self.loop.time()
+        self._allowed = min(self._allowed + (now - self._counted_at) * RATE, BURST)
+        self._counted_at = now
+        if self._allowed < 1:
+            self.loop.call_later((1 - self._allowed) / RATE, self._go_on)
+            return False
+        return True
+
+    def _keep(self, data: bytes) -> None:
+        """Keep what came until the request before it is answered; a little of it, since more shows who does not wait."""
+        self._kept = data
+        if len(data) > MAX_KEPT_BYTES:
+            self.transport.abort()
+        elif len(data) > ENOUGH_BYTES:
+            self.flow.pause_reading()
+
+    def _go_on(self) -> None:
+        """Look at what was kept."""
+        if not self._kept or self.transport.is_closing() or self._is_answering():
+            return
+        data, self._kept = self._kept, b""
+        self.flow.resume_reading()
+        self._take(data)
+
+    def on_response_complete(self) -> None:
+        """A request is answered: the next one has its turn, after those of others."""
+        super().on_response_complete()
+        self._in_a_row = self._in_a_row + 1 if self._kept else 0
+        if self._in_a_row > MAX_PIPELINED:
+            self._refuse(_TOO_MANY)
+        elif self._kept:
+            self.loop.call_soon(self._go_on)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._allowed -= 1
+        scope: Any = self.scope
+        scope["extensions"] = {KNOWN: self.known}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; what follows a body is none that anybody reads."""
@@ -88,13 +222,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
-        self._begin(BODY_S)
+        self._begin(BODY_S if self._known else UNKNOWN_BODY_S)
         self._in_body = True
+        sizes = [value for name, value in self.headers if name == b"content-length"]
+        self._left = int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else 0
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """The request is whole."""
         self._cancel()
+        self._peers.goes_on(self.transport)
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
@@ -102,6 +239,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._cancel()
         self.resume_writing()
         super().handle_websocket_upgrade()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Answer a request, for as long as somebody is there who takes it."""
+        super()._start_asgi_task(cycle, _while_there(app, cycle))
 
     # -- what goes -----------------------------------------------------------------------
 
@@ -129,7 +270,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Nothing of a request is under way."""
         if self._due is not None:
             self._due.cancel()
-        self._due, self._in_body, self._came = None, False, 0
+        self._due, self._in_body, self._came, self._left, self._pieces = None, False, 0, 0, 0
 
     def _overdue(self) -> None:
         answering: Any = self.cycle is not None and not self.cycle.response_complete
@@ -139,13 +280,28 @@ class BoundedProtocol(HttpToolsProtocol):
         if is_late and not self.transport.is_closing():
             self.transport.close()
 
-    def _refuse_head(self) -> None:
+    def _refuse(self, answer: bytes) -> None:
         self._cancel()
+        self._kept = b""
         if self.cycle is None or self.cycle.response_complete:
-            self.transport.write(_TOO_LARGE)
+            self.transport.write(answer)
             self.transport.close()
         else:
             self.transport.abort()
+
+
+def _while_there(app: ASGIApp, cycle: Any) -> ASGIApp:
+    """The application, whose answer goes to nobody once the connection is closed: some loops raise for that."""
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        async def sending(message: Message) -> None:
+            if cycle.transport.is_closing():
+                cycle.disconnected = True
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    return answering
 
 
 def _look_after(own: Any) -> None:

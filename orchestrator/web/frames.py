@@ -19,6 +19,7 @@ from websockets import frames
 from websockets.protocol import OPEN
 
 from orchestrator.web import connections
+from orchestrator.web.peers import KNOWN, Peers
 
 EXTENSION: Final = "cc-orchestrator.frames"
 """The key under which the protocol stands in the extensions of a scope."""
@@ -33,7 +34,7 @@ _apply_mask: Callable[[bytes, bytes], bytes] = vars(frames)["apply_mask"]
 
 
 class FrameProtocol(WebSocketsSansIOProtocol):
-    """One connection; without :meth:`listen` it is uvicorn's own."""
+    """One connection; without :meth:`listen` it is uvicorn's own. ``peers``: all connections of the server."""
 
     _hear: Hear | None = None
     _early = False
@@ -47,6 +48,14 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     _missing = 0
     """Bytes that the tail has to have before it is looked at again."""
 
+    def __init__(self, *args: Any, peers: Peers | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._peers = Peers() if peers is None else peers
+
+    def known(self, token: str) -> None:
+        """Somebody with a token of this hash is behind the connection."""
+        self._peers.known(self.transport, token)
+
     # -- in ------------------------------------------------------------------------------
 
     def handle_connect(self, event: Any) -> None:
@@ -55,6 +64,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         if not self.handshake_complete:
             extensions: Any = self.scope["extensions"]
             extensions[EXTENSION] = self
+            extensions[KNOWN] = self.known
 
     def listen(self, hear: Hear) -> None:
         """Hand over each frame from now on, those first that wait for ``receive``."""
@@ -116,6 +126,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over; who listened is let go."""
         self._hear = None
+        self._peers.leaves(self.transport)
         self.resume_writing()
         super().connection_lost(exc)
 
