@@ -15,6 +15,7 @@ from orchestrator.audit import Checkpoints
 from orchestrator.bus import InstallationBus
 from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import ahead_s
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
@@ -199,6 +200,7 @@ async def _at_work(
         kept_up("the pruner", doors.pruner.keep()),
         kept_up("the look for nodes on another bus", parts.node.unheard.keep()),
         kept_up("the look for lost hints", MissedHints(parts.service).keep()),
+        kept_up("the count of refusals", doors.attempts.keep()),
         kept_up("the look for revoked tokens", doors.sockets.watch(parts.store, doors.browsers.standing)),
         *watching.keep(),
         *looking,
@@ -213,6 +215,8 @@ async def _at_work(
         for part in background:
             part.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        with contextlib.suppress(OrchestratorError):
+            await doors.attempts.tell()
         await parts.node.close()
         await keeper.stopped()
         await watching.close()

@@ -219,7 +219,7 @@ class Settings(BaseModel):
             try:
                 ip_network(one)
             except ValueError:
-                raise ValueError("it must be an address or a network such as 10.0.0.0/8, or several with commas") from None
+                raise ValueError("it must be addresses or networks such as 10.0.0.0/8, with commas") from None
         return value
 
     @field_validator("ollama_url", "proxies", mode="before")

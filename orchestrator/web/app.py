@@ -309,6 +309,7 @@ class Doors(
             if identity.kind != kind:
                 raise Unauthenticated(f"This door is for a {kind}; the token is of the kind {identity.kind}.")
             is_known(websocket, identity.token_hash)
+            self.sockets.check_room(identity)
         except OrchestratorError as error:
             await self._noted(websocket, error)
             if kind == "computer":

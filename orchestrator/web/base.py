@@ -76,8 +76,10 @@ class Room:
     def stream(self, identity: Identity, events: Callable[[asyncio.Event], AsyncGenerator[bytes, None]]) -> EventStream:
         """Events for somebody who may see them; ``events`` is given what is set when they have to end.
 
-        That is when the token was revoked, the browser was signed out, or the orchestrator stops.
+        That is when the token was revoked, the browser was signed out, or the orchestrator stops. Raises
+        TooManyStreams.
         """
+        self.sockets.check_room(identity)
         return EventStream(_held(self.sockets, identity, events))
 
     async def computer_names(self) -> list[str]:

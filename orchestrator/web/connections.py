@@ -6,8 +6,8 @@ nothing. Here a head has a size and a time, a body has too, and a peer that take
 kept for it (a stream, a watched screen) ends with it. A connection that became a WebSocket is none of this any more.
 
 uvicorn parses all requests that a peer sends at once, and keeps them until their turn comes. Here the parser gets no
-byte of the next request before the last one is answered: a little of what came is kept as it is. So what waits is dropped with the connection, and a peer that does not wait for answers, or asks too often, is slowed
-down or let go.
+byte of the next request before the last one is answered: a little of what came is kept as it is. So what waits is
+dropped with the connection, and a peer that does not wait for answers, or asks too often, is slowed down or let go.
 """
 
 import asyncio
@@ -159,9 +159,9 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._in_body:
             if was_in_body:
-                self._pieces += 1
+                self._piece()
                 self._left = max(self._left - len(data), 0)
-            if self._came > MAX_BODY_BYTES or self._pieces > MAX_PIECES:
+            if self._came > MAX_BODY_BYTES:
                 self.transport.abort()
         elif self._came > MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
@@ -184,7 +184,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def _keep(self, data: bytes) -> None:
-        """Keep what came until the request before it is answered; a little of it, since more shows who does not wait."""
+        """Keep what came until the request before it is answered; reading goes on a little, and shows who waits."""
         self._kept = data
         if len(data) > MAX_KEPT_BYTES:
             self.transport.abort()
@@ -227,6 +227,11 @@ class BoundedProtocol(HttpToolsProtocol):
         sizes = [value for name, value in self.headers if name == b"content-length"]
         self._left = int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._piece()
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -280,6 +285,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if is_late and not self.transport.is_closing():
             self.transport.close()
 
+    def _piece(self) -> None:
+        """One more piece of a body."""
+        self._pieces += 1
+        if self._pieces > MAX_PIECES:
+            self.transport.abort()
+
     def _refuse(self, answer: bytes) -> None:
         self._cancel()
         self._kept = b""
@@ -290,7 +301,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-def _while_there(app: ASGIApp, cycle: Any) -> ASGIApp:
+def _while_there(app: ASGIApp, cycle: Any) -> Any:
     """The application, whose answer goes to nobody once the connection is closed: some loops raise for that."""
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,9 +1,11 @@
 """Pairing: a code that a person types into a computer, and that becomes the computer's token, once.
 
 Theory. A code is 40 bits, lives for 15 minutes and works once; of it only a hash is kept, as a token
-row of the kind ``pairing``. Using it up is revoking that row: of two who try, one is told 1. Guessing
-is bounded by the number of unknown codes that one address may send in a minute; a used or expired one is no guess,
-and all computers of one Minecraft server have one address.
+row of the kind ``pairing``. Using it up is revoking that row: of two who try, one is told 1. All computers of one
+Minecraft server have one address, and any of them can say any id. So wrong codes are counted for each computer and
+for each address, and after too many a code is looked at only after a pause: a right one is still taken, and with
+``EACH`` connections an address makes 512 guesses a second, half a million of 2^40 while a code lives. One code that is
+sent again and again is no guess, and is bounded for itself.
 """
 
 import asyncio
@@ -20,11 +22,18 @@ from orchestrator.ports import TokenRow
 from orchestrator.tasks import TaskService
 from orchestrator.troubles import TROUBLES
 from orchestrator.web.auth import check_name, issue_token, token_hash
+from orchestrator.web.peers import counted_as
 from orchestrator.web.tries import Tries
 
 CODE_LIFE: Final = timedelta(minutes=15)
 MAX_LABEL_CHARS: Final = 32
 """What the game takes."""
+MOST_OF_ADDRESS: Final = 100
+"""Wrong codes of all computers behind one address within a minute, before its codes have to wait."""
+MOST_OF_CODE: Final = 30
+"""Times that one code is looked at within a minute, whoever sends it."""
+SLOW_S: Final = 0.25
+"""How long a code waits then."""
 NAMING: Final = "naming"
 """The duty to give a name: of two who want one at two nodes, one is named after the other."""
 NAMING_S: Final = 10.0
@@ -77,7 +86,10 @@ class Pairings:
     def __init__(self, service: TaskService) -> None:
         self._service = service
         self._store = service.store
-        self._tries = Tries("codes", "type the code again or make a new one")
+        again = "type the code again or make a new one"
+        self._of_address = Tries("codes", again, most=MOST_OF_ADDRESS)
+        self._of_computer = Tries("codes", again, "this computer")
+        self._of_code = Tries("tries", again, "computers that sent this code", MOST_OF_CODE)
         self._naming = asyncio.Lock()
         """Two computers that pair here at once are named one after the other."""
 
@@ -108,11 +120,16 @@ class Pairings:
         the computer that it is.
         """
         now = asyncio.get_running_loop().time()
-        self._tries.take(peer, now)
-        row = await self._store.find_token(_hash(_read(code)))
+        hashed, address = _hash(_read(code)), counted_as(peer)
+        computer = f"{address} {computer_id}"
+        self._of_code.count(hashed, now)
+        if self._of_address.full(address, now) or self._of_computer.full(computer, now):
+            await asyncio.sleep(SLOW_S)
+        row = await self._store.find_token(hashed)
         if row is None or row.kind != "pairing":
+            self._of_computer.count(computer, now)
+            self._of_address.count(address, now)
             raise _refusal(CodeUnknown)
-        self._tries.give_back(peer, now)
         await self._use_up(row, at)
         chosen, label, *_ = row.roles
         async with self._naming, self._service.duties.held(NAMING, NAMING_S):
@@ -120,12 +137,12 @@ class Pairings:
             paired = Actor(kind="computer", id=name or str(computer_id), auth="pairing")
             revoked = self._service.draft(TokenRevoked(holder_kind="computer", name=name, count=0), paired)
             replaced = bool(name) and await self._store.revoke_tokens("computer", name, note=revoked) > 0
-            computer = name or await self._free_name(computer_id)
-            issued = self._service.draft(TokenIssued(holder_kind="computer", name=computer, owner=row.owner), paired)
+            name = name or await self._free_name(computer_id)
+            issued = self._service.draft(TokenIssued(holder_kind="computer", name=name, owner=row.owner), paired)
             token = await issue_token(
-                self._store, kind="computer", name=computer, roles=(), at=at, note=issued, owner=row.owner
+                self._store, kind="computer", name=name, roles=(), at=at, note=issued, owner=row.owner
             )
-        return Paired(computer, token, label, replaced)
+        return Paired(name, token, label, replaced)
 
     async def _use_up(self, row: TokenRow, at: datetime) -> None:
         """Use a code, once. Raises CodeUsed, CodeExpired."""

@@ -18,11 +18,6 @@ from typing import Any, Final
 
 from starlette.requests import HTTPConnection
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
-
 KNOWN: Final = "cc-orchestrator.known"
 """The key under which a scope's extensions have the function to call when somebody showed who they are."""
 EACH: Final = 128
@@ -41,8 +36,10 @@ logger = logging.getLogger(__name__)
 
 def raise_file_limit() -> int:
     """Raise the soft limit of open files as far as it goes; what it is now."""
-    if resource is None:
-        return RESERVE * 4
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit.
+        return MOST_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -142,11 +139,12 @@ class Peers:
 
     def _make_room(self) -> bool:
         """End the longest silent connection of the address that has most; False: somebody is known on each."""
-        unknown = [ones for key, ones in self._of.items() if key[0] in ("address", "proxy")]
+        unknown = [key for key in self._of if key[0] in ("address", "proxy")]
         if not unknown:
             return False
         self._say("all are taken")
-        self._end(next(iter(max(unknown, key=len))))
+        most = max(unknown, key=lambda key: len(self._of[key]))
+        self._end(next(iter(self._of[most])))
         return True
 
     def _end(self, transport: asyncio.BaseTransport) -> None:

@@ -14,6 +14,7 @@ from orchestrator.web.computers import peer_of
 from orchestrator.web.doctor import About
 from orchestrator.web.errors import explained
 from orchestrator.web.forms import SignInBody
+from orchestrator.web.peers import counted_as
 from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
 from orchestrator.web.tries import Tries
 
@@ -62,12 +63,13 @@ class SessionDoors(Room):
 
     async def _shown(self, token: str, peer: str) -> Identity:
         """Who has a token. Raises Unauthenticated, TooManyTries."""
-        now = asyncio.get_running_loop().time()
-        self.token_tries.take(peer, now)
-        identity = await self.authorizer.authenticate(f"Bearer {token}")
-        if identity.kind == "computer":
-            raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
-        self.token_tries.give_back(peer, now)
+        try:
+            identity = await self.authorizer.authenticate(f"Bearer {token}")
+            if identity.kind == "computer":
+                raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
+        except Unauthenticated:
+            self.token_tries.count(counted_as(peer), asyncio.get_running_loop().time())
+            raise
         return identity
 
     async def _leave(self, request: Request) -> None:

@@ -1,7 +1,7 @@
 """What stays open: a socket as the hub and the reviewers' door take it, and all sockets and streams by holder."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Protocol
@@ -16,8 +16,17 @@ LOOK_EVERY_S: Final = 0.5
 """Half of the second within which a revoked token's socket is closed; a look is one count in the store."""
 CLOSE_S: Final = 2.0
 """What a peer gets to take what stands before the close; one that takes nothing is cut off."""
+MOST_OPEN: Final = 64
+"""Streams and sockets of one token; a tab of the page has four."""
 _REVOKED: Final = "the token was revoked"
 _SIGNED_OUT: Final = "the browser was signed out"
+
+
+class TooManyStreams(OrchestratorError):
+    """One token has as many streams and sockets open as it may."""
+
+    code = "too_many_streams"
+    http_status = 429
 
 
 class StarletteSocket:
@@ -120,6 +129,8 @@ class OpenSockets:
 
     def __init__(self) -> None:
         self._open: defaultdict[tuple[str, str], set[Connection]] = defaultdict(set)
+        self._count: Counter[tuple[tuple[str, str], str]] = Counter()
+        """How many each token has."""
         self._tokens: dict[Connection, str] = {}
         """The hash of the token with which each was opened."""
         self._sessions: dict[Connection, str] = {}
@@ -139,15 +150,30 @@ class OpenSockets:
     def streaming(self, identity: Identity) -> Iterator[asyncio.Event]:
         """A stream, known by its holder while this is open; it is over when the event is set."""
         stream = OpenStream()
+        full = self._is_full(identity)
         with self._known(identity, stream):
-            if self._closed:
+            # Several may have been let in at once.
+            if self._closed or full:
                 stream.over.set()
             yield stream.over
+
+    def check_room(self, identity: Identity) -> None:
+        """Raises TooManyStreams when a token has as many open as it may."""
+        if self._is_full(identity):
+            raise TooManyStreams(
+                f"{MOST_OPEN} streams and sockets are open with this token.",
+                remedy="Close some of them: tabs, `tasks watch`, programs that follow a task.",
+            )
+
+    def _is_full(self, identity: Identity) -> bool:
+        holder = (identity.kind, identity.name)
+        return self._count[holder, identity.token_hash] >= MOST_OPEN
 
     @contextmanager
     def _known(self, identity: Identity, one: Connection) -> Iterator[None]:
         holder = (identity.kind, identity.name)
         self._open[holder].add(one)
+        self._count[holder, identity.token_hash] += 1
         if identity.auth in ("token", "session"):
             # What came in otherwise has no token that could be revoked.
             self._tokens[one] = identity.token_hash
@@ -160,6 +186,8 @@ class OpenSockets:
         finally:
             self._tokens.pop(one, None)
             self._sessions.pop(one, None)
+            self._count[holder, identity.token_hash] -= 1
+            self._count += Counter()  # Drops what is zero.
             self._open[holder].discard(one)
             if not self._open[holder]:
                 del self._open[holder]

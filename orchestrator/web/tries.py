@@ -1,4 +1,9 @@
-"""Wrong secrets by address, in a sliding minute: guessing is bounded, and who mistypes is not locked out for long."""
+"""Wrong secrets by who sends them, in a sliding minute: guessing is bounded, and a typing error locks out nobody.
+
+Theory. Many people may share an address: all computers of a game server do. So only wrong secrets are answered
+with 429. A right one is always taken, or one player could stop all others. What bounds guesses then is the size of
+the secret, and where it is short, a pause before each further look.
+"""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -8,13 +13,13 @@ from orchestrator.core.errors import OrchestratorError
 
 WRONG_WITHIN_S: Final = 60.0
 WRONG_TRIES: Final = 10
-"""Wrong ones that one address may send in ``WRONG_WITHIN_S``."""
-_PEERS: Final = 10_000
-"""Addresses that are remembered; the one that was wrong longest ago makes room."""
+"""Wrong ones that one may send in ``WRONG_WITHIN_S``."""
+_KEYS: Final = 10_000
+"""Those who are remembered; the one that was wrong longest ago makes room."""
 
 
 class TooManyTries(OrchestratorError):
-    """An address sent too many wrong codes or tokens."""
+    """Too many wrong codes or tokens came from an address or a computer."""
 
     code = "too_many_tries"
     http_status = 429
@@ -22,28 +27,34 @@ class TooManyTries(OrchestratorError):
 
 @dataclass
 class Tries:
-    """The wrong ones of a kind; ``what``: such as ``codes``, with a verb for the next try."""
+    """The wrong ones of a kind; ``what`` came from ``whence`` (such as "this address"), and what to do ``again``."""
 
     what: str
     again: str
-    wrong: dict[str, deque[float]] = field(default_factory=dict)
+    whence: str = "this address"
+    most: int = WRONG_TRIES
+    times: dict[str, deque[float]] = field(default_factory=dict)
 
-    def take(self, peer: str, now: float) -> None:
-        """Count a try as wrong until it is known better. Raises TooManyTries when there are none left."""
-        times = self.wrong.pop(peer, deque())
-        while times and now - times[0] >= WRONG_WITHIN_S:
-            times.popleft()
-        self.wrong[peer] = times
-        if len(self.wrong) > _PEERS:
-            del self.wrong[next(iter(self.wrong))]
-        if len(times) >= WRONG_TRIES:
+    def full(self, who: str, now: float) -> bool:
+        """Whether the next wrong one is too many."""
+        return len(self._of(who, now)) >= self.most
+
+    def count(self, who: str, now: float) -> None:
+        """Count a wrong one. Raises TooManyTries when it is too many."""
+        times = self._of(who, now)
+        self.times.pop(who, None)
+        self.times[who] = times
+        if len(self.times) > _KEYS:
+            del self.times[next(iter(self.times))]
+        if len(times) >= self.most:
             raise TooManyTries(
-                f"{WRONG_TRIES} wrong {self.what} came from this address within a minute.",
+                f"{self.most} wrong {self.what} came from {self.whence} within a minute.",
                 remedy=f"Wait a minute, then {self.again}.",
             )
         times.append(now)
 
-    def give_back(self, peer: str, now: float) -> None:
-        """It was right."""
-        if now in self.wrong.get(peer, ()):
-            self.wrong[peer].remove(now)
+    def _of(self, who: str, now: float) -> deque[float]:
+        times = self.times.get(who, deque())
+        while times and now - times[0] >= WRONG_WITHIN_S:
+            times.popleft()
+        return times

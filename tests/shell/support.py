@@ -470,11 +470,13 @@ async def running(
     model: ChatModel | None = None,
     parts: Mapping[str, Any] | None = None,
     admin: str = "",
+    most: int = 1024,
     **settings: Any,
 ) -> AsyncIterator[Server]:
     """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
 
-    ``parts``: what else `open_orchestrator` is given; ``admin``: the admin's token, where it has no file.
+    ``parts``: what else `open_orchestrator` is given; ``admin``: the admin's token, where it has no file;
+    ``most``: connections at once.
     """
     chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
     listener = listen(chosen)
@@ -482,7 +484,7 @@ async def running(
     with closing(listener):
         async with (
             app.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
-            _listening(orchestrator, listener),
+            _listening(orchestrator, listener, most),
             httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
         ):
             admin = admin or chosen.token_path.read_text("utf-8").strip()
@@ -490,8 +492,8 @@ async def running(
 
 
 @asynccontextmanager
-async def _listening(orchestrator: app.Orchestrator, listener: socket) -> AsyncIterator[None]:
-    server = server_of(orchestrator)
+async def _listening(orchestrator: app.Orchestrator, listener: socket, most: int = 1024) -> AsyncIterator[None]:
+    server = server_of(orchestrator, most)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield

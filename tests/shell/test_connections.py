@@ -2,18 +2,26 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.web import connections, sockets
 from orchestrator.web.attempts import MOST_A_MINUTE
+from orchestrator.web.auth import issue_token
+from orchestrator.web.peers import RESERVE, counted_as, room_for
 from orchestrator.web.reading import MAX_OPEN_BYTES
+from orchestrator.web.tries import WRONG_TRIES
 from tests.shell.browsing import signed_in
 from tests.shell.doors import blocks_of
 from tests.shell.screening import stub
@@ -117,6 +125,202 @@ async def test_headers_after_the_body_are_none(server: Server) -> None:
         assert (await reader.readline()).startswith(b"HTTP/1.1 403 ")
 
 
+@pytest.mark.parametrize("piece", [b"1\r\na\r\n", b"4\r\n\r\n\r\n\r\n"], ids=["single signs", "ends of heads"])
+async def test_a_body_in_crumbs_is_not_read(server: Server, monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
+    """Each of them costs a turn of the parser."""
+    monkeypatch.setattr(connections, "MAX_PIECES", 50)
+    for number, answer in ((10, b"HTTP/1.1 422 "), (60, b"")):
+        async with line(server) as (reader, writer):
+            writer.write(b"POST /v1/pair HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + piece * number)
+            with suppress(OSError):
+                await writer.drain()
+                writer.write(b"0\r\n\r\n")
+            told = b""
+            with suppress(OSError):
+                told = await reader.readline()
+            assert told[: len(answer) or None] == answer
+
+
+# -- how often ---------------------------------------------------------------------------
+
+
+async def test_a_few_requests_at_once_are_answered_in_order(server: Server) -> None:
+    """Bodies with what looks like the end of a head among them."""
+    wrong = POST + b"Content-Length: 8\r\n\r\n{\r\n\r\n\r\n}"
+    chunked = POST + b"Transfer-Encoding: chunked\r\n\r\n6\r\n{\r\n\r\n}\r\n0\r\n\r\n"
+    for cut in (1, 7, 65_536):
+        async with line(server) as (reader, writer):
+            sent = (HEAD + b"\r\n" + wrong + chunked) * 5
+            for at in range(0, len(sent), cut):
+                writer.write(sent[at : at + cut])
+                await writer.drain()
+            for _ in range(5):
+                for status in (b"200", b"403", b"403"):
+                    assert (await reader.readline()).split()[1] == status
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    await reader.readexactly(int(head.partition(b"content-length: ")[2].split()[0]))
+
+
+@pytest.mark.parametrize("more", [b"", b"X: " + b"x" * 5000 + b"\r\n"], ids=["small", "large"])
+async def test_who_waits_for_no_answer_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch, more: bytes) -> None:
+    """However many requests come at once, a few are answered, and the rest is not even looked at."""
+    asked = counted(server, monkeypatch)
+    async with line(server) as (reader, writer):
+        reading = asyncio.create_task(reader.read())
+        await poured(writer, (HEAD + more + b"\r\n") * 50, 64 * 1024 * 1024)
+        with suppress(OSError):
+            told = await reading
+            assert told.count(b"HTTP/1.1 ") <= connections.MAX_PIPELINED + 3
+    await served(server)
+    assert len(asked) <= connections.MAX_PIPELINED + 3
+
+
+async def test_what_waits_goes_with_its_peer(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody is there to be answered."""
+    may_go_on, came, asked = asyncio.Event(), asyncio.Event(), counted(server, monkeypatch)
+    counting = server.orchestrator.service.list_tasks
+
+    async def waiting(**how: Any) -> Any:
+        found = await counting(**how)
+        came.set()
+        await may_go_on.wait()
+        return found
+
+    monkeypatch.setattr(server.orchestrator.service, "list_tasks", waiting)
+    async with line(server) as (_, writer):
+        writer.write((HEAD + b"\r\n") * 50)
+        await within(came.wait())
+        writer.transport.abort()
+    await line_to(server, b"GET /client.lua HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    may_go_on.set()
+    await served(server)
+    assert len(asked) == 2
+    assert [one.message for one in caplog.records if one.exc_info or one.levelname == "ERROR"] == []
+
+
+async def test_a_connection_asks_so_often_and_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest waits; others are served meanwhile."""
+    monkeypatch.setattr(connections, "BURST", 3.0)
+    monkeypatch.setattr(connections, "RATE", 0.01)
+    async with line(server) as (reader, writer):
+        for _ in range(3):
+            writer.write(HEAD + b"\r\n")
+            await reader.readuntil(b"}")
+        writer.write(HEAD + b"\r\n")
+        late = asyncio.create_task(reader.readuntil(b"}"))
+        async with line(server) as (other, asking):
+            asking.write(HEAD + b"\r\n")
+            await other.readuntil(b"}")
+        assert not late.done()
+        late.cancel()
+
+
+def counted(server: Server, monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One for each time that ``/healthz`` was asked for."""
+    asked: list[None] = []
+    list_tasks = server.orchestrator.service.list_tasks
+
+    async def counting(**how: Any) -> Any:
+        asked.append(None)
+        return await list_tasks(**how)
+
+    monkeypatch.setattr(server.orchestrator.service, "list_tasks", counting)
+    return asked
+
+
+async def line_to(server: Server, request: bytes) -> bytes:
+    """What one request on a connection of its own is answered."""
+    async with line(server) as (reader, writer):
+        writer.write(request)
+        return await reader.read()
+
+
+# -- how many ----------------------------------------------------------------------------
+
+
+async def test_of_one_address_the_one_that_is_silent_makes_room(tmp_path: Path) -> None:
+    """Who comes is served, also from the address that the silent ones come from; who is known stays."""
+    async with running(tmp_path, most=16) as server, AsyncExitStack() as lines:
+        watching, asking = await lines.enter_async_context(line(server))
+        asking.write(b"GET /v1/watch HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + server.admin.encode())
+        asking.write(b"\r\n\r\n")
+        await watching.readuntil(b"event: hello")
+        silent = [await lines.enter_async_context(line(server)) for _ in range(4)]
+        for _ in range(10):
+            async with line(server) as (reader, writer):
+                writer.write(HEAD + b"\r\n")
+                assert b" 200 " in await reader.readuntil(b"\r\n")
+        for reader, _ in silent:
+            with suppress(OSError):
+                assert await reader.read() == b""
+        server.orchestrator.service.bus.publish("tasks", {"task_id": "t-x", "version": 1})
+        await watching.readuntil(b"event: tasks")
+
+
+async def test_the_total_has_an_end_and_who_is_known_stays(tmp_path: Path) -> None:
+    """Also behind a proxy, whose connections are not counted by address."""
+    async with running(tmp_path, most=6, proxies="127.0.0.1") as server, AsyncExitStack() as lines:
+        store, now = server.orchestrator.store, server.orchestrator.service.clock.now()
+        silent = [await lines.enter_async_context(line(server)) for _ in range(6)]
+        for number in range(6):
+            # Not by the server's endpoint: the client of this test would have a connection of its own.
+            token = await issue_token(store, kind="person", name=f"p{number}", roles=("submitter",), at=now)
+            reader, writer = await lines.enter_async_context(line(server))
+            writer.write(b"GET /v1/watch HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + token.encode() + b"\r\n\r\n")
+            await reader.readuntil(b"event: hello")
+        for reader, _ in silent:
+            with suppress(OSError):
+                assert await reader.read() == b""
+        with suppress(OSError):
+            assert await line_to(server, HEAD + b"\r\n") == b""
+        assert not writer.is_closing()
+
+
+async def test_one_token_has_so_many_streams_and_sockets(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is told so; another token has its own."""
+    monkeypatch.setattr(sockets, "MOST_OPEN", 2)
+    bob = {"Authorization": f"Bearer {await server.person('bob')}"}
+    tab, open_ones = await signed_in(server), list[Any]()
+    async with tab.reviewing() as reviewing, AsyncExitStack() as streams:
+        assert "snapshot" in str(await within(reviewing.recv()))
+        for headers in ({"Authorization": f"Bearer {server.admin}"}, bob):
+            stream = await streams.enter_async_context(server.http.stream("GET", "/v1/watch", headers=headers))
+            assert stream.status_code == 200
+            told = blocks_of(stream)
+            await anext(told)
+            open_ones.append(told)
+        refused = await within(server.ask("GET", "/v1/watch"))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_streams")
+        with pytest.raises(InvalidStatus) as denied:
+            async with tab.reviewing():
+                pass
+        assert denied.value.response.status_code == 429
+    await until(server, lambda: not server.orchestrator.doors.sockets._count)
+    async with tab.reviewing() as reviewing:
+        assert "snapshot" in str(await within(reviewing.recv()))
+
+
+def test_the_limit_of_files_is_raised_and_some_are_kept_back() -> None:
+    """In a process of its own: what is raised stays so."""
+    script = (
+        "import resource; from orchestrator.web.peers import raise_file_limit, room_for\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 400))\n"
+        "print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE), room_for(400))"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=HANG_S)
+    assert told.stdout.split() == ["400", "400", "400", "300"]
+    assert room_for(20_000) == 20_000 - RESERVE
+
+
+def test_an_address_of_the_newer_kind_counts_with_its_network() -> None:
+    """Whoever has one has 2^64 of them."""
+    assert counted_as("2001:db8::1") == counted_as("2001:db8::ffff:1%eth0") != counted_as("2001:db8:0:1::1")
+    assert counted_as("::ffff:10.0.0.1") == counted_as("10.0.0.1") == "10.0.0.1"
+    assert counted_as("") == ""
+
+
 # -- how long ----------------------------------------------------------------------------
 
 
@@ -125,8 +329,8 @@ async def test_headers_after_the_body_are_none(server: Server) -> None:
 )
 async def test_who_does_not_go_on_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     """A thousand connections that say nothing would else be a thousand files for good."""
-    monkeypatch.setattr(connections, "HEAD_S", 0.1)
-    monkeypatch.setattr(connections, "BODY_S", 0.1)
+    monkeypatch.setattr(connections, "UNKNOWN_HEAD_S", 0.1)
+    monkeypatch.setattr(connections, "UNKNOWN_BODY_S", 0.1)
     async with line(server) as (reader, writer):
         writer.write(sent)
         with suppress(OSError):
@@ -136,7 +340,7 @@ async def test_who_does_not_go_on_is_let_go(server: Server, monkeypatch: pytest.
 
 async def test_who_drips_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte within the time, and all of them beyond it."""
-    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    monkeypatch.setattr(connections, "UNKNOWN_HEAD_S", 0.2)
     async with line(server) as (reader, writer):
         over = asyncio.create_task(reader.read())
         writer.write(HEAD)
@@ -147,10 +351,24 @@ async def test_who_drips_is_let_go(server: Server, monkeypatch: pytest.MonkeyPat
             await over
 
 
+async def test_who_is_known_has_time_for_a_body(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head has the token: from there on a slow line is one."""
+    monkeypatch.setattr(connections, "UNKNOWN_HEAD_S", 0.1)
+    monkeypatch.setattr(connections, "UNKNOWN_BODY_S", 0.1)
+    body = b'{"prompt": "x", "computers": []}'
+    async with line(server) as (reader, writer):
+        writer.write(b"POST /v1/tasks HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + server.admin.encode())
+        writer.write(b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
+        await line_ends(server)
+        await line_ends(server)
+        writer.write(body[9:])
+        assert (await reader.readline()).startswith(b"HTTP/1.1 201 ")
+
+
 async def test_a_request_that_is_whole_has_all_the_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream goes on, also with stray bytes behind it; so does a socket, and the next request on one connection."""
-    monkeypatch.setattr(connections, "HEAD_S", 0.1)
-    monkeypatch.setattr(connections, "BODY_S", 0.1)
+    for name in ("HEAD_S", "BODY_S", "UNKNOWN_HEAD_S", "UNKNOWN_BODY_S"):
+        monkeypatch.setattr(connections, name, 0.1)
     tab = await signed_in(server)
     async with line(server) as (reader, writer), tab.reviewing() as reviewing:
         writer.write(b"GET /v1/watch HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + server.admin.encode())
@@ -335,6 +553,45 @@ async def test_refusals_of_nobody_are_bounded_and_hide_nobodys_else(server: Serv
     kept = server.orchestrator.doors.attempts._counts
     assert sum(map(len, kept.values())) == MOST_A_MINUTE + 1
     assert all(len(door) <= 200 for counts in kept.values() for _, door, *_ in counts)
+
+
+async def test_every_refusal_is_in_an_item(tmp_path: Path) -> None:
+    """Some one by one, the others as a number in one item, which the stop does not lose."""
+    tries, doors = 57, MOST_A_MINUTE + 30
+    async with running(tmp_path, store="") as server:
+        for _ in range(tries):
+            assert (await server.http.get("/v1/tokens")).status_code == 401
+        for number in range(doors):
+            assert (await server.http.get(f"/v1/tasks/{number}")).status_code == 401
+        for number in range(WRONG_TRIES + 7):
+            await server.http.post("/v1/pair", json={"code": f"AAAA-{number:04}", "computer_id": 1})
+        before = await refusal_items(server)
+    async with running(tmp_path, store="") as server:
+        (told,) = (await refusal_items(server))[len(before) :]
+    # 1 and 10 of 57 have an item, 119 of the doors, and no code; 7 of the codes were too many.
+    assert told["fact"]["more"] == (tries - 10) + (doors - MOST_A_MINUTE + 1) + WRONG_TRIES + 7
+    assert told["fact"]["detail"].endswith(
+        f"not written down one by one: {tries - 10 + doors - MOST_A_MINUTE + 1} unauthenticated, "
+        f"{WRONG_TRIES} code_unknown, 7 too_many_tries."
+    )
+    assert (told["actor"]["kind"], told["fact"]["door"]) == ("system", "all doors")
+
+
+async def test_the_number_is_written_down_each_minute(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when nobody comes any more."""
+    monkeypatch.setattr("orchestrator.web.attempts.WITHIN", timedelta(seconds=0.05))
+    for _ in range(3):
+        assert (await server.http.get("/v1/tokens")).status_code == 401
+    async with asyncio.timeout(HANG_S):
+        while (await refusal_items(server))[-1]["fact"]["door"] != "all doors":
+            await served(server)
+
+
+async def refusal_items(server: Server) -> list[dict[str, Any]]:
+    """Each refusal as it was written down."""
+    answer = await server.ask("GET", "/v1/audit?system=1&kind=attempt_refused&limit=1000")
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
 
 
 @pytest.mark.parametrize("path", ["/v1/session", "/v1/pair"])

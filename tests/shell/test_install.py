@@ -1,7 +1,8 @@
 """Pairing and installing: the real installer in Lua against the real server, and the codes behind it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,7 @@ from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.web import install as doors
+from orchestrator.web import pairing as pairing_codes
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.pairing import CODE_LIFE, Pairings
 from orchestrator.web.tries import WRONG_TRIES, TooManyTries
@@ -237,13 +239,56 @@ async def test_used_codes_are_no_guesses(server: Server) -> None:
 
 
 async def test_guessing_is_slow(server: Server) -> None:
-    """After ten wrong codes in a minute the address is told to wait, even with a right one."""
-    code = (await pairing(server))["code"]
+    """After ten wrong codes in a minute the computer is told to wait."""
     tries = await asyncio.gather(*(pair(server, f"AAAA-AAA{n}") for n in range(WRONG_TRIES + 3)))
     assert sorted(one.status_code for one in tries) == [401] * WRONG_TRIES + [429] * 3
-    refused = await pair(server, code)
+    refused = await pair(server, "AAAA-AABA")
     assert refused.status_code == 429
     assert refused.json()["error"]["remedy"].startswith("Wait a minute")
+
+
+@pytest.mark.parametrize("ids", [[7], range(50)], ids=["as the same computer", "as each computer"])
+async def test_wrong_codes_of_one_player_stop_nobody(
+    server: Server, monkeypatch: pytest.MonkeyPatch, ids: Sequence[int]
+) -> None:
+    """All players of a game server have one address, and a program in the game may say any id."""
+    monkeypatch.setattr(pairing_codes, "SLOW_S", 0.0)
+    monkeypatch.setattr(server.orchestrator.doors.pairings._of_address, "most", 20)
+    code = (await pairing(server))["code"]
+    for number in range(60):
+        await pair(server, f"AAAA-{number:04}", ids[number % len(ids)])
+    assert (await pair(server, "AAAA-9999", 7)).status_code == 429
+    assert (await pair(server, code, 7)).status_code == 200
+
+
+async def test_guesses_wait_where_many_were_wrong(pairings: Pairings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at a code then costs a pause: so many connections, so many guesses a second."""
+    waits: list[float] = []
+    sleep = asyncio.sleep
+
+    async def sleeping(seconds: float) -> None:
+        if seconds:
+            waits.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("orchestrator.web.pairing.asyncio.sleep", sleeping)
+    for number in range(pairing_codes.MOST_OF_ADDRESS + 5):
+        with suppress(Unauthenticated, TooManyTries):
+            await pairings.use(f"nonsense{number}", computer_id=number, peer="2001:db8::1", at=NOW)
+    assert waits == [pairing_codes.SLOW_S] * 5
+    # One peer has all of these addresses.
+    with pytest.raises(TooManyTries):
+        await pairings.use("nonsense", computer_id=1_000, peer="2001:db8::2", at=NOW)
+    with pytest.raises(Unauthenticated):
+        await pairings.use("nonsense", computer_id=1_000, peer="2001:db8:0:1::2", at=NOW)
+
+
+async def test_one_code_is_not_looked_at_without_end(server: Server) -> None:
+    """It is no guess; that is no reason to look at it a thousand times."""
+    code = (await pairing(server))["code"]
+    statuses = [(await pair(server, code, number)).status_code for number in range(pairing_codes.MOST_OF_CODE + 2)]
+    assert statuses == [200] + [401] * (pairing_codes.MOST_OF_CODE - 1) + [429] * 2
+    assert (await pair(server, (await pairing(server))["code"])).status_code == 200
 
 
 @pytest.fixture(params=["memory:", "sqlite"])
