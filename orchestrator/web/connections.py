@@ -247,7 +247,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Answer a request, for as long as somebody is there who takes it."""
-        super()._start_asgi_task(cycle, _while_there(app, cycle))
+        begin = super()._start_asgi_task
+
+        def begin_if_there() -> None:
+            if not self.transport.is_closing():
+                begin(cycle, _while_there(app, cycle))
+
+        self._peers.begin(self.transport, begin_if_there)
 
     # -- what goes -----------------------------------------------------------------------
 

@@ -2,16 +2,20 @@
 
 Theory. A process has a limited number of files. Here the soft limit is raised to the hard one, a part of it is kept
 for the store, the checkpoints and models, and connections get the rest. A connection on which nobody showed a token
-counts for its address; of one address and of one token there are only so many. One more is taken in all the same, and
-the connection that was silent for longest makes room: a person at an address from which a flood comes is still
-answered. When nothing may make room, a new connection is closed. A configured proxy speaks for many addresses, so
-only the total counts for it.
+counts for its address; of one address and of one token there are only so many, and more of those that ask. One more
+is taken in all the same, and the connection that was silent for longest makes room: a person at an address from which
+a flood comes is still answered. When nothing may make room, a new connection is closed. A configured proxy speaks for
+many addresses, so only the total counts for it.
+
+Requests of nobody who is known begin a few in each turn of the loop, one address after the other. So turns stay short
+however many come at once, and an address from which many come waits for itself.
 """
 
 import asyncio
 import ipaddress
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -21,7 +25,11 @@ from starlette.requests import HTTPConnection
 KNOWN: Final = "cc-orchestrator.known"
 """The key under which a scope's extensions have the function to call when somebody showed who they are."""
 EACH: Final = 128
-"""Connections of one address on which nobody is known, and connections of one token; a browser opens six."""
+"""Connections of one address that sent no request yet, and connections of one token; a browser opens six."""
+ACTIVE: Final = 4
+"""So many times more of one address may have sent a request without a token: they end soon after it."""
+BEGIN: Final = 16
+"""Requests of nobody who is known that begin in one turn of the loop; one takes a fraction of a millisecond."""
 MOST_FILES: Final = 65_536
 """More than one process serves."""
 RESERVE: Final = 256
@@ -84,11 +92,15 @@ class Peers:
     """All connections of a server. ``most``: in total; ``each``: of an address or a token."""
 
     def __init__(self, most: int = 1024, each: int = EACH, proxies: Iterable[Network] = ()) -> None:
-        self._most, self._each = most, min(each, max(most // 4, 1))
+        self._most, self._each = most, min(each, max(most // 8, 1))
         self._proxies = tuple(proxies)
         self._key: dict[asyncio.BaseTransport, _Key] = {}
         self._of: dict[_Key, dict[asyncio.BaseTransport, None]] = {}
         """The connections of each, the one that was silent for longest first."""
+        self._waiting: dict[_Key, deque[Callable[[], None]]] = {}
+        """What begins the requests that wait, by who sent them; the next one first."""
+        self._begun = 0
+        """How many began in this turn of the loop."""
         self._let_go = 0
         self._said_at = -math.inf
 
@@ -104,7 +116,10 @@ class Peers:
     def goes_on(self, transport: asyncio.BaseTransport) -> None:
         """A request of a connection is whole: it was not silent."""
         key = self._key.get(transport)
-        if key is not None:
+        if key is not None and key[0] == "address":
+            self.leaves(transport)
+            self._put(transport, ("active", key[1]))
+        elif key is not None:
             self._of[key][transport] = self._of[key].pop(transport)
 
     def known(self, transport: asyncio.BaseTransport, token: str) -> None:
@@ -114,6 +129,33 @@ class Peers:
             self.leaves(transport)
             # A proxy's connection serves one person after the other.
             self._put(transport, ("proxied", "") if key[0] in ("proxy", "proxied") else ("token", token))
+
+    def begin(self, transport: asyncio.BaseTransport, request: Callable[[], None]) -> None:
+        """Call what begins a request: now, or when its turn comes."""
+        key = self._key.get(transport, ("", ""))
+        if key[0] in ("token", "proxied"):
+            request()
+            return
+        if not self._waiting and self._begun < BEGIN:
+            if not self._begun:
+                asyncio.get_running_loop().call_soon(self._next_turn)
+            self._begun += 1
+            request()
+            return
+        self._waiting.setdefault(key, deque()).append(request)
+
+    def _next_turn(self) -> None:
+        self._begun = 0
+        while self._waiting and self._begun < BEGIN:
+            key = next(iter(self._waiting))
+            ones = self._waiting.pop(key)
+            request = ones.popleft()
+            if ones:
+                self._waiting[key] = ones
+            self._begun += 1
+            request()
+        if self._begun:
+            asyncio.get_running_loop().call_soon(self._next_turn)
 
     def leaves(self, transport: asyncio.BaseTransport) -> None:
         """A connection is over."""
@@ -133,13 +175,14 @@ class Peers:
         ones = self._of.setdefault(key, {})
         ones[transport] = None
         self._key[transport] = key
-        if key[0] in ("address", "token") and len(ones) > self._each:
-            self._say(f"{'one token' if key[0] == 'token' else key[1]} has more than {self._each}")
+        most = {"address": self._each, "active": self._each * ACTIVE, "token": self._each}.get(key[0], self._most)
+        if len(ones) > most:
+            self._say(f"{'one token' if key[0] == 'token' else key[1]} has more than {most}")
             self._end(next(iter(ones)))
 
     def _make_room(self) -> bool:
         """End the longest silent connection of the address that has most; False: somebody is known on each."""
-        unknown = [key for key in self._of if key[0] in ("address", "proxy")]
+        unknown = [key for key in self._of if key[0] in ("address", "active", "proxy")]
         if not unknown:
             return False
         self._say("all are taken")
