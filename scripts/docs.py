@@ -26,6 +26,7 @@ from orchestrator.web.door_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
 from orchestrator.web.screens import TooManyKeys
+from orchestrator.web.sockets import TooManyStreams
 from orchestrator.web.tries import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
@@ -134,7 +135,7 @@ ANSWERED: Final = (
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
     errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, CodeUnknown, CodeUsed, CodeExpired, TooManyTries,
     errors.StoreBusy, errors.StoreAway, errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse,
-    errors.ComputerAway, CannotType, TooManyKeys, TooManyWatch,
+    errors.ComputerAway, CannotType, TooManyKeys, TooManyWatch, TooManyStreams,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 

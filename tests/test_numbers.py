@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator import logs, metering
 from orchestrator.hub import mirror
-from orchestrator.web import browsers, events, tries, watch
+from orchestrator.web import browsers, connections, events, pairing, peers, sockets, tries, watch
 
 DOCS = Path(__file__).parent.parent / "docs"
 PROMISED = [
@@ -17,6 +17,23 @@ PROMISED = [
     ("protocol.md", "A person has at most 20; the oldest makes room.", browsers.MOST, 20),
     ("protocol.md", "Ten wrong tokens within a minute from one address are answered with 429.",
      (tries.WRONG_TRIES, tries.WRONG_WITHIN_S), (10, 60)),
+    ("protocol.md", "ten unknown codes within a minute from one computer, or 100 from one address, a further",
+     (tries.WRONG_TRIES, pairing.MOST_OF_ADDRESS), (10, 100)),
+    ("protocol.md", "and each code from there waits 0.25 s", pairing.SLOW_S, 0.25),
+    ("protocol.md", "one code is looked at 30 times a minute at most", pairing.MOST_OF_CODE, 30),
+    ("protocol.md", "has at most 65536 bytes (431) and 20 s, its body with all around it 4194304 bytes and 120 s",
+     (connections.MAX_HEAD_BYTES, connections.HEAD_S, connections.MAX_BODY_BYTES, connections.BODY_S),
+     (65_536, 20, 4_194_304, 120)),
+    ("protocol.md", "a head has 5 s and a body 10 s. A body without a size has at most 20,000 pieces",
+     (connections.UNKNOWN_HEAD_S, connections.UNKNOWN_BODY_S, connections.MAX_PIECES), (5, 10, 20_000)),
+    ("protocol.md", "may do so 64 times in a row; then it gets 429", connections.MAX_PIPELINED, 64),
+    ("protocol.md", "A connection has 500 requests a second, and 1000 at once after a pause",
+     (connections.RATE, connections.BURST), (500, 1000)),
+    ("protocol.md", "has 128 connections that sent no request yet, and 512 on which nobody showed a token",
+     (peers.EACH, peers.EACH * peers.ACTIVE), (128, 512)),
+    ("protocol.md", "One token has 64 streams and sockets", sockets.MOST_OPEN, 64),
+    ("operations.md", "to 65,536 at most. A quarter of it, 256 at most, is kept",
+     (peers.MOST_FILES, peers.RESERVE), (65_536, 256)),
     ("protocol.md", "Of one task or computer there are at most five a second", watch.APART_S, 1 / 5),
     ("protocol.md", "A comment comes every 15 s when nothing else does.", events.KEEP_ALIVE_S, 15),
     ("protocol.md", "A reader for whom more than 1000 things wait is hung up on.", watch.MOST_WAITING, 1000),

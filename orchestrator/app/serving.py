@@ -7,13 +7,14 @@ import logging
 import math
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import uvicorn
 
 from orchestrator.app.orchestrator import Orchestrator, open_orchestrator
+from orchestrator.app.port_server import PortServer
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.wire import MAX_FRAME_BYTES
 from orchestrator.hub.hub import DOOR
@@ -29,14 +30,6 @@ _BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request."
 _AGAIN_S = 60.0
 _LAST_S = 1.0
 """Who followed a stream asks for the next thing on its connection: that is answered still, as the last on it."""
-_TICK_S = 1.0
-"""The date in an answer has whole seconds."""
-_GONE_S = 0.005
-"""How long the end of a connection that was just closed takes to be noticed."""
-_ACCEPTS = 64
-"""Connections that are accepted in one turn of the loop; there are files for them among those kept back."""
-_AGAIN_ACCEPT_S = 0.1
-"""When accepting is tried again that failed, for lack of files or memory."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -88,96 +81,6 @@ def _in_url(host: str) -> str:
 def _from_here(host: str) -> str:
     """An address of this host on which a server listens that listens on ``host``."""
     return _in_url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host))
-
-
-class PortServer(uvicorn.Server):
-    """uvicorn without its signal handlers, since the composition root decides when to stop.
-
-    It accepts connections itself: uvloop accepts one in each turn of the loop, and turns are long in a flood. Whoever
-    comes then would wait behind all others that wait.
-    """
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._stopped = asyncio.Event()
-        self._arriving: set[asyncio.Task[Any]] = set()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept."""
-        loop = asyncio.get_running_loop()
-        try:
-            for listener in sockets or ():
-                listener.setblocking(False)
-                loop.add_reader(listener, self._accept, listener)
-        except NotImplementedError:
-            # The loop of Windows: it accepts many itself.
-            await super().startup(sockets)
-            return
-        self.servers = []
-        self.started = True
-
-    def _accept(self, listener: socket.socket) -> None:
-        """Take in connections that wait, as many as are served well in one turn."""
-        loop = asyncio.get_running_loop()
-        for _ in range(_ACCEPTS):
-            try:
-                own, _ = listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                logger.warning("no connection can be accepted now: %s", error.strerror or error)
-                loop.remove_reader(listener)
-                loop.call_later(_AGAIN_ACCEPT_S, self._accept_again, listener)
-                return
-            own.setblocking(False)
-            with contextlib.suppress(OSError):
-                own.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            arriving = loop.create_task(self._arrive(own))
-            self._arriving.add(arriving)
-            arriving.add_done_callback(self._arriving.discard)
-
-    async def _arrive(self, own: socket.socket) -> None:
-        protocol: Any = self.config.http_protocol_class
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.connect_accepted_socket(
-                lambda: protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state), own
-            )
-        except OSError:
-            # Its peer is gone again.
-            own.close()
-
-    def _accept_again(self, listener: socket.socket) -> None:
-        if listener.fileno() >= 0 and not self.should_exit:
-            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
-
-    def stop(self) -> None:
-        """Let `serve` return: at once, where uvicorn looks ten times a second."""
-        self.should_exit = True
-        self._stopped.set()
-
-    async def main_loop(self) -> None:
-        """Renew the date of the answers each second, until the server is stopped."""
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_TICK_S):
-                    await self._stopped.wait()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let go of what listens and of connections; where there are none, without uvicorn's waits for them."""
-        for one in sockets or ():
-            with contextlib.suppress(NotImplementedError):
-                asyncio.get_running_loop().remove_reader(one)
-        for listening in (*self.servers, *(sockets or ())):
-            listening.close()
-        await asyncio.sleep(_GONE_S)
-        if self.server_state.connections or self.server_state.tasks:
-            await super().shutdown(sockets)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the composition root."""
-        yield
 
 
 class _Refusals(logging.Filter):

@@ -155,6 +155,7 @@ _TASKS: Final = (
         "GET", "/v1/tasks/{task_id}/events", "events", "tasks",
         "Follow a task: each item of its journal, and hints of what is being written.",
         {200: Answer("Server-sent events, until the task has ended.", media="text/event-stream")},
+        {429: "`too_many_streams`: this token has as many open as it may"},
         takes=(
             _free("after", "The last version that is known; 0, or what is no version: from the beginning."),
             _free("Last-Event-ID", "As `after`, which it wins over.", "header"),
@@ -360,7 +361,7 @@ _PEOPLE: Final = (
                 media="text/event-stream",
             )
         },
-        {429: "`too_many_watch`: as many as there may be watch it"},
+        {429: "`too_many_watch`, `too_many_streams`: as many as there may be watch it, or are open with this token"},
         takes=(_free("of", "`terminal`, as when it is left out, or the name of a monitor."),),
     ),
     Door(
@@ -393,7 +394,10 @@ _PEOPLE: Final = (
     Door(
         "POST", "/v1/pair", "pair", "people", "Turn a code into the computer's token, once.",
         _ok("The token.", people.PairedAnswer),
-        {401: "the code is not known, was used or is too old", 429: "ten wrong codes within a minute from one address"},
+        {
+            401: "the code is not known, was used or is too old",
+            429: "ten wrong codes within a minute from one computer, or too many from one address",
+        },
         body=forms.PairBody, who="anybody",
     ),
     Door(
@@ -453,6 +457,7 @@ _BROWSERS: Final = (
                 (browsers.WatchHello, browsers.TaskHint, browsers.ComputerHint), media="text/event-stream",
             )
         },
+        {429: "`too_many_streams`: this token has as many open as it may"},
     ),
 )  # fmt: skip
 

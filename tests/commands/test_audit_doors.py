@@ -16,7 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from orchestrator.app.serving import PortServer
+from orchestrator.app.port_server import PortServer
 from orchestrator.audit import Checkpoints, make_checkpoint
 from orchestrator.bus import open_bus
 from orchestrator.core import facts

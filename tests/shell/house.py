@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from orchestrator.app.serving import PortServer
+from orchestrator.app.port_server import PortServer
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId

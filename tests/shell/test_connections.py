@@ -314,6 +314,43 @@ def test_the_limit_of_files_is_raised_and_some_are_kept_back() -> None:
     assert room_for(20_000) == 20_000 - RESERVE
 
 
+async def test_a_server_with_few_files_serves_on(tmp_path: Path) -> None:
+    """More connections than it may open files: the store still opens its own, and who asks is answered."""
+    script = (
+        "import resource, sys; from orchestrator.cli import main\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 160)); main()"
+    )
+    command = ("serve", "--data-dir", str(tmp_path), "--port", "0")
+    serving = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    assert serving.stdout is not None
+    assert serving.stderr is not None
+    said = asyncio.create_task(serving.stderr.read())
+    try:
+        async with asyncio.timeout(HANG_S):
+            await serving.stdout.readuntil(b"http://127.0.0.1:")
+            port = int((await serving.stdout.readline()).split()[0].strip(b"/.,"))
+            rest = asyncio.create_task(serving.stdout.read())
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(400)]
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            token = (tmp_path / "admin.token").read_bytes().strip()
+            writer.write(
+                b"POST /v1/tasks HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\nAuthorization: Bearer %s\r\n\r\n"
+                b'{"prompt": "x", "computers": []}' % token
+            )
+            assert (await reader.readline()).startswith(b"HTTP/1.1 201 ")
+            for _, one in (*silent, (reader, writer)):
+                one.transport.abort()
+    finally:
+        serving.terminate()
+        await within(serving.wait())
+    await within(rest)
+    log = await within(said)
+    assert b"no connection can be accepted" not in log
+    assert b"Traceback" not in log
+
+
 def test_an_address_of_the_newer_kind_counts_with_its_network() -> None:
     """Whoever has one has 2^64 of them."""
     assert counted_as("2001:db8::1") == counted_as("2001:db8::ffff:1%eth0") != counted_as("2001:db8:0:1::1")
