@@ -10,6 +10,7 @@ from orchestrator.audit import Checkpoints, heads_of, make_checkpoint
 from orchestrator.core.audit import Anchor
 from orchestrator.core.errors import NewerSchema, OrchestratorError
 from orchestrator.core.system_facts import NodeStopped
+from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import TaskService
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ class CheckpointKeeper:
     every_s: float = EVERY_S
     _left: dict[str, Anchor] = field(default_factory=dict)
     """The heads as the last checkpoint left them; empty: something came in beside it."""
+    _heard: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
+    """What the last checkpoints noted of computers."""
 
     async def keep(self) -> None:
         """Make checkpoints until canceled."""
@@ -60,8 +63,10 @@ class CheckpointKeeper:
             before = await heads_of(self.service.store)
             if before == self._left:
                 return
+            heard = await self._news_of_computers()
             made = await make_checkpoint(self.service.store, self.checkpoints, self.service.clock.now())
-            await self.service.record(made)
+            await self.service.record(made.model_copy(update={"heard": heard}))
+            self._heard |= heard
             after = await heads_of(self.service.store)
             # The note of the checkpoint is an item too, and alone is nothing new.
             self._left = after if _items(after) == _items(before) + 1 else {}
@@ -70,6 +75,12 @@ class CheckpointKeeper:
             await self.service.duties.leave(DUTY)
         except OrchestratorError as error:
             logger.error("no checkpoint of the audit: %s", error)  # noqa: TRY400 - it explains itself
+
+    async def _news_of_computers(self) -> dict[ComputerId, tuple[str, int]]:
+        """What was heard of computers since the last note: it rises without an item, and must not fall."""
+        records = await self.service.store.list_computers()
+        heard = {one.computer: (one.known.boot if one.known else "", one.heard) for one in records if one.heard}
+        return {name: said for name, said in heard.items() if self._heard.get(name) != said}
 
 
 def _items(heads: Mapping[str, Anchor]) -> int:

@@ -16,7 +16,7 @@ from orchestrator.core.meeting import (
     frozen_sentence,
     judge,
 )
-from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
+from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Met, Visitor
 from orchestrator.ports import Coming
@@ -54,7 +54,9 @@ class JournalGreeter:
             fresh=verdict.fresh,
             doubt=verdict.doubt,
         )
-        number = await self._store.welcome_computer(visitor.computer, coming)
+        welcomed = ComputerWelcomed(computer=visitor.computer, side=side)
+        note = self._service.draft(welcomed, Actor(kind="computer", id=visitor.computer))
+        number = await self._store.welcome_computer(visitor.computer, coming, note=note)
         if number is None:
             # Somebody froze it between the look and the welcome, which only another node can.
             return Met(frozen=(await self._store.computer(visitor.computer)).frozen)

@@ -21,8 +21,15 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.errors import Conflict, InvalidRequest, OrchestratorError, PolicyInvalid, PolicyUnusable
-from orchestrator.core.items import SYSTEM, Actor
+from orchestrator.core.errors import (
+    Conflict,
+    InvalidRequest,
+    OrchestratorError,
+    PolicyInvalid,
+    PolicyUnusable,
+    Unreadable,
+)
+from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem
 from orchestrator.core.policy import CustomPolicy, Policy, default_policy, parse_policy
 from orchestrator.core.system_facts import PolicyLoaded, PolicyRefused
 from orchestrator.policy_file import LoadedPolicy, load_content, load_file, read_file, stamp_of
@@ -31,6 +38,8 @@ from orchestrator.tasks import TaskService
 
 logger = logging.getLogger(__name__)
 
+_LOOKS: Final = 3
+"""At a row and its item, until both are of one moment."""
 LOOK_S: Final = 1.0
 """How soon a changed file, or another policy of the store, is noticed; a look is one stat and one row."""
 SUBJECT: Final = "policy"
@@ -57,6 +66,11 @@ class PolicyKeeper:
         self._seen = stamp_of(path)
         self._in_force = file or LoadedPolicy(SHIPPED, DEFAULT_POLICY_TOML.encode(), default_policy())
         self._row: PolicyRow | None = None
+        """What the system stream says is in force, with the version of the table's row."""
+        self._looked_at: PolicyRow | None = None
+        """The table's row as it was compared with the system stream last."""
+        self._forged = ""
+        """Why the table's row is not believed; empty: it says what its item says."""
         self._changing = asyncio.Lock()
 
     # -- what is in force ----------------------------------------------------------------
@@ -87,6 +101,8 @@ class PolicyKeeper:
         """Why this node's file is not what is in force, or why nothing is judged here; empty: all is well."""
         if self.unusable is not None:
             return str(self.unusable)
+        if self._forged:
+            return self._forged
         if self._refused:
             return f"{self._refused} What was in force stays in force."
         if self._file is None or self._row is None or self._file.sha256 == self._row.sha256:
@@ -102,15 +118,16 @@ class PolicyKeeper:
     async def begin(self) -> None:
         """Put the file's policy into force, or take the one that several nodes have."""
         async with self._changing:
-            row = await self._store.policy_in_force()
+            row = await self._said()
             if not self._store.shared:
-                await self._set(self._in_force, row, SYSTEM, previous="")
+                # The file is the policy, whatever the table says.
+                await self._set(self._in_force, self._looked_at, SYSTEM, previous="")
                 return
             while row is None:
                 try:
-                    await self._set(self._in_force, None, SYSTEM, previous="")
+                    await self._set(self._in_force, self._looked_at, SYSTEM, previous="")
                 except Conflict:
-                    row = await self._store.policy_in_force()
+                    row = await self._said()
                 else:
                     return
             await self._take(row)
@@ -216,8 +233,8 @@ class PolicyKeeper:
 
     async def _propose(self, loaded: LoadedPolicy, by: Actor) -> None:
         """Put another policy into force after the one that this node knows. Raises Conflict."""
-        if self._row is None or loaded.sha256 != self._row.sha256:
-            await self._set(loaded, self._row, by, previous=self.policy.version)
+        if self._row is None or self._forged or loaded.sha256 != self._row.sha256:
+            await self._set(loaded, self._looked_at, by, previous=self.policy.version)
             self.service.bus.publish(SUBJECT, {"policy_version": loaded.policy.version})
 
     async def _set(self, loaded: LoadedPolicy, after: PolicyRow | None, by: Actor, *, previous: str) -> None:
@@ -226,18 +243,60 @@ class PolicyKeeper:
         )
         note = self.service.draft(fact, by)
         self._row = await self._store.set_policy(after.version if after else 0, loaded.content, note=note)
+        self._looked_at, self._forged = self._row, ""
         self._in_force, self.unusable = loaded, None
         if previous:
             logger.info("policy %s is in force, after %s", loaded.policy.version, previous)
 
     async def _follow(self) -> None:
         """Take what the store has in force; again and again where that cannot be loaded."""
-        row = await self._store.policy_in_force()
+        row = await self._said()
         if row is None:
             return
-        if self.unusable is not None or self._row is None or row.version != self._row.version:
+        known = self._row
+        if self.unusable is not None or known is None or (row.version, row.sha256) != (known.version, known.sha256):
             await self._take(row)
         self._row = row
+
+    async def _said(self) -> PolicyRow | None:
+        """What the system stream says is in force; the table's row says the same, or is not believed.
+
+        Whoever can write one row of a database puts no policy into force with it: that takes an item, which is chained
+        and says who it was. A row that was looked at once is not held against its item again.
+        """
+        for _ in range(_LOOKS):
+            row = await self._store.policy_in_force()
+            if self._row is not None and row is not None and _alike(row, self._looked_at):
+                return replace(self._row, judged=row.judged)
+            try:
+                item = await self._store.policy_item()
+            except Unreadable as error:
+                if self._row is None and self._store.shared:
+                    raise
+                await self._disbelieve(row, error.message)
+                return self._row
+            said = _row_of(item, row)
+            if said is None or (row is not None and _alike(row, said)):
+                break
+        if said is not None and row is not None and _alike(row, said):
+            self._looked_at, self._forged = row, ""
+        elif said is not None or row is not None:
+            why = "no item says so" if said is None else f"its item says {said.sha256[:12]} from {said.source}"
+            table = "no policy" if row is None else f"{row.sha256[:12]} from {row.source}"
+            await self._disbelieve(row, f"The table of policies has {table} in force, and {why}.")
+        return said
+
+    async def _disbelieve(self, row: PolicyRow | None, why: str) -> None:
+        """Keep what is in force, and say why; once for each row that somebody put there."""
+        self._looked_at = row
+        forged = (
+            f"{why} It is not believed: somebody changed the database. `cc-orchestrator audit verify` says what else."
+        )
+        if forged != self._forged:
+            source = "the table of policies" if row is None else row.source
+            await self.service.record(PolicyRefused(source=source, reason=forged))
+            self._forged = forged
+            logger.error("%s", forged)
 
     async def _take(self, row: PolicyRow) -> None:
         """Make the store's policy this node's, or act for nothing."""
@@ -253,6 +312,22 @@ class PolicyKeeper:
             return
         self._row, self._in_force, self.unusable = row, loaded, None
         logger.info("policy %s is in force, from %s", loaded.policy.version, row.source)
+
+
+def _alike(row: PolicyRow, other: PolicyRow | None) -> bool:
+    """Whether two rows put the same into force, at whatever time, whatever was judged by it."""
+    return other is not None and replace(row, judged=0, loaded_at=other.loaded_at) == replace(other, judged=0)
+
+
+def _row_of(item: AgentTaskItem | None, row: PolicyRow | None) -> PolicyRow | None:
+    """The table's row as the item has it that put the policy into force; None: no item did."""
+    if item is None or not isinstance(item.fact, PolicyLoaded):
+        return None
+    fact, version = item.fact, 0 if row is None else row.version
+    # An item of an early release does not say which row it made.
+    number = fact.number or version
+    judged = 0 if row is None else min(row.judged, number)
+    return PolicyRow(number, fact.sha256, fact.source, item.at, item.actor.id, judged)
 
 
 def _shown(content: bytes, source: str) -> LoadedPolicy | None:

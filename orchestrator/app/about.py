@@ -8,7 +8,7 @@ from typing import Final
 from orchestrator.app.models import ollama_url
 from orchestrator.core.policy import Policy
 from orchestrator.core.prompt import Prompt
-from orchestrator.core.system_facts import NodeStarted
+from orchestrator.core.system_facts import RECORDS, NodeStarted
 from orchestrator.model.options import endpoints_of
 from orchestrator.ports import Workspace
 from orchestrator.prompts import FILE, SHIPPED_VERSION
@@ -67,7 +67,7 @@ def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:
         for name, field in Settings.model_fields.items()
         if (value := getattr(settings, name)) != field.default and name != "data_dir"
     }
-    return NodeStarted(version=version(), policy_version=policy.version, settings=differs, node=node)
+    return NodeStarted(version=version(), policy_version=policy.version, settings=differs, node=node, records=RECORDS)
 
 
 def _without_password(value: str) -> str:

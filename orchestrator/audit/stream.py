@@ -13,16 +13,20 @@ from typing import Final, Protocol
 from orchestrator.audit.checkpoint import Journals, heads_of
 from orchestrator.core import facts
 from orchestrator.core.audit import Anchor, Fault, StreamCheck, beside
+from orchestrator.core.audit_computers import ComputerBook, Work, work_of
 from orchestrator.core.audit_kept import Named, blobs_named, files_listed, read_written
+from orchestrator.core.audit_queue import queue_faults
 from orchestrator.core.audit_removed import BackupBook, PruneBook
+from orchestrator.core.audit_shared import AgreedBook, PolicyBook, Since
 from orchestrator.core.audit_sign_ins import SignInBook
-from orchestrator.core.audit_tables import ComputerBook, GrantBook, TokenBook, request_faults, task_row_faults
+from orchestrator.core.audit_tables import GrantBook, TokenBook, request_faults, task_row_faults
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
 from orchestrator.core.fold import evolve
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import CheckpointMade, TaskPruned
 from orchestrator.core.task import AgentTask, changed
-from orchestrator.ports import KeptItem, KeptRecords, KeptRow
+from orchestrator.ports import Clock, KeptItem, KeptRecords, KeptRow
 
 PAGE: Final = 500
 """Items that are in memory at once: a megabyte or two, and a few milliseconds of work between two turns of the loop."""
@@ -34,6 +38,10 @@ class Records(Journals, KeptRecords, Protocol):
     @property
     def shared(self) -> bool:
         """Whether several nodes may have it open at once."""
+
+    @property
+    def clock(self) -> Clock:
+        """What leases go by."""
 
     async def get_blob(self, sha256: str) -> bytes:
         """The content of a blob. Raises NotFound."""
@@ -49,6 +57,11 @@ class Books:
     pruned: PruneBook = field(default_factory=PruneBook)
     backups: BackupBook = field(default_factory=BackupBook)
     sign_ins: SignInBook = field(default_factory=SignInBook)
+    policy: PolicyBook = field(default_factory=PolicyBook)
+    agreed: AgreedBook = field(default_factory=AgreedBook)
+    since: Since = field(default_factory=Since)
+    work: dict[str, Work] = field(default_factory=dict)
+    """Of the tasks that may have a claim, and of those that just ended."""
     requests: int = 0
     items: int = 0
     oldest: datetime | None = None
@@ -60,6 +73,8 @@ class Books:
         """One more item, of any stream."""
         for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups, self.sign_ins):
             book.take(item)
+        for one in (self.policy, self.agreed, self.since):
+            one.take(item)
         fact = item.fact
         if isinstance(fact, CheckpointMade):
             self.checkpoints.pop(fact.key, None)
@@ -103,6 +118,8 @@ class Stream:
         found = check.end(self.head)
         if row is not None and self.task is not None and not found:
             found += task_row_faults(row, self.task)
+            found += queue_faults(row, self.task, to_us(self.store.clock.now()))
+            self.books.work[self.name] = work_of(self.task, row)
         return found
 
     async def _pages(self) -> AsyncIterator[list[KeptItem]]:

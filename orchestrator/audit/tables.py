@@ -6,14 +6,19 @@ from typing import Final
 from orchestrator.audit.checkpoint import heads_of
 from orchestrator.audit.stream import PAGE, Books, Records
 from orchestrator.core.audit import Anchor, Fault, beside
+from orchestrator.core.audit_computers import claim_faults
 from orchestrator.core.audit_kept import files_listed
 from orchestrator.core.audit_removed import BackupBook
-from orchestrator.core.audit_tables import Rows
+from orchestrator.core.audit_shared import duty_faults
+from orchestrator.core.audit_tables import MADE_US, Rows
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import ComputerBackedUp
-from orchestrator.ports import KeptRow, KeptTable
+from orchestrator.ports import KeptBlob, KeptRow, KeptTable
 
-_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = ("grants", "tokens", "computers", "backups", "pruned", "sign_ins")
+_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = (
+    *("grants", "tokens", "computers", "backups", "pruned", "sign_ins", "policies", "agreed"),
+)
 
 
 async def rows_beside(store: Records, faults: list[Fault]) -> Mapping[KeptTable, Rows]:
@@ -67,9 +72,14 @@ async def faults_beside(
     found: list[Fault] = []
     after = await rows_beside(store, [])
     found += books.grants.faults(before["grants"], after["grants"])
-    found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest)
-    found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"])
-    found += books.computers.faults(after["computers"])
+    since, now = books.since, to_us(store.clock.now())
+    found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest, may_lack=since.may_lack)
+    found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"], now)
+    found += books.computers.faults(before["computers"], after["computers"], since)
+    found += await _claims(store, claim_faults(before["computers"], after["computers"], books.work, streams), books)
+    found += books.policy.faults(before["policies"], after["policies"])
+    found += books.agreed.faults(before["agreed"], after["agreed"], since, shared=store.shared)
+    found += await looked("duties", _duties(store, now))
     found += books.pruned.faults(before["pruned"], after["pruned"], streams)
     found += books.backups.faults(before["backups"], after["backups"])
     found += await looked("blobs", _backed_up(store, books.backups))
@@ -90,6 +100,21 @@ async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
     return found
 
 
+async def _claims(store: Records, suspects: Mapping[str, list[tuple[str, Fault]]], books: Books) -> list[Fault]:
+    """Those of the suspected claims that hold: the task has not moved on since it was read, nor the claim."""
+    found: list[Fault] = []
+    for task_id, faults in suspects.items():
+        row, work = await store.kept_task(task_id), books.work.get(task_id)
+        if work is not None and row is not None and row["version"] != work.version:
+            continue
+        found += [fault for _, fault in faults]
+    return found
+
+
+async def _duties(store: Records, now: int) -> list[Fault]:
+    return list(duty_faults({str(row["name"]): row async for row in _rows(store, "duties")}, now))
+
+
 async def unlisted(store: Records, heads: Mapping[str, Anchor]) -> list[Fault]:
     """Streams that have items, and no row that knows of them."""
     found = [name async for row in _rows(store, "items") if (name := str(row["task_id"])) not in heads]
@@ -106,11 +131,29 @@ async def _blobs(store: Records) -> list[Fault]:
     """Blobs whose bytes are not those that they are named after."""
     found: list[Fault] = []
     after: str | None = None
+    now = to_us(store.clock.now())
     while page := await store.kept_blobs(after):
-        found += [
-            beside("", "blob", f"The bytes that are kept as {one.name} were changed: their sha256 is {one.sha256}.")
-            for one in page
-            if one.name != one.sha256
-        ]
+        marks = {str(row["sha256"]): row for row in await store.kept_rows("blob_marks", after, PAGE)}
+        for one in page:
+            if one.name != one.sha256:
+                what = f"The bytes that are kept as {one.name} were changed: their sha256 is {one.sha256}."
+                found.append(beside("", "blob", what))
+            elif one.name in marks and (why := _wrong_mark(one, marks[one.name], now)):
+                found.append(beside("", "blob", f"The mark of the blob {one.name} {why}."))
         after = page[-1].name
     return found
+
+
+def _wrong_mark(blob: KeptBlob, mark: KeptRow, now: int) -> str:
+    """What is wrong with what is to be known of a blob without reading it; empty: nothing.
+
+    One that is not said to list files has them swept as if nobody named them. Marks of early releases say it of all.
+    """
+    touched = mark["touched"]
+    if mark["size"] != blob.size:
+        return f"says {mark['size']!r} bytes, and it has {blob.size}"
+    if mark["lists"] not in (0, 1) or (blob.lists and not mark["lists"]):
+        return "says that it names no files, and it does"
+    if not isinstance(touched, int) or touched > now + MADE_US:
+        return f"says that it was touched at {touched!r}, later than now"
+    return ""

@@ -10,13 +10,14 @@ import secrets
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
+from orchestrator.core.audit_shared import INSTALLATION
 from orchestrator.core.visible import one_line
 from orchestrator.ports import Answer, Bus, Common
 from orchestrator.ports.bus import End, Hear, Serve
 
 logger = logging.getLogger(__name__)
 
-AGREED: Final = "installation"
+AGREED: Final = INSTALLATION
 """The name under which the nodes of a store agree on their word."""
 THERE: Final = "installations"
 """The subject on which a node of any installation says that it is there."""

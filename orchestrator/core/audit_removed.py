@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.audit import SYSTEM_STREAM, Anchor, Fault, beside
-from orchestrator.core.audit_tables import Row, Rows
+from orchestrator.core.audit_tables import MADE_US, Row, Rows
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
@@ -23,11 +23,14 @@ class PruneBook:
     """The pruned tasks as the system stream tells them."""
 
     told: dict[str, TaskPruned] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
+    """When, in microseconds."""
 
     def take(self, item: AgentTaskItem) -> None:
         """The next item of any stream."""
         if item.task_id == SYSTEM_STREAM and isinstance(item.fact, TaskPruned):
             self.told.setdefault(item.fact.task_id, item.fact)
+            self.at.setdefault(item.fact.task_id, to_us(item.at))
 
     def explains(self, stream: str, anchor: Anchor) -> bool:
         """Whether a task that a checkpoint knows may be missing."""
@@ -46,8 +49,16 @@ class PruneBook:
         for task_id in sorted(self.told):
             if task_id not in after:
                 yield beside(task_id, "row", f"{task_id} was pruned, and the table of pruned tasks has no row of it.")
+            elif not _is_near(after[task_id]["pruned_at"], self.at[task_id]):
+                yield beside(
+                    task_id, "row", f"{task_id} was pruned at another time than the table of pruned tasks has."
+                )
             if task_id in streams:
                 yield beside(task_id, "row", f"{task_id} was pruned, and a task of this name is there again.")
+
+
+def _is_near(found: object, said: int) -> bool:
+    return isinstance(found, int) and abs(found - said) <= MADE_US
 
 
 @dataclass

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from orchestrator.core.audit import Fault, beside
-from orchestrator.core.audit_tables import Row, Rows, token_fingerprint
+from orchestrator.core.audit_tables import MADE_US, Row, Rows, token_fingerprint
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import SignedIn, SignedOut
@@ -30,8 +30,11 @@ class SignInBook:
             case SignedOut() as fact:
                 self.ended.add(fact.fingerprint)
 
-    def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
+    def faults(self, before: Rows, after: Rows, now: int) -> Iterator[Fault]:
         """Where the rows, as they were before and after the items were read, are not what the items say."""
+        for row in before.values():
+            if not isinstance(row["used_at"], int) or row["used_at"] > now + MADE_US:
+                yield _fault(row["name"], "was used later than now, and so would last longer")
         for key, row in before.items():
             found = self.begun.get(token_fingerprint(key))
             if found is None:

@@ -1,4 +1,4 @@
-"""The tables beside the journal, held against what the items say: tasks, grants, tokens, computers.
+"""The tables beside the journal, held against what the items say: tasks, grants, tokens.
 
 Theory. A row is written in the transaction of its item, so it follows from the items, and whoever
 changes a row alone is found out. While a node is at work rows change as they are read. So those of a
@@ -9,7 +9,7 @@ an item says, a row has afterwards. At rest both are the same and nothing is lef
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -26,6 +26,11 @@ from orchestrator.core.task import AgentTask
 
 PROMPT_HEAD_CHARS: Final = 200
 """What the row of a task, and so a list, shows of a prompt: a line or two, however long the prompt is."""
+
+PAIRING: Final = "pairing"
+"""The kind of a code by which a computer joins."""
+MADE_US: Final = 60_000_000
+"""Between the note of a token and the transaction that keeps it."""
 
 Row = Mapping[str, Any]
 """A row by its columns, of whatever type somebody put there."""
@@ -143,6 +148,8 @@ class _Issued:
 
     holder: tuple[str, str]
     roles: tuple[str, ...]
+    at: int
+    """When, in microseconds."""
     revoked: bool = False
 
 
@@ -165,7 +172,9 @@ class TokenBook:
         match item.fact:
             case TokenIssued() as fact:
                 owned = (OWNER + fact.owner,) if fact.owner else ()
-                issued = _Issued((fact.holder_kind, fact.name), tuple(sorted((*fact.roles, *owned))))
+                # Of a pairing each place has a meaning.
+                roles = fact.roles if fact.holder_kind == PAIRING else tuple(sorted((*fact.roles, *owned)))
+                issued = _Issued((fact.holder_kind, fact.name), roles, to_us(item.at))
                 self._standing[issued.holder].append(issued)
                 if fact.fingerprint:
                     self.named[fact.fingerprint] = issued
@@ -175,21 +184,36 @@ class TokenBook:
                 for issued in self._standing.pop((fact.holder_kind, fact.name), ()):
                     issued.revoked = True
 
-    def faults(self, before: Rows, after: Rows, *, oldest: datetime | None = None) -> Iterator[Fault]:
+    def faults(
+        self,
+        before: Rows,
+        after: Rows,
+        *,
+        oldest: datetime | None = None,
+        may_lack: Callable[[object], bool] = lambda _: True,
+    ) -> Iterator[Fault]:
         """As :meth:`GrantBook.faults`; ``oldest``: when the first task came in.
+
+        ``may_lack``: whether a pairing code that was made at a time may have no item, as those of an early release.
 
         A release that had no system stream issued tokens without an item. So where a task is older
         than that stream, tokens that are older say nothing.
         """
         left = list(self.unnamed)
-        rows = {token_fingerprint(str(key)): key for key, row in after.items() if row["kind"] != "pairing"}
+        rows = {token_fingerprint(str(key)): key for key in after}
         for fingerprint, issued in self.named.items():
             if fingerprint not in rows:
                 yield _token(*issued.holder, "was issued, and is not in the table")
             else:
                 yield from _differences(issued, before.get(rows[fingerprint]), after[rows[fingerprint]])
         for fingerprint, key in rows.items():
-            if fingerprint not in self.named:
+            row = after[key]
+            if fingerprint in self.named:
+                continue
+            if row["kind"] == PAIRING:
+                if key in before and not may_lack(row["created_at"]):
+                    yield _token(PAIRING, row["name"], "is in the table, and nobody made that code")
+            else:
                 yield from self._unnamed(left, before.get(key), after[key], oldest)
         for issued in left:
             yield _token(*issued.holder, "was issued, and is not in the table as it was")
@@ -216,7 +240,7 @@ def _differences(issued: _Issued, before: Row | None, row: Row) -> Iterator[Faul
     kind, name = issued.holder
     if (row["kind"], row["name"]) != issued.holder:
         yield _token(kind, name, f"is one for {row['kind']} {row['name']} in the table")
-    if _roles(row) != list(issued.roles):
+    if _roles(row, kind) != list(issued.roles):
         said = ", ".join(issued.roles) or "none"
         yield _token(kind, name, f"has the roles {row['roles']} in the table, and was issued with {said}")
     if issued.revoked and not row["revoked"]:
@@ -224,43 +248,18 @@ def _differences(issued: _Issued, before: Row | None, row: Row) -> Iterator[Faul
     if before is not None and before["revoked"] and not issued.revoked:
         yield _token(kind, name, "counts as revoked, and no item says by whom")
 
+    made = _number(row["created_at"])
+    if abs(made - issued.at) > (0 if kind == PAIRING else MADE_US):
+        yield _token(kind, name, f"was made at {row['created_at']!r} in the table, and issued at {issued.at}")
+
 
 def _token(kind: object, name: object, what: str) -> Fault:
     return beside("", "token", f"A token for {kind} {name} {what}.")
 
 
-def _roles(row: Row) -> list[str]:
-    return sorted(map(str, _listed(row["roles"]) or ()))
-
-
-# -- computers ---------------------------------------------------------------------------
-
-
-@dataclass
-class ComputerBook:
-    """The highest number of each computer that a call was started with."""
-
-    highest: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Computer to the number and the task."""
-
-    def take(self, item: AgentTaskItem) -> None:
-        """The next item of any stream."""
-        fact = item.fact
-        if isinstance(fact, facts.ToolStarted) and fact.computer is not None:
-            highest, _ = self.highest.get(fact.computer, (0, ""))
-            if fact.number > highest:
-                self.highest[fact.computer] = fact.number, item.task_id
-
-    def faults(self, after: Rows) -> Iterator[Fault]:
-        """Where a row has a number that was allotted before: calls would be taken for older ones, and refused."""
-        for computer, (number, task_id) in self.highest.items():
-            row = after.get(computer)
-            at = 0 if row is None else _number(row["number"])
-            if at < number:
-                detail = (
-                    f"Computer {computer} is at number {at}, and {task_id} started a call there as number {number}."
-                )
-                yield beside("", "computer", detail)
+def _roles(row: Row, kind: object = "") -> list[str]:
+    found = list(map(str, _listed(row["roles"]) or ()))
+    return found if kind == PAIRING else sorted(found)
 
 
 # ----------------------------------------------------------------------------------------

@@ -7,10 +7,14 @@ from typing import Final, Literal, NewType
 
 from pydantic import AwareDatetime, Field
 
-from orchestrator.core.values import Value, is_empty
+from orchestrator.core.values import Value, is_empty, is_zero
 from orchestrator.core.wire import ComputerId
 
 GrantId = NewType("GrantId", str)
+
+
+RECORDS: Final = 1
+"""What a node of this release says of itself in ``node_started``."""
 
 
 class NodeStarted(Value):
@@ -24,6 +28,8 @@ class NodeStarted(Value):
     """What differs from the defaults, as text; never a secret."""
     node: str = ""
     """Its name, another at each start: several nodes of one store start and stop as they like."""
+    records: int = Field(default=0, ge=0, exclude_if=is_zero)
+    """1: from here on codes, welcomes and what nodes agree on have items too; 0: an early release started."""
 
 
 class NodeStopped(Value):
@@ -44,6 +50,8 @@ class PolicyLoaded(Value):
     """Of the file's bytes, which are kept as a blob."""
     previous: str = ""
     """The policy's version before it; empty at a start."""
+    number: int = Field(default=0, ge=0, exclude_if=is_zero)
+    """The version of the row that the store has of it, filled in by the store; 0 in items of an early release."""
 
 
 class PolicyRefused(Value):
@@ -137,6 +145,8 @@ class CheckpointMade(Value):
     """Of the checkpoint's content."""
     key: str = ""
     """Which key signed it, as a fingerprint: each node has its own; empty in items of an early release."""
+    heard: dict[ComputerId, tuple[str, int]] = Field(default_factory=dict, exclude_if=is_empty)
+    """Computers of which more was heard since the last one: the boot that named it, and the ``journal_seq``."""
 
 
 class ComputerSide(Value):
@@ -171,6 +181,30 @@ class ComputerFrozen(Value):
     """What was compared: ``heard`` and ``number`` of the store, ``found_seq`` and ``highest`` of the computer."""
     sides: tuple[ComputerSide, ...] = ()
     """Who was welcome last, if anybody was, then who came."""
+
+
+class ComputerWelcomed(Value):
+    """A computer connected and was let in: from here on it is the one that has this name."""
+
+    kind: Literal["computer_welcomed"] = "computer_welcomed"
+    computer: ComputerId
+    side: ComputerSide
+    fingerprint: str = ""
+    """Of the token that it came with, as ``token_issued`` has it; empty: not known. The store fills in the rest."""
+    number: int = 0
+    """Allotted for the welcome."""
+    heard: int = 0
+    """The highest ``journal_seq`` that counts from here on."""
+    doubtful_below: int = 0
+    """What calls below this number came to is unknown."""
+
+
+class Agreed(Value):
+    """The nodes of a store took what one of them said first for all of them."""
+
+    kind: Literal["agreed"] = "agreed"
+    name: str
+    value: str
 
 
 class ComputerReleased(Value):
@@ -262,6 +296,8 @@ SystemFact = (
     | CheckpointMade
     | ComputerFrozen
     | ComputerReleased
+    | ComputerWelcomed
+    | Agreed
     | ComputerBackedUp
     | BackupRemoved
     | KeysSent

@@ -62,8 +62,11 @@ class Checked:
 class _Kept(SqlStore):
     """A store of which only what is read is there, everything at the one moment of its side's transaction."""
 
+    shared = False
+
     def __init__(self, side: Side) -> None:
         self._side = side
+        self.clock = SystemClock()
 
     async def _read(self, script: Callable[[int], Script[T]]) -> T:
         return await self._side.run(script(_now()))

@@ -15,10 +15,12 @@ KeptTable = Literal[
     "sign_ins",
     "policies",
     "agreed",
+    "duties",
+    "blob_marks",
 ]
 """What ``kept_rows`` tells of; of ``items`` only the streams that have any."""
 KeptRow = Mapping[str, str | int | None]
-"""A row by its columns, those that are for ever; what belongs to the queue is left out."""
+"""A row by its columns."""
 
 
 class KeptItem(NamedTuple):
@@ -35,6 +37,8 @@ class KeptBlob(NamedTuple):
     name: str
     sha256: str
     size: int
+    lists: bool
+    """Whether it may be the lines of a directory, which name further blobs."""
 
 
 class KeptRecords(Protocol):

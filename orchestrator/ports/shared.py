@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
-from orchestrator.core.items import Draft
+from orchestrator.core.items import AgentTaskItem, Draft
+
+MOST_DUTY_S: Final = 7200.0
+"""No duty is taken for longer at once."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,13 @@ class Common(Protocol):
         """Whether several nodes may have this store open at once."""
 
     async def policy_in_force(self) -> PolicyRow | None:
-        """The policy in force; None: none ever was."""
+        """The row of the policy in force; None: there is none."""
+
+    async def policy_item(self) -> AgentTaskItem | None:
+        """The newest ``policy_loaded`` of the system stream, which says what is in force; None: there is none.
+
+        Raises Unreadable where it does not stand in its chain: somebody put it there.
+        """
 
     async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
         """Put a policy into force: its bytes, its row and ``note``, a ``policy_loaded``, in one transaction.
@@ -45,10 +54,13 @@ class Common(Protocol):
         """Keep that everything that waited was judged by this version; a newer one that is kept stays."""
 
     async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
-        """Take or renew an exclusive duty for so many seconds of the store's clock; False: another holder has it."""
+        """Take or renew an exclusive duty for so many seconds of the store's clock; False: another holder has it.
+
+        One that would last longer than MOST_DUTY_S from now is nobody's: none of us took it.
+        """
 
     async def leave_duty(self, name: str, holder: str) -> None:
         """Give a duty back at once; one that another holder has stays theirs."""
 
     async def agree(self, name: str, value: str) -> str:
-        """What was said first under a name: ``value``, where nothing was. It stays for ever."""
+        """What was said first under a name: ``value``, where nothing was, with an item of it. It stays for ever."""

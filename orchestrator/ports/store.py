@@ -156,10 +156,13 @@ class TaskPersistenceManager(Protocol):
     async def list_computers(self) -> list[ComputerRecord]:
         """What is kept of all computers, by name."""
 
-    async def welcome_computer(self, computer: ComputerId, coming: "Coming") -> int | None:
+    async def welcome_computer(
+        self, computer: ComputerId, coming: "Coming", *, note: Draft | None = None
+    ) -> int | None:
         """Keep who has come, and allot the number of its welcome; None: it is frozen, and nothing was kept.
 
-        A release that waited for it is over with it.
+        A release that waited for it is over with it. ``note``, a ``computer_welcomed``, goes into the system stream
+        with what only the store knows. Raises InvalidRequest for another note.
         """
 
     async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:

@@ -33,12 +33,14 @@ class MemoryComputers(MemoryQueue):
         await self._turn()
         return [row.known() for _, row in sorted(self._computers.items())]
 
-    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
-        await self._turn()
+    async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
+        now = await self._turn()
         row = self._computer(computer)
         if row.record.frozen is not None:
             return None
-        row.record = sealing.welcomed(row.known(), coming)
+        after = sealing.welcomed(row.known(), coming)
+        self._record(self._noted(sealing.welcoming(note, after), now))
+        row.record = after
         row.number = row.record.number
         return row.number
 

@@ -5,10 +5,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from orchestrator.core.audit_shared import IN_FORCE
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.moments import to_us
+from orchestrator.core.pruning import LISTS
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import (
     BackupRow,
@@ -53,6 +56,11 @@ class Task:
             "created_at": to_us(row.created_at),
             "updated_at": to_us(row.updated_at),
             "pinned": int(row.pinned),
+            "due": self.entry.due,
+            "holder": self.entry.holder,
+            "lease_until": self.entry.lease_until,
+            "lease_for": self.entry.lease_for,
+            "waiting_for": self.entry.waiting_for,
         }
 
 
@@ -122,7 +130,9 @@ class MemoryTables:
         await self._turn()
         names = sorted(name for name in self._blobs if after is None or name > after)[:limit]
         contents = {name: self._blobs[name] for name in names}
-        return [KeptBlob(name, hashlib.sha256(one).hexdigest(), len(one)) for name, one in contents.items()]
+        return [
+            KeptBlob(name, hashlib.sha256(one).hexdigest(), len(one), LISTS in one) for name, one in contents.items()
+        ]
 
     async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
         await self._turn()
@@ -145,9 +155,7 @@ class MemoryTables:
             case "tokens":
                 found = [_token(row) for row in self._tokens.values()]
             case "computers":
-                found = [
-                    {"computer": name, "number": one.number, "task": one.task} for name, one in self._computers.items()
-                ]
+                found = [_computer(one) for one in self._computers.values()]
             case "requests":
                 found = [{"request_id": name, "task_id": task_id} for name, task_id in self._requests.items()]
             case "items":
@@ -162,7 +170,17 @@ class MemoryTables:
                 found = [] if self._policy is None else [_policy(self._policy)]
             case "agreed":
                 found = [{"name": name, "value": value} for name, value in self._agreed.items()]
+            case _:
+                found = self._marks_and_duties(table)
         return found
+
+    def _marks_and_duties(self, table: Literal["blob_marks", "duties"]) -> Iterable[KeptRow]:
+        if table == "duties":
+            return [{"name": name, "holder": who, "until": at} for name, (who, at) in self._duties.items()]
+        return [
+            {"sha256": name, "size": len(one), "lists": int(LISTS in one), "touched": self._touched[name]}
+            for name, one in self._blobs.items()
+        ]
 
 
 def _backup(row: BackupRow) -> KeptRow:
@@ -172,6 +190,22 @@ def _backup(row: BackupRow) -> KeptRow:
         "made_at": to_us(row.at),
         "made_by": row.by,
         "data": row.fact.model_dump_json(),
+    }
+
+
+def _computer(row: Computer) -> KeptRow:
+    one = row.record
+    return {
+        "computer": one.computer,
+        "number": row.number,
+        "task": row.task,
+        "heard": one.heard,
+        "doubtful_below": one.doubtful_below,
+        "known": None if one.known is None else one.known.model_dump_json(),
+        "token": one.token,
+        "frozen": None if one.frozen is None else one.frozen.model_dump_json(),
+        "frozen_at": None if one.frozen_at is None else to_us(one.frozen_at),
+        "released": int(one.released),
     }
 
 
@@ -198,7 +232,7 @@ def _sign_in(row: SignInRow) -> KeptRow:
 
 def _policy(row: PolicyRow) -> KeptRow:
     return {
-        "name": sealing.IN_FORCE,
+        "name": IN_FORCE,
         "version": row.version,
         "sha256": row.sha256,
         "source": row.source,

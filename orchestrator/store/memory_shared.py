@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from orchestrator.core.items import Draft
-from orchestrator.core.moments import from_us
-from orchestrator.ports import PolicyRow
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.ports import SYSTEM_STREAM, PolicyRow
+from orchestrator.ports.shared import MOST_DUTY_S
 from orchestrator.store import sealing
 from orchestrator.store.entry import seconds_to_us
 from orchestrator.store.memory_sign_ins import MemorySignIns
@@ -19,6 +20,12 @@ class MemoryShared(MemorySignIns):
         await self._turn()
         return self._policy
 
+    async def policy_item(self) -> AgentTaskItem | None:
+        await self._turn()
+        system = self._streams.get(TaskId(SYSTEM_STREAM))
+        items = [] if system is None else system.read()
+        return next((one for one in reversed(items) if one.fact.kind == "policy_loaded"), None)
+
     async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
         now = await self._turn()
         fact = sealing.loading(note, content)
@@ -26,9 +33,9 @@ class MemoryShared(MemorySignIns):
         present, judged = (0, 0) if before is None else (before.version, before.judged)
         if present != expected_version:
             raise sealing.another_policy(present, expected_version)
-        self._record(self._noted(note, now))
+        self._record(self._noted(sealing.in_force(note, present + 1), now))
         self._keep_blob(content, now)
-        self._policy = PolicyRow(present + 1, fact.sha256, fact.source, from_us(now), note.actor.id, judged)
+        self._policy = PolicyRow(present + 1, fact.sha256, fact.source, note.at, note.actor.id, judged)
         return self._policy
 
     async def judged_policy(self, version: int) -> None:
@@ -39,7 +46,7 @@ class MemoryShared(MemorySignIns):
     async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
         now = await self._turn()
         present, until = self._duties.get(name, (holder, 0))
-        if present != holder and until > now:
+        if present != holder and now < until <= now + seconds_to_us(MOST_DUTY_S):
             return False
         self._duties[name] = (holder, now + seconds_to_us(for_s))
         return True
@@ -50,5 +57,7 @@ class MemoryShared(MemorySignIns):
             del self._duties[name]
 
     async def agree(self, name: str, value: str) -> str:
-        await self._turn()
+        now = await self._turn()
+        if name not in self._agreed:
+            self._record(self._noted(sealing.agreeing(name, value, now), now))
         return self._agreed.setdefault(name, value)

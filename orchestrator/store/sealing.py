@@ -2,17 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
+from orchestrator.core.audit_kept import Written, read_written
 from orchestrator.core.audit_tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError, Unreadable
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
-from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
+from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import from_us
 from orchestrator.core.system_facts import (
+    Agreed,
     BackupRemoved,
     ComputerBackedUp,
     ComputerFrozen,
     ComputerReleased,
+    ComputerWelcomed,
     PolicyLoaded,
     TaskPruned,
 )
@@ -248,6 +253,21 @@ def releasing(note: Draft) -> ComputerReleased:
     return note.fact
 
 
+def welcoming(note: Draft | None, record: ComputerRecord) -> Draft | None:
+    """The note of a welcome with what only the store knows. Raises InvalidRequest when the note is of another."""
+    if note is None:
+        return None
+    if not isinstance(note.fact, ComputerWelcomed):
+        raise InvalidRequest(f"A computer is welcome with computer_welcomed, not with {note.fact.kind}.")
+    known = {
+        "fingerprint": token_fingerprint(record.token) if record.token else "",
+        "number": record.number,
+        "heard": record.heard,
+        "doubtful_below": record.doubtful_below,
+    }
+    return note._replace(fact=note.fact.model_copy(update=known))
+
+
 def numbered(note: Draft, number: int) -> Draft:
     """The note of a release with the number that only the store knows."""
     return note._replace(fact=note.fact.model_copy(update={"number": number}))
@@ -306,9 +326,6 @@ def was_pruned(task_id: TaskId) -> Conflict:
 
 # -- what nodes share --------------------------------------------------------------------
 
-IN_FORCE = "in force"
-"""The name of the one row of ``policies``."""
-
 
 def loading(note: Draft, content: bytes) -> PolicyLoaded:
     """The fact that puts a policy into force. Raises InvalidRequest when the note is of another."""
@@ -317,6 +334,46 @@ def loading(note: Draft, content: bytes) -> PolicyLoaded:
     if note.fact.sha256 != sha256_hex(content):
         raise InvalidRequest("The note of a policy names the sha256 of other bytes.")
     return note.fact
+
+
+def in_force(note: Draft, number: int) -> Draft:
+    """The note of a policy with the version of its row, which only the store knows."""
+    return note._replace(fact=note.fact.model_copy(update={"number": number}))
+
+
+def agreeing(name: str, value: str, now: int) -> Draft:
+    """The note of what nodes agree on; one that is written again is the same."""
+    agreed = Agreed(name=name, value=value)
+    return Draft(item_id=ItemId(f"agreed {name} {value}"), at=from_us(now), actor=SYSTEM, fact=agreed)
+
+
+def chained(rows: Sequence[tuple[int, bytes]], version: int, stream: str) -> AgentTaskItem:
+    """The item of a version among its neighbours, which it follows and which follow it. Raises Unreadable."""
+    found = {number: read_written(data) for number, data in rows}
+    links = [_links(one) for _, one in sorted(found.items())]
+    item = found[version].item
+    holds = all(links) and all(before[0] == after[1] for before, after in pairwise(filter(None, links)))
+    if item is None or (item.version, item.task_id) != (version, stream) or not holds:
+        raise Unreadable(
+            f"Version {version} of {stream} is not what was sealed there: somebody changed the database.",
+            remedy="`cc-orchestrator audit verify` says what else was changed.",
+        )
+    return item
+
+
+def no_policy() -> Unreadable:
+    """The refusal of a row of ``policies`` that nobody of us wrote."""
+    return Unreadable(
+        "The row of the policy in force is not one that was written here: somebody changed the database.",
+        remedy="`cc-orchestrator audit verify` says what else was changed.",
+    )
+
+
+def _links(written: Written) -> tuple[str, str] | None:
+    """An item's hash and the one before it, also of one that only a newer version can read; None: it does not hold."""
+    if written.item is None:
+        return written.newer
+    return (written.item.hash, written.item.prev_hash) if written.sound else None
 
 
 def another_policy(present: int, expected: int) -> Conflict:

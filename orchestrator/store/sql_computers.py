@@ -2,12 +2,13 @@
 
 from typing import Any, Final
 
+from orchestrator.core.facts import TaskId
 from orchestrator.core.items import Draft
 from orchestrator.core.meeting import ComputerRecord, Heard
 from orchestrator.core.moments import from_us, to_us
-from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
+from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Coming
+from orchestrator.ports import SYSTEM_STREAM, Coming
 from orchestrator.store import sealing, sql, sql_system
 from orchestrator.store.script import Script
 
@@ -36,14 +37,17 @@ def list_computers() -> Script[list[ComputerRecord]]:
     return sorted((_record(*row) for row in rows), key=lambda one: one.computer)
 
 
-def welcome(name: ComputerId, coming: Coming) -> Script[int | None]:
-    """The port's ``welcome_computer``."""
+def welcome(name: ComputerId, coming: Coming, note: Draft | None, *, now: int) -> Script[int | None]:
+    """The port's ``welcome_computer``; done again, it answers what it did."""
     record = yield from _locked(name)
+    if note is not None and (done := (yield from sql.already_there(TaskId(SYSTEM_STREAM), [note]))):
+        return done[0].fact.number if isinstance(done[0].fact, ComputerWelcomed) else record.number
     if record.frozen is not None:
         return None
     after = sealing.welcomed(record, coming)
     known = coming.side.model_dump_json()
     yield _WELCOME, (after.number, after.heard, after.doubtful_below, known, after.token, name)
+    yield from sql_system.noted(sealing.welcoming(note, after), now)
     return after.number
 
 

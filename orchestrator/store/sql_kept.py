@@ -4,17 +4,20 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
 
+from orchestrator.core.pruning import LISTS
 from orchestrator.ports import KeptBlob, KeptItem, KeptRow, KeptTable
 from orchestrator.store.script import Script
 
 COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "tasks": (
         *("task_id", "status", "version", "head_hash", "user_id", "session_id", "prompt", "computers", "priority"),
-        *("created_at", "updated_at", "pinned"),
+        *("created_at", "updated_at", "pinned", "due", "holder", "lease_until", "lease_for", "waiting_for"),
     ),
     "grants": (*("grant_id", "task_id", "session_id", "user_id", "data", "expires_at", "max_uses", "uses", "revoked"),),
     "tokens": ("token_hash", "kind", "name", "roles", "created_at", "revoked"),
-    "computers": ("computer", "number", "task"),
+    "computers": (
+        *("computer", "number", "task", "heard", "doubtful_below", "known", "token", "frozen", "frozen_at", "released"),
+    ),
     "requests": ("request_id", "task_id"),
     "items": ("task_id",),
     "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
@@ -22,6 +25,8 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "sign_ins": ("session_hash", "token_hash", "name", "begun_at", "used_at"),
     "policies": ("name", "version", "sha256", "source", "loaded_at", "loaded_by", "judged"),
     "agreed": ("name", "value"),
+    "duties": ("name", "holder", "until"),
+    "blob_marks": ("sha256", "size", "lists", "touched"),
 }
 """The columns that are told of each table, the key first."""
 
@@ -70,7 +75,7 @@ def kept_blobs(after: str | None, limit: int) -> Script[list[KeptBlob]]:
     for (name,) in names:
         rows = yield _BLOB, (name,)
         content = _bytes(rows[0][0])
-        found.append(KeptBlob(name, hashlib.sha256(content).hexdigest(), len(content)))
+        found.append(KeptBlob(name, hashlib.sha256(content).hexdigest(), len(content), LISTS in content))
     return found
 
 

@@ -149,8 +149,8 @@ class SqlStore(ABC):
     async def list_computers(self) -> list[ComputerRecord]:
         return await self._read(lambda _: sql_computers.list_computers())
 
-    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
-        return await self._write(lambda _: sql_computers.welcome(computer, coming))
+    async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
+        return await self._write(lambda now: sql_computers.welcome(computer, coming, note, now=now))
 
     async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
         await self._write(lambda _: sql_computers.hear(computer, heard))
@@ -207,6 +207,9 @@ class SqlStore(ABC):
     async def policy_in_force(self) -> PolicyRow | None:
         return await self._read(lambda _: sql_shared.policy_in_force())
 
+    async def policy_item(self) -> AgentTaskItem | None:
+        return await self._read(lambda _: sql_shared.policy_item())
+
     async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
         return await self._write(lambda now: sql_shared.set_policy(expected_version, content, note, now=now), once=True)
 
@@ -220,7 +223,7 @@ class SqlStore(ABC):
         await self._write(lambda _: sql_shared.leave_duty(name, holder))
 
     async def agree(self, name: str, value: str) -> str:
-        return await self._write(lambda _: sql_shared.agree(name, value))
+        return await self._write(lambda now: sql_shared.agree(name, value, now=now))
 
     # -- what is kept, for an audit ------------------------------------------------------
 

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.wire import Client
+from orchestrator.tasks import person
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
@@ -45,7 +46,7 @@ class InstallDoors(Room):
         must_have(identity, "admin")
         body = await read_body(request, PairingBody)
         pairing = await self.pairings.make(
-            body.computer or "", body.label or "", self.service.clock.now(), owner=identity.name
+            body.computer or "", body.label or "", self.service.clock.now(), owner=identity.name, by=person(identity)
         )
         url = self.public_url or _listening(request)
         content = {

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
-from orchestrator.core.items import Actor
+from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
 from orchestrator.ports import TokenRow
 from orchestrator.tasks import TaskService
@@ -93,24 +93,21 @@ class Pairings:
         self._naming = asyncio.Lock()
         """Two computers that pair here at once are named one after the other."""
 
-    async def make(self, computer: str, label: str, at: datetime, *, owner: str = "") -> Pairing:
+    async def make(self, computer: str, label: str, at: datetime, *, owner: str = "", by: Actor = SYSTEM) -> Pairing:
         """A new code; ``computer`` empty: it will be named by its id. Raises InvalidRequest.
 
-        ``owner``: who makes it; a player at the computer asks as this person. Empty: players cannot ask there.
+        ``owner``: who makes it; a player at the computer asks as this person. Empty: players cannot ask there. ``by``:
+        how that was proved, for the audit.
         """
         if computer:
             check_name(computer)
         _check_label(label)
         code = "".join(secrets.choice(_ALPHABET) for _ in range(8))
-        await self._store.add_token(
-            TokenRow(
-                token_hash=_hash(code),
-                kind="pairing",
-                name="p-" + secrets.token_hex(8),
-                roles=(computer, label, owner),
-                created_at=at,
-            )
-        )
+        name, roles = "p-" + secrets.token_hex(8), (computer, label, owner)
+        # A code that nobody is said to have made lets a computer in until it is verified: so it has an item, too.
+        issued = self._service.draft(TokenIssued(holder_kind="pairing", name=name, roles=roles), by)._replace(at=at)
+        row = TokenRow(token_hash=_hash(code), kind="pairing", name=name, roles=roles, created_at=at)
+        await self._store.add_token(row, note=issued)
         return Pairing(f"{code[:4]}-{code[4:]}", at + CODE_LIFE)
 
     async def use(self, code: str, *, computer_id: int, peer: str, at: datetime, was: str = "") -> Paired:
@@ -148,7 +145,9 @@ class Pairings:
         """Use a code, once. Raises CodeUsed, CodeExpired."""
         if not row.revoked and (row.created_at is None or at - row.created_at >= CODE_LIFE):
             raise _refusal(CodeExpired)
-        if row.revoked or await self._store.revoke_tokens("pairing", row.name) != 1:
+        used = TokenRevoked(holder_kind="pairing", name=row.name, count=1)
+        note = self._service.draft(used, Actor(kind="computer", id=row.roles[0], auth="pairing"))
+        if row.revoked or await self._store.revoke_tokens("pairing", row.name, note=note) != 1:
             raise _refusal(CodeUsed)
 
     async def _name_of(self, token: str) -> str:

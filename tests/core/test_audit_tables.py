@@ -9,9 +9,10 @@ import pytest
 
 from orchestrator.core import facts, system_facts
 from orchestrator.core.audit import SYSTEM_STREAM
+from orchestrator.core.audit_computers import ComputerBook
+from orchestrator.core.audit_shared import Since
 from orchestrator.core.audit_sign_ins import SignInBook
 from orchestrator.core.audit_tables import (
-    ComputerBook,
     GrantBook,
     Rows,
     TokenBook,
