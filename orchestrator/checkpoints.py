@@ -11,6 +11,7 @@ from orchestrator.core.audit import Anchor
 from orchestrator.core.errors import NewerSchema, OrchestratorError
 from orchestrator.core.system_facts import NodeStopped
 from orchestrator.core.wire import ComputerId
+from orchestrator.heads_away import HeadsAway
 from orchestrator.tasks import TaskService
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class CheckpointKeeper:
     service: TaskService
     checkpoints: Checkpoints
     every_s: float = EVERY_S
+    away: HeadsAway = field(default_factory=HeadsAway)
     _left: dict[str, Anchor] = field(default_factory=dict)
     """The heads as the last checkpoint left them; empty: something came in beside it."""
     _heard: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class CheckpointKeeper:
                 return
             before = await heads_of(self.service.store)
             if before == self._left:
+                await self._sent_away(before)
                 return
             heard = await self._news_of_computers()
             made = await make_checkpoint(self.service.store, self.checkpoints, self.service.clock.now())
@@ -70,11 +73,18 @@ class CheckpointKeeper:
             after = await heads_of(self.service.store)
             # The note of the checkpoint is an item too, and alone is nothing new.
             self._left = after if _items(after) == _items(before) + 1 else {}
+            await self._sent_away(after)
         except NewerSchema as error:
             logger.info("a node of a newer version is to make the checkpoints: %s", error)
             await self.service.duties.leave(DUTY)
         except OrchestratorError as error:
             logger.error("no checkpoint of the audit: %s", error)  # noqa: TRY400 - it explains itself
+
+    async def _sent_away(self, heads: Mapping[str, Anchor]) -> None:
+        """Only after a checkpoint was made of them: what it refuses to sign is no head of ours."""
+        if self.away.places:
+            key = await asyncio.to_thread(self.checkpoints.key_fingerprint)
+            await self.away.send(heads, self.service.clock.now(), key)
 
     async def _news_of_computers(self) -> dict[ComputerId, tuple[str, int]]:
         """What was heard of computers since the last note: it rises without an item, and must not fall."""

@@ -51,7 +51,8 @@ ROOMS: dict[str, frozenset[str]] = {
     "nodes": ADAPTERS | {"hub", "logs"},
     "greeting": ADAPTERS | {"hub", "tasks"},
     "audit": ADAPTERS,
-    "checkpoints": ADAPTERS | {"audit", "tasks"},
+    "heads_away": ADAPTERS | {"audit"},
+    "checkpoints": ADAPTERS | {"audit", "heads_away", "tasks"},
     "moving": ADAPTERS | {"audit", "clock", "store"},
     "web": ADAPTERS
     | {

@@ -18,6 +18,7 @@ from orchestrator.clock import ahead_s
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
+from orchestrator.heads_away import HeadsAway, places_of
 from orchestrator.hub import Hub
 from orchestrator.nodes import MeetingElsewhere, Node, Presence, join
 from orchestrator.nodes.agreement import SETTINGS
@@ -100,7 +101,8 @@ async def open_orchestrator(
         # What changed while nothing ran is judged before anybody can decide.
         await ground.policy.judge()
         looking = await models.begin(settings.model)
-        keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir))
+        away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
+        keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
         doors = _doors(ground, undoing, hub, here, models, keeper.checkpoints)
         workers = _workers(ground, undoing, models)
         here.presence.tasks = lambda: workers.at_work

@@ -1,22 +1,28 @@
 """The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
 
 from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, Journals, heads_of, make_checkpoint
+from orchestrator.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
 from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
 from orchestrator.audit.stream import Records
 from orchestrator.audit.verifying import Verification, verify_store
 
 __all__ = [
+    "MARK",
     "AuditBroken",
     "Checkpoint",
     "Checkpoints",
+    "HeadsLine",
     "Journals",
+    "Noted",
     "Records",
     "Told",
     "Verification",
     "as_written",
     "check_store",
     "heads_of",
+    "lines_of",
     "make_checkpoint",
+    "read_heads",
     "stories_of",
     "streams_of",
     "verify_store",

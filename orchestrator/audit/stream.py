@@ -5,9 +5,10 @@ finished steps.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from orchestrator.audit.checkpoint import Journals, heads_of
@@ -103,9 +104,9 @@ class Stream:
     requests: list[str] = field(default_factory=list)
     """What this page's items raised."""
 
-    async def verified(self, anchor: Anchor | None) -> list[Fault]:
-        """What is wrong with it."""
-        check = StreamCheck(self.name, anchor)
+    async def verified(self, anchor: Anchor | None, away: Mapping[int, str] = MappingProxyType({})) -> list[Fault]:
+        """What is wrong with it; ``away``: the hashes that left the host, by their versions."""
+        check = StreamCheck(self.name, anchor, away)
         try:
             row = await self.store.kept_task(self.name)
             if row is not None:

@@ -6,11 +6,14 @@ was then.
 """
 
 import asyncio
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import AwareDatetime
 
 from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, heads_of
+from orchestrator.audit.heads import Noted
 from orchestrator.audit.stream import Books, Records, Stream
 from orchestrator.audit.tables import faults_beside, looked, requests_known, rows_beside, unlisted
 from orchestrator.core.audit import SYSTEM_STREAM, Fault, beside, gone, heads_digest
@@ -20,6 +23,15 @@ from orchestrator.core.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
 
 _TRIES: Final = 3
+_NO_HASHES: Final[Mapping[int, str]] = MappingProxyType({})
+_NOTHING: Final[Noted] = MappingProxyType({})
+
+Told = Callable[[int, int], None]
+"""Hears how many streams are done, of how many."""
+
+
+def _nobody(_done: int, _of: int) -> None:
+    """Nobody waits."""
 
 
 class Verification(Value):
@@ -34,14 +46,17 @@ class Verification(Value):
     faults: tuple[Fault, ...] = ()
 
 
-async def verify_store(store: Records, checkpoints: Checkpoints | None = None) -> Verification:
+async def verify_store(
+    store: Records, checkpoints: Checkpoints | None = None, *, away: Noted = _NOTHING, told: Told = _nobody
+) -> Verification:
     """Every stream against its chain, its row and the checkpoint, and the tables against the items.
 
-    ``checkpoints`` None: this store has no directory for one. Where something was pruned meanwhile, it is done again.
+    ``checkpoints`` None: this store has no directory for one. ``away``: hashes that left the host. ``told`` hears how
+    many streams of how many are done. Where something was pruned meanwhile, it is done again.
     """
     for _ in range(_TRIES):
         version, _ = (await heads_of(store)).get(SYSTEM_STREAM, (0, ""))
-        found = await _verified(store, checkpoints)
+        found = await _verified(store, checkpoints, away, told)
         if not found.faults or not await _removed_since(store, version):
             break
     return found
@@ -56,7 +71,7 @@ async def _removed_since(store: Records, version: int) -> bool:
     return any(isinstance(item.fact, TaskPruned | BackupRemoved) for item in told)
 
 
-async def _verified(store: Records, checkpoints: Checkpoints | None) -> Verification:
+async def _verified(store: Records, checkpoints: Checkpoints | None, away: Noted, told: Told) -> Verification:
     faults: list[Fault] = []
     checkpoint = await _last(checkpoints, faults)
     # First the rows, then the streams that there are: what a row has then, one of these streams says.
@@ -66,9 +81,13 @@ async def _verified(store: Records, checkpoints: Checkpoints | None) -> Verifica
     anchors = checkpoint.streams if checkpoint is not None else {}
     books = Books()
     within: list[Fault] = []
-    for stream in sorted(heads):
-        within += await Stream(store, stream, heads[stream], books).verified(anchors.get(stream))
-    missing = {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
+    for done, stream in enumerate(sorted(heads)):
+        told(done, len(heads))
+        within += await Stream(store, stream, heads[stream], books).verified(
+            anchors.get(stream), away.get(stream, _NO_HASHES)
+        )
+    elsewhere = {stream: max(away[stream].items()) for stream in away.keys() - heads.keys() - anchors.keys()}
+    missing = elsewhere | {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
     faults += [gone(stream, anchor) for stream, anchor in missing.items() if not books.pruned.explains(stream, anchor)]
     faults += within
     if checkpoints is not None:

@@ -64,17 +64,28 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter for each flag
 @audit_app.command("verify")
 def verify(
     expect: Annotated[str | None, typer.Option(help="The digest that an earlier `audit verify` printed.")] = None,
+    heads: Annotated[
+        Path | None, typer.Option(help="The heads that left this host, as `heads_to` sent them: a file of lines.")
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Verify that nothing was changed since it was written. Exits with 1 when something was.
 
-    Where no server holds the store of --data-dir it is read directly; else the server is asked.
+    Where no server holds the store of --data-dir it is read directly; else the server is asked. With --heads it is
+    always read directly: a server that was put back may say what it likes.
     """
     # A directory that is named is meant, whatever server the environment speaks of.
     elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
-    found = None if elsewhere else offline_verify(data_dir)
+    found = None if elsewhere or heads is not None else offline_verify(data_dir)
+    if heads is not None:
+        if url is not None:
+            raise InvalidRequest(
+                "--heads reads the store itself, and --url names a server.",
+                remedy="Say it on the server's host, with --data-dir, without --url.",
+            )
+        found = verify_against(heads, data_dir)
     if found is None:
         with client_of(url, data_dir) as client:
             found = client.request("GET", "/v1/audit/verify")
@@ -165,6 +176,17 @@ def offline_verify(data_dir: Path | None) -> dict[str, Any] | None:
         found: dict[str, Any] = asyncio.run(verified()).model_dump(mode="json")
     except StoreBusy:
         return None
+    return found
+
+
+def verify_against(heads: Path, data_dir: Path | None) -> dict[str, Any]:
+    """What a verification finds against heads that left the host; a server that holds the store goes on meanwhile."""
+    from orchestrator.audit import Checkpoints, read_heads
+    from orchestrator.moving import verify_store_at
+
+    settings = load_settings({"data_dir": data_dir}, os.environ)
+    verified = asyncio.run(verify_store_at(settings.store_url, Checkpoints(settings.data_dir), read_heads(heads)))
+    found: dict[str, Any] = verified.model_dump(mode="json")
     return found
 
 

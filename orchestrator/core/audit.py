@@ -10,6 +10,7 @@ heads that somebody wrote down (hitl.md A3). The tables beside the items follow 
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, canonical_json, hash_holds
@@ -67,12 +68,15 @@ class StreamCheck:
     """The chain of one stream, item by item as the store gives them: what is kept of it does not grow with it.
 
     But for the item ids, of which each may come once, and what stands around gaps. ``anchor`` as in
-    :func:`verify_stream`.
+    :func:`verify_stream`; ``away``: hashes of its items by their versions, as they left the host.
     """
 
-    def __init__(self, stream: str, anchor: Anchor | None = None) -> None:
+    def __init__(
+        self, stream: str, anchor: Anchor | None = None, away: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         self.stream = stream
         self.faults: list[Fault] = []
+        self._away = away
         self._anchor = anchor
         self._anchored = ""
         """The hash of the item at the anchor's version; empty: it did not come, or cannot be read."""
@@ -115,6 +119,9 @@ class StreamCheck:
             self._off_head(*head)
         if self._anchor is not None:
             self._off_anchor(*self._anchor)
+        if (newest := max(self._away, default=0)) > self._last:
+            why = f"the hash of version {newest} left the host: store and checkpoint were put back together, or cut"
+            self.fault(self._last + 1, "cut", why)
         return self.faults
 
     def fault(self, version: int, what: FaultKind, why: str) -> None:
@@ -146,6 +153,8 @@ class StreamCheck:
             self._last, self._hash = version, digest
         if self._anchor is not None and version == self._anchor[0]:
             self._anchored = digest
+        if digest and self._away.get(version, digest) != digest:
+            self.fault(version, "rewritten", "it is not the item whose hash left the host")
 
     def _fills(self, version: int) -> bool:
         """Whether it belongs into a gap, which is then smaller; False: its version was there."""

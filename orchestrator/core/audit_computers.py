@@ -94,8 +94,10 @@ class ComputerBook:
 
     def _differences(self, computer: str, steady: Row, row: Row, since: Since) -> Iterator[Fault]:
         told = self.told.get(computer, _Told())
-        number = _number(row["number"])
-        if not max(0, told.welcomed.number if told.welcomed else 0) <= number <= MOST_NUMBER:
+        number, started = _number(row["number"]), self.highest.get(computer, (0, ""))[0]
+        welcomed = told.welcomed.number if told.welcomed else 0
+        # One that is below a call's is told already.
+        if (number >= started or not started) and not welcomed <= number <= MOST_NUMBER:
             yield _fault(computer, f"is at number {row['number']!r}, which nobody allotted")
         yield from _frozen(computer, told, steady, since)
         if told.welcomed is not None:

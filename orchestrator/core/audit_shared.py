@@ -63,7 +63,7 @@ class PolicyBook:
                 yield _policy("A policy is in force, and no item says who put it there.")
         elif row is not None:
             yield from _differences(row, *self.loaded)
-        elif self.loaded[1].number and IN_FORCE not in after:
+        elif self.loaded[1].number and not after.get(IN_FORCE, {"version": 0})["version"]:
             yield _policy("The policy in force is not in the table.")
 
 

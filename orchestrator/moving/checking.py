@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from orchestrator.audit import verify_store
+from orchestrator.audit import Checkpoints, Noted, Verification, verify_store
 from orchestrator.clock import SystemClock
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.moving.rows import asked
@@ -81,6 +82,21 @@ class _Kept(SqlStore):
 
     async def close(self) -> None:
         """Its side is closed by whoever opened it."""
+
+
+async def verify_store_at(url: str, checkpoints: Checkpoints, away: Noted) -> Verification:
+    """A verification of a store without changing it, also while it is served, against what left the host.
+
+    Raises NotFound, InvalidRequest, NewerSchema.
+    """
+    async with reading(url) as side:
+        schema = await schema_of(side)
+        if schema < len(MIGRATIONS):
+            raise InvalidRequest(
+                f"The store has schema {schema}, and this version verifies {len(MIGRATIONS)}.",
+                remedy="Start the server once, or verify with the version that wrote it.",
+            )
+        return await verify_store(_Kept(side), checkpoints, away=away)
 
 
 async def check_store_at(url: str) -> Checked:

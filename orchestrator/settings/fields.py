@@ -200,6 +200,12 @@ class Settings(BaseModel):
         ge=0,
         le=2**60,
     )
+    heads_to: str = _setting(
+        "",
+        "Where the heads of all journals go with each checkpoint, out of reach of who breaks in here: `syslog:` (this "
+        "host's), `syslog://HOST:PORT`, `https://HOST/PATH` (signed) or a whole path on another mount; several with "
+        "commas between. `audit verify --heads FILE` compares with them.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
     log_format: Literal["text", "json"] = _setting(
         "text", "How the log tells it: `text` (for people) or `json` (an object on each line)."

@@ -45,7 +45,9 @@ GONE: Final = "all rows taken out"
 DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
     "meta": {
         "name": Cover("which steps the tables have seen", "it is no store of ours then", "refused"),
-        "value": Cover("which steps the tables have seen", "no step is done twice", "refused", ("'0'", "'9999'", "'x'")),
+        "value": Cover(
+            "which steps the tables have seen", "no step is done twice", "refused", ("'0'", "'9999'", "'x'")
+        ),
         ROW: Cover("nothing", "no other name is read", "nothing"),
         GONE: Cover("whether it is a store", "it is no store of ours then", "refused"),
     },
@@ -70,9 +72,9 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "created_at": Cover("the order of lists", _ITEMS),
         "updated_at": Cover("when retention removes it", _ITEMS),
         "due": Cover("when it is gone on with", "what its items say is to be done", edits=("NULL", HIGH)),
-        "holder": Cover("who goes on with it", f"the end of the lease, {_MOMENT}", "nothing"),
+        "holder": Cover("who goes on with it", f"the end of the lease, {_MOMENT}", "nothing", ("'mine'",)),
         "token": Cover("whose lease it is", "an append also needs the version", "nothing", ("token + 5",)),
-        "lease_until": Cover("when another goes on", f"of a held task: {_MOMENT}", "nothing"),
+        "lease_until": Cover("when another goes on", f"of a held task: {_MOMENT}", "nothing", (HIGH,)),
         "lease_for": Cover("for how long a lease is renewed", f"the setting's limit: {_MOMENT}", edits=(HIGH, "-1")),
         "waiting_for": Cover("which computer wakes it", "the computers of its items"),
         "woken": Cover("whether it is looked at once more", "a look finds nothing", "nothing"),
@@ -96,7 +98,9 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
     "computers": {
         "computer": Cover("which computer it is", _WELCOME, edits=("computer || 'x'",)),
         "number": Cover("what the computer refuses as late", "the calls' starts, the welcome"),
-        "task": Cover("who may change something there", "the open calls of the tasks, and which tasks are over"),
+        "task": Cover(
+            "who may change something there", "the open calls of the tasks, and which tasks are over", edits=("'mine'",)
+        ),
         "heard": Cover("whether its disk was put back", "the welcome, and each checkpoint's note", edits=("0", "-1")),
         "doubtful_below": Cover("which outcomes are unknown", "the welcome, the release", edits=(HIGH, "-1")),
         "known": Cover("whether a copy came", _WELCOME),

@@ -103,7 +103,7 @@ def migrate(*, fresh: bool, upto: int = len(MIGRATIONS)) -> Script[None]:
     Raises NewerSchema when it may not, InvalidRequest when another program made them.
     """
     rows = [(0,)] if fresh else (yield READ_META, (SCHEMA_KEY,))
-    if not rows:
+    if not rows or not str(rows[0][0]).isdecimal():
         raise sealing.not_a_store()
     done = int(rows[0][0])
     if done > len(MIGRATIONS):

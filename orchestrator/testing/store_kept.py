@@ -64,6 +64,7 @@ async def s60_kept_rows(store: Store, clock: ManualClock) -> None:
         **{"task_id": T1, "status": "Running", "version": 7, "head_hash": head.hash, "user_id": "alice"},
         **{"session_id": "s1", "prompt": "fix my farm", "computers": json.dumps([COMPUTER]), "priority": 0},
         **{"created_at": at, "updated_at": at, "pinned": 0},
+        **{"due": at, "holder": None, "lease_until": 0, "lease_for": 0, "waiting_for": None},
     }
     assert await store.kept_task("t9") is None
     assert rows["grants"] == {
@@ -73,7 +74,10 @@ async def s60_kept_rows(store: Store, clock: ManualClock) -> None:
     assert rows["tokens"] == {
         **{"token_hash": "h1", "kind": "person", "name": "alice", "roles": '["admin"]', "created_at": at, "revoked": 0}
     }
-    assert rows["computers"] == {"computer": COMPUTER, "number": 1, "task": None}
+    assert rows["computers"] == {
+        **{"computer": COMPUTER, "number": 1, "task": None, "heard": 0, "doubtful_below": 0, "known": None},
+        **{"token": "", "frozen": None, "frozen_at": None, "released": 0},
+    }
     assert rows["requests"] == {"request_id": "r1", "task_id": T1}
     assert rows["items"] == {"task_id": "Z"}
 

@@ -222,7 +222,8 @@ def test_honest_tokens_have_no_fault() -> None:
         ([], {"roles": "x"}, "roles"),
         ([], {"name": "admin"}, "sam"),
         ([], {"kind": "agent"}, "sam"),
-        ([], {"kind": "pairing"}, "is not in the table"),
+        ([], {"kind": "pairing"}, ""),
+        ([], {"created_at": AT - 60_000_001}, "was made at"),
         ([], {"revoked": 1}, "counts as revoked, and no item says by whom"),
         ([revoked("sam")], {}, "was revoked, and the table lets it in again"),
     ],
@@ -287,7 +288,7 @@ def sign_ins(news: Sequence[Fact], before: Rows, after: Rows | None = None) -> l
     book = SignInBook()
     for item in stream(SYSTEM_STREAM, *news):
         book.take(item)
-    return said(book.faults(before, before if after is None else after))
+    return said(book.faults(before, before if after is None else after, AT))
 
 
 def test_honest_sign_ins_have_no_fault() -> None:
@@ -307,6 +308,8 @@ def test_honest_sign_ins_have_no_fault() -> None:
         ({"name": "admin"}, "A sign-in of sam is one of admin in the table."),
         ({"token_hash": "h2"}, "is bound to another token"),
         ({"begun_at": AT + 9}, "began at another time"),
+        ({"used_at": AT + 60_000_001}, "was used later than now"),
+        ({"used_at": "x"}, "was used later than now"),
     ],
 )
 def test_a_changed_sign_in_shows(changes: dict[str, Any], words: str) -> None:
@@ -333,10 +336,10 @@ def test_a_computer_is_never_below_a_number_that_was_allotted() -> None:
     book = ComputerBook()
     for item in stream("t1", started(number=4), started(number=2), started(computer=None), facts.CancelRequested()):
         book.take(item)
-    assert list(book.faults({"3": {"number": 4}, "9": {"number": 0}})) == []
-    assert list(book.faults({"3": {"number": 7}})) == []
+    assert list(book.faults({}, {"3": {"number": 4}, "9": {"number": 0}}, Since())) == []
+    assert list(book.faults({}, {"3": {"number": 7}}, Since())) == []
     for rows, at in (({"3": {"number": 3}}, 3), ({"3": {"number": "x"}}, -1), ({}, 0)):
-        (fault,) = book.faults(rows)
+        (fault,) = book.faults({}, rows, Since())
         assert fault.detail == f"Computer 3 is at number {at}, and t1 started a call there as number 4."
 
 

@@ -127,9 +127,9 @@ class _Opened(InMemoryPersistenceManager):
         await asyncio.sleep(0)
         return number
 
-    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
+    async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
         self.welcoming(computer)
-        return await super().welcome_computer(computer, coming)
+        return await super().welcome_computer(computer, coming, note=note)
 
     async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
         blocked = await super().claim(lease, computers)

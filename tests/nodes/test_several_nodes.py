@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from orchestrator.app.about import started
@@ -172,6 +173,45 @@ async def test_a_node_hears_of_another_policy_without_looking(nodes: Nodes) -> N
         while (await policy_of(first))["policy_version"] != version:
             # Each answer gives the node's own look a turn.
             continue
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "UPDATE policies SET sha256 = $1, version = version + 1",
+        "UPDATE policies SET sha256 = $1",
+        "UPDATE policies SET version = version + 1, source = left($1, 5)",
+        "DELETE FROM policies WHERE sha256 <> $1",
+    ],
+)
+async def test_a_policy_that_no_item_names_comes_into_force_nowhere(
+    tmp_path: Path, postgres_url: str, how: str
+) -> None:
+    """A row alone is not believed: neither by nodes at work nor by one that starts; all say so, and verify does."""
+    async with AsyncExitStack() as stack:
+        nodes = Nodes(tmp_path, stack, postgres_url)
+        stack.push_async_callback(nodes.store.close)
+        first, second = await nodes.node("a"), await nodes.node("b")
+        before = (await policy_of(first))["policy_version"]
+        blob = await nodes.store.put_blob(b"schema_version = 1\nunknown_tool = 'allow'\n")
+        database = await asyncpg.connect(postgres_url)
+        try:
+            await database.execute(how, blob.sha256)
+        finally:
+            await database.close()
+        await look(first, second)
+        third = await nodes.node("c")
+        for one in (first, second, third):
+            shown = await policy_of(one)
+            assert shown["policy_version"] == before
+            assert "is not believed" in shown["alert"]
+        assert any("policy" in one for one in await nodes.faults("a"))
+        version = (await second.ask("POST", "/v1/policy", {"policy": STRICTER})).json()["policy_version"]
+        await look(first, third)
+        assert [(await policy_of(one))["policy_version"] for one in (first, second, third)] == [version] * 3
+        alerts = [(await policy_of(one))["alert"] for one in (first, second, third)]
+        assert not any("believed" in one for one in alerts)
+        assert await nodes.faults("a") == []
 
 
 async def test_what_waits_is_judged_again_once(nodes: Nodes) -> None:
