@@ -2,6 +2,7 @@
 
 from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, Journals, heads_of, make_checkpoint
 from orchestrator.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
+from orchestrator.audit.job import VerifyJob
 from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
 from orchestrator.audit.stream import Records
 from orchestrator.audit.verifying import Verification, verify_store
@@ -17,6 +18,7 @@ __all__ = [
     "Records",
     "Told",
     "Verification",
+    "VerifyJob",
     "as_written",
     "check_store",
     "heads_of",

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 audit_app = typer.Typer(no_args_is_help=True, help="What happened: show it, verify it, check it, export it.")
 _PAGE = 500
+_ASK_EVERY_S = 2
+"""How soon the server says how far a verification is."""
 
 Task = Annotated[str | None, typer.Argument(metavar="TASK", help="A task's id. Default: all that you may read.")]
 
@@ -88,7 +91,7 @@ def verify(
         found = verify_against(heads, data_dir)
     if found is None:
         with client_of(url, data_dir) as client:
-            found = client.request("GET", "/v1/audit/verify")
+            found = _verified_there(client)
     differs = expect is not None and expect.strip().lower() != found["heads_sha256"]
     if as_json:
         print_json({**found, "expected": expect})
@@ -177,6 +180,20 @@ def offline_verify(data_dir: Path | None) -> dict[str, Any] | None:
     except StoreBusy:
         return None
     return found
+
+
+def _verified_there(client: "Client") -> dict[str, Any]:
+    """What the server finds, however long it takes; meanwhile how far it is is told."""
+    shown = False
+    while True:
+        found: dict[str, Any] = client.request("GET", "/v1/audit/verify", wait_s=str(_ASK_EVERY_S))
+        if "faults" in found:
+            if shown:
+                typer.echo("", err=True)
+            return found
+        if sys.stderr.isatty():
+            typer.echo(f"\r{found['done']} of {found['of']} streams", nl=False, err=True)
+            shown = True
 
 
 def verify_against(heads: Path, data_dir: Path | None) -> dict[str, Any]:

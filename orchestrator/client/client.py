@@ -290,6 +290,14 @@ class Client:
             unreachable = self.unreachable(_HUNG_UP)
             unreachable.may_have_arrived = True
             raise unreachable from None
+        except httpx2.ReadTimeout:
+            # It took the connection and the call: something is there, and is busy.
+            slow = ServerUnreachable(
+                f"The orchestrator at {self.url} has not answered in time. It may be busy, and still do what was asked.",
+                remedy="Ask again in a while; `cc-orchestrator doctor` looks at what it is busy with.",
+            )
+            slow.may_have_arrived = True
+            raise slow from None
         except httpx2.RequestError as error:
             unreachable = self.unreachable(error)
             unreachable.may_have_arrived = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))

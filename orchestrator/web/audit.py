@@ -13,7 +13,16 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.audit import Checkpoints, as_written, check_store, heads_of, stories_of, streams_of, verify_store
+from orchestrator.audit import (
+    Checkpoints,
+    VerifyJob,
+    as_written,
+    check_store,
+    heads_of,
+    stories_of,
+    streams_of,
+    verify_store,
+)
 from orchestrator.core.audit import SYSTEM_STREAM
 from orchestrator.core.audit_showing import Wanted
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotFound
@@ -41,6 +50,7 @@ class AuditDoors(Room):
 
     checkpoints: Checkpoints | None
     """None: the store has no directory to keep one in."""
+    _verifying: VerifyJob | None = None
 
     async def audit(self, request: Request) -> Response:
         """``GET /v1/audit?task=&system=&request=&by=&kind=&since=&sha256=&after=&limit=&order=&whole=``."""
@@ -60,9 +70,18 @@ class AuditDoors(Room):
         return JSONResponse({"items": items, "next": after, "redacted": not whole})
 
     async def audit_verify(self, request: Request) -> Response:
-        """``GET /v1/audit/verify``: streams against chains and the last checkpoint, and the tables beside them."""
+        """``GET /v1/audit/verify?wait_s=``: streams against chains and the last checkpoint, and the tables beside them.
+
+        One goes on at a time, for all who ask, and ends once nobody does.
+        """
         must_have(await self.who(request), "reviewer")
-        found = await verify_store(self.service.store, self.checkpoints)
+        wait_s = read_number(request, "wait_s", -1.0, 0.0, 60.0)
+        if self._verifying is None:
+            store, checkpoints = self.service.store, self.checkpoints
+            self._verifying = VerifyJob(lambda told: verify_store(store, checkpoints, told=told))
+        found = await self._verifying.ask(None if wait_s < 0 else wait_s, _gone(request))
+        if found is None:
+            return JSONResponse({"done": self._verifying.done, "of": self._verifying.of}, status_code=202)
         return JSONResponse(found.model_dump(mode="json"))
 
     async def audit_check(self, request: Request) -> Response:
@@ -152,6 +171,12 @@ class AuditDoors(Room):
     async def _stories(self, streams: list[str], sha256: str, whole: bool) -> list[Any]:
         stories = [one.model_dump(mode="json") for one in await stories_of(self.service.store, streams, sha256=sha256)]
         return stories if whole else [await asyncio.to_thread(redact, one, salt=SALT) for one in stories]
+
+
+async def _gone(request: Request) -> None:
+    """Until whoever asks has hung up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _time(item: AgentTaskItem) -> Time:

@@ -90,6 +90,11 @@ _WAIT: Final = Param(
     "Seconds to wait for what comes of it: the end of the task, or its next request.",
     {"type": "number", "minimum": 0, "maximum": 60, "default": 0},
 )
+_VERIFYING: Final = Param(
+    "wait_s",
+    "Seconds to wait for what is found; without it until it is. One verification goes on at a time, for all who ask.",
+    {"type": "number", "minimum": 0, "maximum": 60},
+)
 _KEY: Final = Param(
     "Idempotency-Key",
     "As `idempotency_key` in the body, which wins; a longer one is 422.",
@@ -319,7 +324,11 @@ _AUDIT: Final = (
     Door(
         "GET", "/v1/audit/verify", "audit_verify", "audit",
         "Verify every stream against its chain, its row and the last checkpoint.",
-        _ok("What was verified, and every fault.", Verification), who="reviewer",
+        {
+            200: Answer("What was verified, and every fault.", (Verification,)),
+            202: Answer("It goes on: so many streams of so many are done. Ask again soon, or it ends.", (audit.Verifying,)),
+        },
+        who="reviewer", takes=(_VERIFYING,),
     ),
     Door(
         "GET", "/v1/audit/check", "audit_check", "audit",

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -119,11 +119,13 @@ async def let_in(store: Store) -> None:
 
 
 @asynccontextmanager
-async def house(home: Path, fill: Callable[[Store], Awaitable[None]] = fill) -> AsyncIterator[House]:
+async def house(
+    home: Path, fill: Callable[[Store], Awaitable[None]] = fill, wrap: Callable[[Store], Store] = lambda store: store
+) -> AsyncIterator[House]:
     """Two tasks and four people behind doors on a free port."""
     async with opened(home) as store:
         await fill(store)
-        app = Doors(store, home).app()
+        app = Doors(wrap(store), home).app()
         server = PortServer(uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=2))
         with socket.create_server(("127.0.0.1", 0)) as listener:
             running = asyncio.create_task(server.serve([listener]))
@@ -463,3 +465,63 @@ async def test_a5_a6_the_house_itself_leaves_an_audit_that_is_in_order(tmp_path:
     left = await asyncio.to_thread(offline, tmp_path / "data")
     assert (left.returncode, left.stderr) == (0, "")
     assert "and with the checkpoint of" in left.stdout
+
+
+class _Held:
+    """A store of which a verification reads one thing only when it may."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.reached, self.go_on, self.canceled, self.times = asyncio.Event(), asyncio.Event(), asyncio.Event(), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> Any:
+        self.times += after is None
+        self.reached.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.canceled.set()
+            raise
+        return await self._store.kept_blobs(after, limit)
+
+
+@asynccontextmanager
+async def held(home: Path) -> AsyncIterator[tuple[House, _Held]]:
+    """Doors whose verification waits."""
+    found: list[_Held] = []
+
+    def holding(store: Store) -> Store:
+        found.append(_Held(store))
+        return cast("Store", found[0])
+
+    async with house(home, fill_in_order, holding) as doors:
+        yield doors, found[0]
+
+
+async def test_a_verification_is_one_for_all_and_says_how_far_it_is(tmp_path: Path) -> None:
+    """A long one is no silence: it says how far it is, a second asker hears of the same, and all get what it found."""
+    async with held(tmp_path) as (doors, store):
+        answer = await doors.get("/verify", wait_s=0)
+        assert (answer.status_code, set(answer.json())) == (202, {"done", "of"})
+        await within(store.reached.wait())
+        assert (await doors.get("/verify", wait_s=0)).json()["of"] >= 2
+        whole = asyncio.create_task(doors.cli("verify"))
+        store.go_on.set()
+        assert (await doors.get("/verify")).json()["faults"] == []
+        done = await whole
+        assert (done.returncode, "No orchestrator" in done.stderr) == (0, False)
+
+
+async def test_a_verification_ends_when_its_asker_hangs_up(tmp_path: Path) -> None:
+    """Nobody would hear what it finds. The next who asks begins anew."""
+    async with held(tmp_path) as (doors, store):
+        asking = asyncio.create_task(doors.get("/verify"))
+        await within(store.reached.wait())
+        asking.cancel()
+        await within(store.canceled.wait())
+        store.go_on.set()
+        assert (await doors.get("/verify")).json()["faults"] == []
+        assert store.times == 2

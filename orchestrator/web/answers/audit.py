@@ -29,6 +29,14 @@ class AuditStories(AnswerModel):
     redacted: bool
 
 
+class Verifying(AnswerModel):
+    """How far a verification is, in streams."""
+
+    done: int
+    of: int
+    """0: it has just begun."""
+
+
 class Findings(AnswerModel):
     """What is not in order; empty: all is."""
 

@@ -1,0 +1,70 @@
+"""A verification in the background: one at a time, with progress, and no longer than somebody asks for it."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from orchestrator.audit.verifying import Told, Verification
+
+LEFT_S: Final = 10.0
+"""How soon who was told of the progress has to ask again."""
+
+
+@dataclass
+class VerifyJob:
+    """The one verification of a node; who asks while it goes on hears of the same."""
+
+    verify: Callable[[Told], Coroutine[Any, Any, Verification]]
+    left_s: float = LEFT_S
+    done: int = 0
+    of: int = 0
+    """Streams; 0: it has just begun."""
+    _job: "asyncio.Task[Verification] | None" = None
+    _asking: int = 0
+    _leaving: asyncio.TimerHandle | None = field(default=None, repr=False)
+
+    async def ask(self, wait_s: float | None, gone: Awaitable[object]) -> Verification | None:
+        """What it found; None: it goes on, and whoever wants to hear has to ask again soon, or is ``gone``.
+
+        ``wait_s`` None: until it is found.
+        """
+        if self._leaving is not None:
+            self._leaving.cancel()
+        if self._job is None:
+            self.done = self.of = 0
+            self._job = asyncio.create_task(self.verify(self._told))
+        job, leaving = self._job, asyncio.ensure_future(gone)
+        self._asking += 1
+        try:
+            await asyncio.wait((job, leaving), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            if job.done():
+                self._over(job)
+                return await job
+            return None
+        finally:
+            self._asking -= 1
+            if not self._asking and not job.done():
+                at_once = leaving.done() and wait_s is None
+                self._leaving = asyncio.get_running_loop().call_later(0 if at_once else self.left_s, self._left, job)
+            leaving.cancel()
+
+    async def close(self) -> None:
+        """Let go of it."""
+        if self._job is not None:
+            self._job.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._job
+
+    def _told(self, done: int, of: int) -> None:
+        self.done, self.of = done, of
+
+    def _left(self, job: "asyncio.Task[Verification]") -> None:
+        if not self._asking:
+            job.cancel()
+            self._over(job)
+
+    def _over(self, job: "asyncio.Task[Verification]") -> None:
+        if self._job is job:
+            self._job = None
