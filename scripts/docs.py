@@ -20,6 +20,7 @@ from orchestrator.hub import CannotType, TooManyWatch
 from orchestrator.metrics import FIGURES, PREFIX
 from orchestrator.rehearsing import CannotRehearse
 from orchestrator.settings import ENV_PREFIX, Settings
+from orchestrator.store.decides import DECIDES, GONE, ROW
 from orchestrator.troubles import TROUBLES
 from orchestrator.web.computers import NotASocket, WrongSubprotocol
 from orchestrator.web.door_table import DOORS, Answer, Door
@@ -171,12 +172,24 @@ def troubles() -> str:
     return "\n" + "\n\n".join(parts) + "\n"
 
 
+def store() -> str:
+    """A row for each column of the store: what it decides, what covers it, and what becomes of an edit."""
+    lines = ["| table | column | what it decides | what covers it | a change is |", "| --- | --- | --- | --- | --- |"]
+    for table, columns in DECIDES.items():
+        for column, one in columns.items():
+            name = column if column in (ROW, GONE) else f"`{column}`"
+            fate = "worth nothing" if one.fate == "nothing" else one.fate
+            lines.append(f"| `{table}` | {name} | {one.decides} | {one.by} | {fate} |")
+    return "\n".join(lines)
+
+
 def openapi() -> str:
     """The OpenAPI document, as it is kept beside the pages."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
 
 
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
+    "audit.md": {"store": store},
     "design.md": {
         "phases": lambda: machine(PHASE_TABLE),
         "calls": lambda: machine(CALL_TABLE),

@@ -67,8 +67,15 @@ class Books:
     items: int = 0
     oldest: datetime | None = None
     """When the first task came in."""
+    newest: datetime | None = None
+    """The latest time of an item: a clock that was put back does not make honest rows late."""
     checkpoints: dict[str, str] = field(default_factory=dict)
     """sha256 of the checkpoint that was made last with each key, by its fingerprint; the newest stands last."""
+
+    def now(self, clock: Clock) -> int:
+        """The time by which nothing that is honest is later, in microseconds."""
+        now = clock.now()
+        return to_us(now if self.newest is None else max(now, self.newest))
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item, of any stream."""
@@ -76,6 +83,8 @@ class Books:
             book.take(item)
         for one in (self.policy, self.agreed, self.since):
             one.take(item)
+        if self.newest is None or item.at > self.newest:
+            self.newest = item.at
         fact = item.fact
         if isinstance(fact, CheckpointMade):
             self.checkpoints.pop(fact.key, None)
@@ -119,7 +128,7 @@ class Stream:
         found = check.end(self.head)
         if row is not None and self.task is not None and not found:
             found += task_row_faults(row, self.task)
-            found += queue_faults(row, self.task, to_us(self.store.clock.now()))
+            found += queue_faults(row, self.task, self.books.now(self.store.clock))
             self.books.work[self.name] = work_of(self.task, row)
         return found
 

@@ -12,7 +12,6 @@ from orchestrator.core.audit_removed import BackupBook
 from orchestrator.core.audit_shared import duty_faults
 from orchestrator.core.audit_tables import MADE_US, Rows
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import ComputerBackedUp
 from orchestrator.ports import KeptBlob, KeptRow, KeptTable
 
@@ -72,7 +71,7 @@ async def faults_beside(
     found: list[Fault] = []
     after = await rows_beside(store, [])
     found += books.grants.faults(before["grants"], after["grants"])
-    since, now = books.since, to_us(store.clock.now())
+    since, now = books.since, books.now(store.clock)
     found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest, may_lack=since.may_lack)
     found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"], now)
     found += books.computers.faults(before["computers"], after["computers"], since)
@@ -83,7 +82,7 @@ async def faults_beside(
     found += books.pruned.faults(before["pruned"], after["pruned"], streams)
     found += books.backups.faults(before["backups"], after["backups"])
     found += await looked("blobs", _backed_up(store, books.backups))
-    return [*found, *await looked("blobs", _blobs(store))]
+    return [*found, *await looked("blobs", _blobs(store, now))]
 
 
 async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
@@ -127,11 +126,10 @@ async def unlisted(store: Records, heads: Mapping[str, Anchor]) -> list[Fault]:
     ]
 
 
-async def _blobs(store: Records) -> list[Fault]:
+async def _blobs(store: Records, now: int) -> list[Fault]:
     """Blobs whose bytes are not those that they are named after."""
     found: list[Fault] = []
     after: str | None = None
-    now = to_us(store.clock.now())
     while page := await store.kept_blobs(after):
         marks = {str(row["sha256"]): row for row in await store.kept_rows("blob_marks", after, PAGE)}
         for one in page:

@@ -293,7 +293,7 @@ class Client:
         except httpx2.ReadTimeout:
             # It took the connection and the call: something is there, and is busy.
             slow = ServerUnreachable(
-                f"The orchestrator at {self.url} has not answered in time. It may be busy, and still do what was asked.",
+                f"The orchestrator at {self.url} has not answered in time. It may be busy, and do it still.",
                 remedy="Ask again in a while; `cc-orchestrator doctor` looks at what it is busy with.",
             )
             slow.may_have_arrived = True

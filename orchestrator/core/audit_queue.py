@@ -53,7 +53,7 @@ def _asleep(due: object, waiting_for: object, task: AgentTask, now: int) -> Iter
     if not all(isinstance(one, _FOR_OTHERS) for one in effects):
         latest: int | None = now + MOST_LEASE_US
     else:
-        latest = None if deadline is None or task.ended is not None else to_us(deadline)
+        latest = None if deadline is None else to_us(deadline)
     if waiting_for is not None:
         named = {*task.computers, *task.named_computers, *(one.call.computer for one in task.calls)}
         elsewhere = any(isinstance(one, LookFirst | PlanRestoration) for one in effects)

@@ -326,7 +326,7 @@ _AUDIT: Final = (
         "Verify every stream against its chain, its row and the last checkpoint.",
         {
             200: Answer("What was verified, and every fault.", (Verification,)),
-            202: Answer("It goes on: so many streams of so many are done. Ask again soon, or it ends.", (audit.Verifying,)),
+            202: Answer("It goes on, so far. Ask again soon, or it ends.", (audit.Verifying,)),
         },
         who="reviewer", takes=(_VERIFYING,),
     ),

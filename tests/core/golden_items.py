@@ -298,6 +298,18 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     ),
     (_ALICE, system_facts.KeysSent(computer=ComputerId("3"), text="edit startup.lua", keys=("enter",))),
     (_ALICE, system_facts.ComputerReleased(computer=ComputerId("3"), by="alice", number=41)),
+    (
+        Actor(kind="computer", id="3"),
+        system_facts.ComputerWelcomed(
+            computer=ComputerId("3"),
+            side=system_facts.ComputerSide(computer_id=3, boot="b-1", at=_AT, label="farm"),
+            fingerprint="c" * 64,
+            number=42,
+            heard=17,
+            doubtful_below=41,
+        ),
+    ),
+    (SYSTEM, system_facts.Agreed(name="installation", value="i-0123456789abcdef")),
     (_ALICE, facts.TaskPinned()),
     (_ALICE, facts.TaskUnpinned()),
     (
@@ -873,6 +885,23 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),
+    (
+        "3",
+        SYSTEM,
+        system_facts.NodeStarted(version="0.7.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b", records=1),
+    ),
+    (
+        "3",
+        SYSTEM,
+        system_facts.CheckpointMade(
+            streams=2, sha256="b" * 64, key="0123456789abcdef", heard={ComputerId("3"): ("b-1", 17)}
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        system_facts.PolicyLoaded(source="policy.toml", policy_version="0123456789abcdef", sha256="a" * 64, number=3),
+    ),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""
 

@@ -321,3 +321,19 @@ def test_an_item_of_a_newer_version_is_told_as_one_and_keeps_its_place() -> None
         faults = check.end(HEAD)
         assert whats(faults) == [(2, "newer"), *([] if follows else [(2, "unchained")])]
         assert "newer version" in faults[0].detail
+
+
+def test_what_left_the_host_has_to_hold() -> None:
+    """Each hash that was sent away: of an item that was replaced, and of one that is gone."""
+    items = story().items
+
+    def found(away: dict[int, str]) -> list[str]:
+        check = StreamCheck("t1", None, away)
+        for item in items:
+            check.take(item, sound=True)
+        return [one.what for one in check.end(None)]
+
+    sent = {item.version: item.hash for item in items}
+    assert found(sent) == found({}) == []
+    assert found({**sent, 2: "0" * 64}) == ["rewritten"]
+    assert found({**sent, len(items) + 1: "0" * 64}) == ["cut"]
