@@ -165,7 +165,6 @@ class HeadsAway:
                 if self._failed.pop(place.name, None):
                     logger.info("the heads of the audit reach %s again", place.name)
 
-    @property
     def alerts(self) -> list[str]:
         """What does not get there, for people."""
         return [f"The heads of the audit do not reach {name}: {why}." for name, why in self._failed.items()]

@@ -103,7 +103,7 @@ async def open_orchestrator(
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
-        doors = _doors(ground, undoing, hub, here, models, keeper.checkpoints)
+        doors = _doors(ground, undoing, hub, here, models, keeper)
         workers = _workers(ground, undoing, models)
         here.presence.tasks = lambda: workers.at_work
         orchestrator = Orchestrator(
@@ -141,7 +141,7 @@ def _joined(ground: Ground, world: World) -> tuple[Hub, Node]:
     return hub, here
 
 
-def _doors(ground: Ground, undoing: Undoing, hub: Hub, here: Node, models: Models, checkpoints: Checkpoints) -> Doors:
+def _doors(ground: Ground, undoing: Undoing, hub: Hub, here: Node, models: Models, keeper: CheckpointKeeper) -> Doors:
     settings, service, watching = ground.settings, ground.service, ground.watching
     return Doors(
         service=service,
@@ -156,7 +156,8 @@ def _doors(ground: Ground, undoing: Undoing, hub: Hub, here: Node, models: Model
         rehearsals=_rehearsals(ground, undoing, here),
         metrics=lambda: watching.scrape(service, hub),
         policy=ground.policy,
-        checkpoints=checkpoints,
+        checkpoints=keeper.checkpoints,
+        unsent=keeper.away.alerts,
         about=about(settings, undoing.world.workspace),
         remote_keys=settings.remote_keys,
     )

@@ -1,7 +1,7 @@
 """REST, events and sockets as one Starlette application; every error is explained in one form."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
@@ -105,6 +105,7 @@ class Doors(
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyKeeper,
         checkpoints: Checkpoints | None = None,
+        unsent: Callable[[], Sequence[str]] = tuple,
         about: About = NOWHERE,
         remote_keys: str = "owner",
     ) -> None:
@@ -124,6 +125,7 @@ class Doors(
         self.policy = policy
         self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
         self.checkpoints = checkpoints
+        self.unsent = unsent
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)
         self.browsers = Browsers(service, authorizer, Place(about.host, about.public_url))

@@ -1,6 +1,6 @@
 """What the orchestrator sees of those who try to reach it, for whoever has to find out why one does not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,6 +57,8 @@ class DoctorDoors(Room):
     visits: Visits
     about: About
     policy: PolicyKeeper
+    unsent: Callable[[], Sequence[str]]
+    """What of the audit does not leave the host, as sentences."""
     nodes: Callable[[], dict[str, Any]]
 
     async def doctor(self, request: Request) -> Response:
@@ -92,7 +94,15 @@ class DoctorDoors(Room):
                 "client_version": offer.version,
                 "client_sha256": offer.sha256,
                 "alerts": [
-                    one for one in (*about.alerts, *self.nodes()["alerts"], self.policy.alert, *self._clocks()) if one
+                    one
+                    for one in (
+                        *about.alerts,
+                        *self.nodes()["alerts"],
+                        self.policy.alert,
+                        *self._clocks(),
+                        *self.unsent(),
+                    )
+                    if one
                 ],
                 "refused": refused,
                 "installers": installers,
