@@ -11,6 +11,7 @@ local Capture = require("capture")
 local Guard = require("guard")
 local input = require("input")
 local monitors = require("monitors")
+local ours = require("ours")
 local paths = require("paths")
 local screen = require("screen")
 local tabs = require("tabs")
@@ -146,8 +147,9 @@ local function resume(run, ...)
   end
   local native_term = term.native
   term.native = run.native_term or native_term
-  local put_back = tabs.catch(run.launched)
+  local put_back, put_files_back = tabs.catch(run.launched), ours.put(run)
   local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
+  put_files_back()
   put_back()
   if native then
     run.call, peripheral.call = peripheral.call, native
@@ -293,7 +295,11 @@ local function ending(run)
     -- It went on without a coroutine of its own that the guard had stopped.
     value = run.guard.message
   end
-  local traceback = trim_traceback(run, run.guard:text(value, GRACE_MS))
+  -- The value may have a `__tostring` of the program's.
+  local put_files_back = ours.put(run)
+  local text = run.guard:text(value, GRACE_MS)
+  put_files_back()
+  local traceback = trim_traceback(run, text)
   if tripped == "deadline" then
     run.waits_for = run.waits_for or input.BUSY
     return run.in_time, after_stop(traceback)

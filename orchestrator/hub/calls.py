@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from orchestrator.core.errors import CallLost, ComputerAway
+from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
 from orchestrator.core.link import LinkState
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.outcomes import SETTLE_WITHIN_S, settlement
@@ -67,8 +67,9 @@ class Calls:
                 session.write_soon()
             elif not session.write_now():
                 await session.flush()
-            result: CallResult = await wait.future
-            return result
+            return await session.secrecy.of_result(await wait.future)
+        except ComputerFailed as error:
+            raise await session.secrecy.of_failure(error) from None
         finally:
             session.room.release()
             if wait is not None:

@@ -101,16 +101,19 @@ class Hub(Calls):
 
     # -- the socket ----------------------------------------------------------------------
 
-    async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "") -> None:
+    async def serve(
+        self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "", token: str = ""
+    ) -> None:
         """Serve one connection whose token belongs to ``computer``, until it is over.
 
-        ``fingerprint``: a hash of that token, ``peer``: the address it comes from; empty: it is not known.
+        ``fingerprint``: a hash of that token, ``peer``: the address it comes from, ``token``: the token itself, which
+        is left out of all that the computer says; empty: it is not known.
         """
         with about(computer=computer):
-            await self._serve(computer, socket, fingerprint, peer)
+            await self._serve(computer, socket, fingerprint, peer, token)
 
-    async def _serve(self, computer: ComputerId, socket: Socket, fingerprint: str, peer: str) -> None:
-        session = Session(computer, socket, next(self._places), self._sweeper, self._tick, self.traffic)
+    async def _serve(self, computer: ComputerId, socket: Socket, fingerprint: str, peer: str, token: str) -> None:
+        session = Session(computer, socket, next(self._places), self._sweeper, self._tick, self.traffic, token)
         link, reason, listening = session.link, _HUNG_UP, False
         try:
             while listening or link.state is not LinkState.CLOSED:

@@ -23,7 +23,7 @@ def deliver(session: Session, event: events.LinkEvent) -> None:
         case events.Finished():
             session.outcome(event.run_id, _outcome(event))
         case events.Output():
-            session.told(event.run_id, event.offset, event.data)
+            session.told(event.run_id, event.offset, session.secrecy.part(event.data))
         case events.Moved():
             session.moved()
         case events.Alive() if session.life is not None:
@@ -55,9 +55,9 @@ async def settlement(session: Session, call: wire.SettledCall, wait: Wait) -> Se
         return Settlement(call=call)
     session.extend(wait, SETTLE_WITHIN_S, f"did not finish {call.call_id}")
     try:
-        result: CallResult | Exception = await wait.future
+        result: CallResult | Exception = await session.secrecy.of_result(await wait.future)
     except ComputerFailed as error:
-        result = error
+        result = await session.secrecy.of_failure(error)
     ok = isinstance(result, CallResult)
     return Settlement(call=call.model_copy(update={"state": "finished", "ok": ok}), result=result)
 

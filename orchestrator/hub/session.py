@@ -12,6 +12,7 @@ from orchestrator.core import wire
 from orchestrator.core.errors import CallLost
 from orchestrator.core.link import ComputerLink, LinkState
 from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.hub.secrecy import Secrecy
 from orchestrator.hub.socket import DirectSocket, Socket, Traffic
 from orchestrator.hub.sweeper import Sweeper
 from orchestrator.hub.waiting import GameClock, Wait
@@ -35,8 +36,8 @@ class Session:
 
     __slots__ = (
         "_background", "_game", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due",
-        "fingerprint", "life", "link", "now", "opened", "place", "room", "runs", "sending", "settles", "socket",
-        "traffic",
+        "fingerprint", "life", "link", "now", "opened", "place", "room", "runs", "sending", "secrecy", "settles",
+        "socket", "traffic",
     )  # fmt: skip
 
     def __init__(
@@ -47,10 +48,12 @@ class Session:
         sweeper: Sweeper,
         tick: "Callable[[Session, float], None]",
         traffic: Traffic,
+        token: str = "",
     ) -> None:
         self.computer = computer
         self.fingerprint = ""
         """A hash of the token by which it came in, once it is welcome; empty: not known."""
+        self.secrecy = Secrecy(token)
         self.socket = socket
         self.traffic = traffic
         self.direct = socket if isinstance(socket, DirectSocket) else None

@@ -76,9 +76,11 @@ class Fleet:
         self.screens = Screens(hub, presence, self.request)
         """How :attr:`mirror` sees the computers of other nodes."""
 
-    async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "") -> None:
+    async def serve(
+        self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "", token: str = ""
+    ) -> None:
         """Serve one connection of a computer at this node, as its hub does."""
-        await self.hub.serve(computer, socket, fingerprint=fingerprint, peer=peer)
+        await self.hub.serve(computer, socket, fingerprint=fingerprint, peer=peer, token=token)
 
     # -- what is known -------------------------------------------------------------------
 

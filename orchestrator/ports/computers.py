@@ -15,6 +15,9 @@ OnOutput = Callable[[int, bytes], None]
 Hints only: parts may be missing. No bytes: the game is paused.
 """
 
+OWN_TOKEN: Final = "own_token"
+"""Of the data of a result: the pieces of the computer's own token that stand in it, for whoever makes a text of it."""
+
 NOBODY: Final[Mapping[RunId, OnOutput]] = MappingProxyType({})
 """No run whose output anyone follows."""
 

@@ -27,7 +27,7 @@ from orchestrator.undoing import Undoing
 from orchestrator.web.answer_headers import Forbidding
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.audit import AuditDoors
-from orchestrator.web.auth import TokenAuthorizer
+from orchestrator.web.auth import TokenAuthorizer, bearer_of
 from orchestrator.web.backups import BackupDoors
 from orchestrator.web.base import Defaults
 from orchestrator.web.browsers import Browsers
@@ -64,9 +64,18 @@ class ComputerDoor(MirroringComputers, Protocol):
     """The hub, as the socket route needs it."""
 
     async def serve(
-        self, computer: ComputerId, socket: StarletteSocket, *, fingerprint: str = "", peer: str = ""
+        self,
+        computer: ComputerId,
+        socket: StarletteSocket,
+        *,
+        fingerprint: str = "",
+        peer: str = "",
+        token: str = "",
     ) -> None:
-        """Serve one connection until it is over; ``fingerprint`` tells apart who may have this name."""
+        """Serve one connection until it is over; ``fingerprint`` tells apart who may have this name.
+
+        ``token`` is left out of all that the computer says.
+        """
 
 
 class Doors(
@@ -278,7 +287,11 @@ class Doors(
         await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
         with self.sockets.holding(identity, websocket) as socket:
             await self.computers.serve(
-                ComputerId(identity.name), socket, fingerprint=identity.token_hash, peer=peer_of(websocket)
+                ComputerId(identity.name),
+                socket,
+                fingerprint=identity.token_hash,
+                peer=peer_of(websocket),
+                token=bearer_of(websocket.headers.get("authorization")),
             )
 
     async def reviewer_socket(self, websocket: WebSocket) -> None:

@@ -34,6 +34,12 @@ def _no_guest(_: str) -> None:
     """Nobody comes without a token of the store."""
 
 
+def bearer_of(authorization: str | None) -> str:
+    """The token of a header; empty: there is none."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 @dataclass
 class TokenAuthorizer:
     """Authenticates tokens of the store. ``approvers``: requester, not_requester, or ``role:NAME``."""
@@ -45,13 +51,13 @@ class TokenAuthorizer:
 
     async def authenticate(self, authorization: str | None) -> Identity:
         """The holder of a bearer token. Raises Unauthenticated."""
-        scheme, _, token = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        token = bearer_of(authorization)
+        if not token:
             raise Unauthenticated("Nobody said who is asking.", remedy=_NO_TOKEN)
-        guest = self.guest(token_hash(token.strip()))
+        guest = self.guest(token_hash(token))
         if guest is not None:
             return guest
-        row = await self.store.find_token(token_hash(token.strip()))
+        row = await self.store.find_token(token_hash(token))
         if row is None or row.revoked or row.kind == "pairing" or (row.kind == "computer" and is_copy(row.name)):
             raise Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
         owner = row.owner if row.kind == "agent" else ""

@@ -1,16 +1,21 @@
 """The ways of a tool to a computer: to look, to make the one call of a bracket, to hear an old result again."""
 
 import asyncio
+import contextlib
 import math
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
+from orchestrator.core.facts import Observed
+from orchestrator.core.own_token import hidden
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.ports import CallResult
+from orchestrator.ports.computers import OWN_TOKEN
+from orchestrator.tools.deps import CommandChannel
 from orchestrator.world.reach import Reach
 
 
@@ -93,6 +98,45 @@ class Doing:
             wait_s=wait_s,
             on_output=self.on_output,
         )
+
+
+@dataclass
+class Listening:
+    """A channel that notes the pieces of the computer's own token in what came by it."""
+
+    channel: CommandChannel
+    pieces: set[str] = field(default_factory=set)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        try:
+            result = await self.channel.call(method, params, body, wait_s)
+        except ComputerFailed as error:
+            self.pieces.update(error.data.get(OWN_TOKEN, ()))
+            raise
+        self.pieces.update(result.data.get(OWN_TOKEN, ()))
+        return result
+
+    def text(self, text: str) -> str:
+        """A text that was made of what came, without them."""
+        return hidden(text, self.pieces) if self.pieces else text
+
+    def observed(self, observed: Observed) -> Observed:
+        """What was found, without them."""
+        if not self.pieces:
+            return observed
+        texts = {name: getattr(observed, name) for name in ("diff", "source", "note")}
+        return observed.model_copy(update={name: text and self.text(text) for name, text in texts.items()})
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors that leave this are told without them."""
+        try:
+            yield
+        except OrchestratorError as error:
+            error.message = self.text(error.message)
+            raise
 
 
 @dataclass

@@ -29,7 +29,7 @@ from orchestrator.tools.computer.listing import Kept, OnRead, keep_tree, list_tr
 from orchestrator.tools.computer.programs import RUN_TIMEOUT_S
 from orchestrator.tools.deps import CCAgentDeps, CommandChannel, Encoding, ProgramFailed
 from orchestrator.tools.registry import TOOL_REGISTRY
-from orchestrator.world.channels import Doing, Looking, Replaying, run_id_of
+from orchestrator.world.channels import Doing, Listening, Looking, Replaying, run_id_of
 from orchestrator.world.reach import Reach
 from orchestrator.world.settling import by_journal, in_doubt, settled
 
@@ -72,9 +72,11 @@ class World(Reach):
         tool = TOOL_REGISTRY[record.call.tool]
         if tool.observe is None:
             return Observed(state={})
-        deps = self._deps(record.call.computer, Looking(self, record.call.computer))
+        channel = Listening(Looking(self, record.call.computer))
+        deps = self._deps(record.call.computer, channel)
         deps.keep = self._keep
-        return await tool.observe(deps, **_arguments(record))
+        with channel.told():
+            return channel.observed(await tool.observe(deps, **_arguments(record)))
 
     async def missing_for(self, record: CallRecord, observed: Observed) -> tuple[str, ...]:
         """The directories on the way to what a call makes that are not there now: it makes them as well.
@@ -198,14 +200,16 @@ class World(Reach):
         await self.store.put_blob(content)
 
     async def _perform(self, record: CallRecord, channel: CommandChannel, timeout_s: float | None = None) -> Outcome:
-        deps = self._deps(record.call.computer, channel)
+        listening = Listening(channel)
+        deps = self._deps(record.call.computer, listening)
         deps.timeout_s = timeout_s if timeout_s is not None else deps.timeout_s
         deps.expected = record.before
         if record.observed is not None:
             deps.encoding, deps.noted = record.observed.encoding, record.observed.note
         deps.run_id = record.run_id
-        text = await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
-        return Outcome(text, deps.after, deps.ran)
+        with listening.told():
+            text = await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
+        return Outcome(listening.text(text), deps.after, deps.ran)
 
     def _deps(self, computer: ComputerId | None, channel: CommandChannel | None) -> CCAgentDeps:
         if self.computers is None:

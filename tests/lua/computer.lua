@@ -194,6 +194,9 @@ local function make_fs(disk)
   function fs.move(from, to)
     return move(disk, clean(from), clean(to))
   end
+  function fs.copy(from, to)
+    disk.nodes[clean(to)] = disk.nodes[clean(from)]
+  end
   function fs.combine(_, path)
     return clean(path)
   end

@@ -628,4 +628,63 @@ describe("programs", function()
     expect(result.output).to_contain("line 1500\n")
     expect(#result.output < 34000).to_be(true)
   end)
+
+  -- The client's own directory ----------------------------------------------------------------------
+
+  --- What a program says of a file with the token in it, which the disk has as well.
+  local function tries(source)
+    local machine = computer.new({ look_ms = 20 })
+    dofile("cc_client/simulator/rom/apis/text.lua")
+    machine.disk.nodes[".cc-orchestrator/connection"] = "the token"
+    machine.disk.nodes[".cc-orchestrator"], machine.disk.nodes["mine"] = true, "my own"
+    local native = fs.open
+    local result = programs.run(
+      { path = "p.lua", bytes = source, arguments = {}, timeout_s = 60 },
+      function() end
+    )
+    expect(fs.open).to_be(native)
+    expect(machine.disk.nodes[".cc-orchestrator/connection"]).to_be("the token")
+    return result
+  end
+
+  local function is_kept_out(source)
+    local result = tries(source)
+    expect((result.output .. result.traceback):find("the token", 1, true)).to_be(nil)
+    expect(result.output .. result.traceback).to_contain("Access denied")
+  end
+
+  it("cannot read the token, however its path is written", function()
+    local read = "local file, why = fs.open(%q, 'r') print(file and file.readAll() or why)"
+    for _, path in ipairs({
+      ".cc-orchestrator/connection",
+      "/.cc-orchestrator/connection",
+      "a/../.CC-Orchestrator/connection",
+      "./.cc-orch?estrator\\connection",
+      ".cc-orchestrator./connection",
+    }) do
+      is_kept_out(read:format(path))
+    end
+    expect(tries("print(fs.open('mine', 'r').readAll())").output).to_contain("my own")
+  end)
+
+  it("cannot take the token to another place", function()
+    is_kept_out("fs.copy('.cc-orchestrator/connection', 'x') print(fs.open('x', 'r').readAll())")
+    is_kept_out("fs.move('.cc-orchestrator', 'x') print(fs.open('x/connection', 'r').readAll())")
+    is_kept_out("fs.copy('.', 'disk/x') print(fs.open('disk/x/.cc-orchestrator/connection', 'r').readAll())")
+    is_kept_out("fs.copy('mine', '.cc-orchestrator/connection')")
+    is_kept_out("fs.delete('.cc-orchestrator')")
+  end)
+
+  it("cannot read the token while its error is told", function()
+    is_kept_out([[
+      local told = function() local file, why = fs.open('.cc-orchestrator/connection', 'r')
+        return file and file.readAll() or why end
+      error(setmetatable({}, { __tostring = told }))
+    ]])
+  end)
+
+  it("keep what they put into fs to themselves", function()
+    local result = tries("fs.open = function() return nil, 'mine' end print(select(2, fs.open('x')))")
+    expect(result.output).to_contain("mine")
+  end)
 end)

@@ -1,0 +1,148 @@
+"""A computer's own token in what comes from that computer, in every form that a program can easily give it.
+
+Theory. Programs that an agent starts share the computer with the token, so whatever a computer says is searched for it.
+Letters and digits alone are compared, whatever their case: then spaces, hyphens, line ends and escapes between them
+hide nothing. The forms are the token, reversed, rotated (ROT13), as hexadecimal and decimal bytes and as Base64 at
+each of its three alignments, and the reverse of each. A piece of eight characters is found as well, so that a token
+in pieces is found in each of them; pieces that are shorter are put together over several texts by :class:`Watched`.
+
+What is not found: what a program encrypts, compresses or counts out, and pieces of less than eight characters in
+texts of which others stand between.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+Span = tuple[int, int]
+
+_WINDOW: Final = 7
+"""Characters that are looked up at once: with every second place of a text all pieces of eight are met."""
+_TAIL: Final = 400
+"""Characters of the last text that the next one may go on from."""
+_NO_PART: Final = re.compile(r"[^0-9A-Za-z]+")
+_PART: Final = re.compile(r"[0-9A-Za-z]")
+_PREFIX: Final = re.compile(r"cc[a-z]_")
+"""What a token of any holder begins with: no secret."""
+_NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
+"""What stands before each line of a file that is shown."""
+_HEX: Final = re.compile(r"[0-9a-f]+|(?:0?x[0-9a-f]{0,2})+")
+_LOW: Final = "abcdefghijklmnopqrstuvwxyz"
+_ROT13: Final = str.maketrans(_LOW + _LOW.upper(), _LOW[13:] + _LOW[:13] + _LOW[13:].upper() + _LOW[:13].upper())
+_LEAST: Final = 16
+"""Characters of a token that can be told from ordinary text."""
+
+
+class Sight:
+    """Finds pieces of some forms in texts."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self._places: dict[str, list[tuple[str, int]]] = {}
+        """Where in which forms a window stands."""
+        for form in dict.fromkeys(_NO_PART.sub("", form).lower() for form in forms):
+            for at in range(len(form) - _WINDOW + 1):
+                self._places.setdefault(form[at : at + _WINDOW], []).append((form, at))
+
+    def spans(self, text: str) -> list[Span]:
+        """Where pieces stand, from left to right, each from its first letter to its last."""
+        joined = _NO_PART.sub("", text).lower()
+        found = list(self._found(joined))
+        if not found:
+            return []
+        places = [match.start() for match in _PART.finditer(text)]
+        return [(places[start], places[end - 1] + 1) for start, end in _merged(found)]
+
+    def _found(self, joined: str) -> Iterator[Span]:
+        places = self._places
+        for at in range(0, len(joined) - _WINDOW + 1, 2):
+            for form, place in places.get(joined[at : at + _WINDOW], ()):
+                start, end = _grown(joined, at, form, place)
+                if end - start >= _least(joined[start:end]):
+                    yield start, end
+
+
+def _grown(joined: str, at: int, form: str, place: int) -> Span:
+    """The whole piece of a form of which a window was met."""
+    start, end = at, at + _WINDOW
+    while start and place and joined[start - 1] == form[place - 1]:
+        start, place = start - 1, place - 1
+    place += end - start
+    while end < len(joined) and place < len(form) and joined[end] == form[place]:
+        end, place = end + 1, place + 1
+    return start, end
+
+
+def _least(piece: str) -> int:
+    """Characters from which on a piece is no chance: hashes and tables of numbers have the short ones too."""
+    if piece.isdecimal():
+        return 18
+    return 14 if _HEX.fullmatch(piece) else _WINDOW + 1
+
+
+class Watched:
+    """What one computer says, text after text, without its token; remembers the end of the last text."""
+
+    def __init__(self, token: str) -> None:
+        self._sight = Sight(forms_of(token)) if len(token) >= _LEAST else None
+        self._tail = ""
+
+    def pieces(self, text: str) -> tuple[str, ...]:
+        """The pieces that stand in a text, as letters and digits alone: what :func:`hidden` takes out."""
+        if self._sight is None:
+            return ()
+        return tuple(dict.fromkeys(_NO_PART.sub("", text[start:end]) for start, end in self._sight.spans(text)))
+
+    def starred(self, text: str, *, follows: bool = False) -> str:
+        """The text with a star for each character of the token, so that all other places stay.
+
+        ``follows``: the text goes on where the last one ended, so that a piece may have begun there.
+        """
+        if self._sight is None:
+            return text
+        before = self._tail if follows else ""
+        if follows:
+            self._tail = (before + text)[-_TAIL:]
+        for start, end in self._sight.spans(before + text):
+            first, last = max(0, start - len(before)), end - len(before)
+            if last > 0:
+                text = text[:first] + "*" * (last - first) + text[last:]
+        return text
+
+
+SHOWN: Final = "[the computer's own token is not shown]"
+
+
+def hidden(text: str, pieces: Iterable[str]) -> str:
+    """A text without these pieces, each said to be left out; one that has them letter by letter is left out whole."""
+    sight = Sight(pieces)
+    for start, end in reversed(sight.spans(text)):
+        text = f"{text[:start]}{SHOWN}{text[end:]}"
+    # Line numbers stand between the letters of one that was written down the page.
+    return SHOWN if sight.spans(_NUMBER.sub("", text)) else text
+
+
+def forms_of(token: str) -> tuple[str, ...]:
+    """The forms of a token in which it is looked for, without the part that is the same for all."""
+    secret = _PREFIX.sub("", token, count=1)
+    both = (secret, secret[::-1])
+    forms = [form for one in both for form in (one, one.translate(_ROT13))]
+    for one in both:
+        data = one.encode()
+        forms += [data.hex(), "".join(f"x{byte:02x}" for byte in data), "".join(f"0x{byte:02x}" for byte in data)]
+        forms += ["".join(str(byte) for byte in data), "".join(f"{byte:03d}" for byte in data)]
+        for skipped in range(3):
+            coded = base64.b64encode(b"\0" * skipped + data).decode()
+            # The characters at both ends hold bits of what stands beside the token.
+            forms.append(coded[0 if not skipped else skipped + 1 : len(data) * 4 // 3])
+    return tuple({*forms, *(form[::-1] for form in forms)})
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
