@@ -15,6 +15,7 @@ from orchestrator.core.policy import (
     PolicyContext,
     PolicyDecision,
     RequestRules,
+    SecretsToModel,
     Undo,
     default_policy,
     evaluate,
@@ -70,6 +71,11 @@ class PolicyInForce:
     def checks(self) -> tuple[PathCheck, ...]:
         """What it wants to hold where a task changed a path."""
         return self.policy().checks
+
+    @property
+    def secrets_to_model(self) -> SecretsToModel | None:
+        """Whether it lets models be told secrets; None: it does not say."""
+        return self.policy().secrets_to_model
 
     def run_timeout_s(self, computer: ComputerId) -> int | None:
         """Seconds of the game that it lets a program run on a computer; None: it does not say."""

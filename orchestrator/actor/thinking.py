@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from orchestrator.actor.checking import Checker
 from orchestrator.actor.gate import Gate
@@ -24,9 +24,10 @@ from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.finding.verdict import doubt, is_answer
 from orchestrator.core.items import SYSTEM, Actor
-from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, no_such_tool
+from orchestrator.core.masking import TOLD, Mask, has_marker
+from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, SecretsToModel, no_such_tool
 from orchestrator.core.repeats import STOP_AT, times
-from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
+from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, canonical_args, read_reply
 from orchestrator.core.rounds import reason as gone_round
 from orchestrator.core.strangers import VERSION as NO_VERSION
 from orchestrator.core.strangers import stranger_name
@@ -36,7 +37,7 @@ from orchestrator.core.view import Message, View
 from orchestrator.core.window import Window
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.core.wording import unread
-from orchestrator.ports import ChatMessage, ChatModel, ModelReply, server_answers
+from orchestrator.ports import ChatMessage, ChatModel, ModelReply, is_local, server_answers
 from orchestrator.tasks import new_call_id
 
 logger = logging.getLogger(__name__)
@@ -63,8 +64,8 @@ class Thinking:
     texts: dict[str, str] = field(default_factory=dict)
     """Replies by sha256, for the view."""
     _view: View | None = None
-    _told: tuple[str, str] = ("", "")
-    """The version of the policy last told of, and in which words."""
+    _told: tuple[str, str, str] = ("", "", "")
+    """The version of the policy last told of, whether secrets were told, and in which words."""
     _sent: list[ChatMessage] = field(default_factory=list)
     """The view's messages as the port takes them."""
     _sent_of: list[Message] = field(default_factory=list)
@@ -166,8 +167,9 @@ class Thinking:
 
         The answer is what has to be waited for; None: nothing.
         """
-        await self._text(raw)
         task = self.journal.task
+        await self._text(raw)
+        await self._texts(task)
         claim = self._claim(task)
         if claim is None:
             for fact, actor in self._understood(task):
@@ -231,25 +233,53 @@ class Thinking:
 
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
         """The request as it is recorded; the messages to send are those of the view by now."""
-        version = self.gate.law.version
-        if self._told[0] != version:
-            self._told = (version, self.gate.law.summary(task))
-        prompt, policy, window = self.journal.service.prompt, self._told[1], self._window
-        if self._view is None or not self._view.leads_to(task, prompt=prompt, policy=policy, window=window):
-            self._view = View(task, prompt=prompt, policy=policy, window=window)
-        self._view.extend(task, self.texts)
-        if self._sent_of is not self._view.messages:
-            self._sent_of, self._sent = self._view.messages, []
-        self._sent.extend(ChatMessage(*message) for message in self._view.messages[len(self._sent) :])
+        version, secrets = self.gate.law.version, self._secrets()
+        if self._told[:2] != (version, secrets):
+            self._told = (version, secrets, f"{self.gate.law.summary(task)}{TOLD[secrets]}")
+        prompt, policy, window = self.journal.service.prompt, self._told[2], self._window
+        view = self._view
+        if view is None or not view.leads_to(task, prompt=prompt, policy=policy, window=window, secrets=secrets):
+            self._view = view = View(task, prompt=prompt, policy=policy, window=window, secrets=secrets)
+        view.extend(task, self.texts)
+        if self._sent_of is not view.messages:
+            self._sent_of, self._sent = view.messages, []
+        self._sent.extend(ChatMessage(*message) for message in view.messages[len(self._sent) :])
         return facts.ModelAsked(
             attempt=attempt,
             prompt_version=prompt.version,
             policy_version=version,
-            view_digest=self._view.digest,
+            view_digest=view.digest,
             num_ctx=window.num_ctx if window is not None else 0,
             num_predict=window.num_predict if window is not None else 0,
-            prompt_tokens=self._view.tokens if task.max_tokens else 0,
+            prompt_tokens=view.tokens if task.max_tokens else 0,
         )
+
+    def _secrets(self) -> SecretsToModel:
+        """Whether the model is told secrets: as the policy says, else by where the model's server is."""
+        said = self.gate.law.secrets_to_model
+        return said if said is not None else "allow" if is_local(self.model) else "mask"
+
+    def _mask(self, task: AgentTask) -> Mask:
+        """What the model was told instead of secrets by the time of its present reply."""
+        view = self._view
+        if view is not None and view.mask is not None and view.turns == len(task.turns) and view.begins(task):
+            return view.mask
+        # The reply was asked for under another policy, or by another actor.
+        secrets = self._secrets()
+        told = View(task, prompt=self.journal.service.prompt, secrets="mask" if secrets == "allow" else secrets)
+        told.extend(task, self.texts)
+        assert told.mask is not None, "it was asked to mask"
+        return told.mask
+
+    def _with_secrets(self, wanted: RequestedTool) -> dict[str, Any]:
+        """The arguments of a call with the secrets whose markers the model used. Raises ReplyRefused."""
+        args = dict(wanted.args)
+        spec = BUILT_IN_CATALOG.get(wanted.tool)
+        if spec is None or spec.plugin == "people" or not has_marker(args):
+            return args
+        mask, strict = self._mask(self.journal.task), self._secrets() != "allow"
+        restored = {name: mask.restored(value, strict=strict) for name, value in args.items()}
+        return canonical_args(wanted.tool, restored) if restored != args else args
 
     async def _generate(self, task: AgentTask) -> ModelReply | None:
         """The model's reply; None: it was stopped before it came, as the task was over or the node is about to stop."""
@@ -324,7 +354,7 @@ class Thinking:
 
     def _call(self, index: int, wanted: RequestedTool, risk: RiskLevel | None) -> facts.ToolCall:
         spec = BUILT_IN_CATALOG.get(wanted.tool)
-        tool, version, args, computer = wanted.tool, NO_VERSION, dict(wanted.args), None
+        tool, version, args, computer = wanted.tool, NO_VERSION, self._with_secrets(wanted), None
         if spec is not None and spec.planned:
             raise ReplyRefused(no_such_tool(wanted.tool, BUILT_IN_CATALOG))
         if spec is None:
@@ -364,8 +394,7 @@ class Thinking:
     def _missing(self, task: AgentTask) -> list[BlobRef]:
         # A view of another policy has the same replies, so they are all known.
         view = self._view
-        same = view is not None and view.leads_to(task, prompt=view.prompt, policy=view.policy, window=view.window)
-        shown = view.turns if view is not None and same else 0
+        shown = view.turns if view is not None and view.begins(task) else 0
         return [turn.raw for turn in task.turns[shown:] if turn.raw.sha256 not in self.texts]
 
     async def _text(self, raw: BlobRef) -> str:

@@ -5,11 +5,12 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.task import AgentTask
 from orchestrator.model import OllamaOptions, Pool, ServerOptions, as_chat_model
-from orchestrator.ports import ChatMessage, ChatModel, ModelReply
+from orchestrator.ports import ChatMessage, ChatModel, ModelReply, is_local
 from orchestrator.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ class Models:
         self._served = served
         self._pool: Pool | None = None
         self._opened: dict[str, ChatModel] = {}
+        self._noted: set[str] = set()
+        """The hosted models that were said to be so."""
 
     def open(self, name: str) -> ChatModel:
         """The model of a name. Raises InvalidRequest when it cannot be used."""
@@ -63,9 +66,24 @@ class Models:
     def of_task(self, task: AgentTask) -> ChatModel:
         """The task's model, or one that says why it cannot be used, so that the task ends honestly."""
         try:
-            return self.open(task.model)
+            model = self.open(task.model)
         except InvalidRequest as error:
             return _Unusable(task.model, error)
+        self._note(model)
+        return model
+
+    def _note(self, model: ChatModel) -> None:
+        """Say once of each hosted model what it is not told."""
+        if model.name in self._noted or is_local(model):
+            return
+        self._noted.add(model.name)
+        where = ", ".join(urlsplit(one).hostname or one for one in getattr(model, "servers", None) or ())
+        logger.warning(
+            "the model %s is not local%s: passwords, keys and tokens in what it is sent are masked, unless "
+            'the policy says secrets_to_model = "allow" (docs/policy.md)',
+            model.name,
+            f" ({where})" if where else "",
+        )
 
 
 def ollama_url(settings: Settings) -> str:

@@ -27,7 +27,7 @@ from orchestrator.core.secret_names import Span, is_secret_name, named_secrets
 from orchestrator.core.secret_shapes import is_pairing_code, shaped_secrets
 
 MARKER: Final = re.compile(r"\[redacted [0-9a-f]{8}\]")
-_BROKEN: Final = re.compile(r"\[redacted\b(?! [0-9a-f]{8}\])")
+BROKEN: Final = re.compile(r"\[redacted\b(?! [0-9a-f]{8}\])")
 _STAND_INS: Final = range(0x20000, 0x110000)
 """One that is not in the text stands for each marker while it is searched: a rare letter, so that what is
 called or given a value behind a marker still looks so."""
@@ -35,12 +35,12 @@ called or given a value behind a marker still looks so."""
 
 def redact(value: JsonValue, *, salt: str) -> JsonValue:
     """The value with every secret in it as a marker, at every depth, in keys too; all else is as it was."""
-    return _Redactor(salt).value(value)
+    return Redactor(salt).value(value)
 
 
 def redact_text(text: str, *, salt: str) -> str:
     """The text with every secret in it as a marker."""
-    return _Redactor(salt).text(text)
+    return Redactor(salt).text(text)
 
 
 def restore(edited: JsonValue, original: JsonValue, *, salt: str) -> JsonValue:
@@ -49,12 +49,12 @@ def restore(edited: JsonValue, original: JsonValue, *, salt: str) -> JsonValue:
     ``salt`` is the one that the view was made with. Raises InvalidRequest for a marker that is of no
     secret of the original, that was damaged, or that could mean two things.
     """
-    known = _Redactor(salt)
+    known = Redactor(salt)
     known.value(original)
-    damaged = any(_BROKEN.search(text) for text in _texts(original))
+    damaged = any(BROKEN.search(text) for text in texts_of(original))
 
     def put_back(text: str) -> str:
-        if not damaged and (broken := _BROKEN.search(text)):
+        if not damaged and (broken := BROKEN.search(text)):
             raise InvalidRequest(
                 f"What begins with {text[broken.start() :][:20]!r} was a marker of a secret and is damaged.",
                 remedy="Leave each marker as it was shown, or write a new secret in its place.",
@@ -64,16 +64,16 @@ def restore(edited: JsonValue, original: JsonValue, *, salt: str) -> JsonValue:
     return _mapped(edited, put_back)
 
 
-class _Redactor:
+class Redactor:
     """Redacts with one salt, and remembers what each marker stands for."""
 
     def __init__(self, salt: str) -> None:
         self._salt = _bytes(salt)
-        self._meant: dict[str, set[str]] = {}
+        self.meant: dict[str, set[str]] = {}
 
     def secret(self, marker: str) -> str:
         """What a marker stands for. Raises InvalidRequest unless that is one thing."""
-        meant = self._meant.get(marker, set())
+        meant = self.meant.get(marker, set())
         if len(meant) != 1:
             what = "could mean two things" if meant else "is of no secret of this request"
             raise InvalidRequest(
@@ -85,7 +85,7 @@ class _Redactor:
     def value(self, value: JsonValue, *, secret: bool = False) -> JsonValue:
         """Redacted; ``secret``: all texts in it are secret by the name that it has."""
         if isinstance(value, str):
-            return self._whole(value) if secret else self.text(value)
+            return self.whole(value) if secret else self.text(value)
         if isinstance(value, list):
             return [self.value(item, secret=secret or _is_flagged(value, index)) for index, item in enumerate(value)]
         if isinstance(value, dict):
@@ -114,21 +114,21 @@ class _Redactor:
             shown[name] = self.value(item, secret=named)
         return shown
 
-    def _whole(self, text: str) -> str:
+    def whole(self, text: str) -> str:
         """The marker of a text that is secret as a whole; an empty one and a marker stay."""
         if not text or MARKER.fullmatch(text):
-            return self._literal(text)
+            return self.literal(text)
         marker = f"[redacted {hmac.new(self._salt, _bytes(text), hashlib.sha256).hexdigest()[:8]}]"
-        self._meant.setdefault(marker, set()).add(text)
+        self.meant.setdefault(marker, set()).add(text)
         return marker
 
-    def _literal(self, text: str) -> str:
+    def literal(self, text: str) -> str:
         """A marker that stood in the text already means itself."""
-        self._meant.setdefault(text, set()).add(text)
+        self.meant.setdefault(text, set()).add(text)
         return text
 
     def _with_markers(self, shown: str, stand_in: str, hidden: list[str]) -> str:
-        markers = [self._whole(secret) for secret in hidden]
+        markers = [self.whole(secret) for secret in hidden]
         first, *rest = shown.split(stand_in)
         return first + "".join(marker + piece for marker, piece in zip(markers, rest, strict=True))
 
@@ -173,17 +173,17 @@ def _is_flagged(items: list[JsonValue], index: int) -> bool:
     return isinstance(before, str) and (before.startswith("-") or "." in before) and is_secret_name(before)
 
 
-def _texts(value: JsonValue) -> Iterator[str]:
+def texts_of(value: JsonValue) -> Iterator[str]:
     """Every text in a value, keys too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from texts_of(item)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield key
-            yield from _texts(item)
+            yield from texts_of(item)
 
 
 def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:

@@ -23,6 +23,10 @@ _KEYS: Final = re.compile(
       | [MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}+            # Discord bots
       | [0-9]{8,10}:AA[\w-]{33,}+                           # Telegram bots
       | AGE-SECRET-KEY-1[A-Z0-9]{50,}+
+      | tvly-[\w-]{20,}+ | pplx-[A-Za-z0-9]{40,}+ | nvapi-[\w-]{40,}+ | r8_[A-Za-z0-9]{30,}+ | fw_[A-Za-z0-9]{20,}+
+      | shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32} | sq0(?:atp|csp)-[\w-]{20,}+ | PMAK-[a-f0-9]{24}-[a-f0-9]{34}
+      | lin_api_[A-Za-z0-9]{32,}+ | (?:ntn|secret)_[A-Za-z0-9]{40,}+ | key-[a-z0-9]{32}(?![\w-])
+      | EAA[A-Za-z0-9]{25,}+ | dckr_pat_[\w-]{20,}+ | sntrys_[\w+/=-]{20,}+ | atlasv1\.[\w-]{40,}+
     )""",
     re.X | re.A,
 )
@@ -31,6 +35,13 @@ _PLACES: Final = (
     # The address stays, so that a reviewer sees who would be told.
     re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{5,20}/(?P<secret>[\w-]{8,}+)", re.I),
     re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,}+)", re.I),
+    re.compile(r"webhook\.office\.com/(?P<secret>[\w@/-]{20,}+)", re.I),
+    re.compile(r"api\.telegram\.org/bot(?P<secret>[0-9]{6,12}:[\w-]{20,}+)", re.I),
+    re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[\"',;:\s]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
+    re.compile(r"[?&;](?:password|passwd|pwd|sig)=(?P<secret>[^\s&;\"'`<>()\[\]{}]++)", re.I),
+    re.compile(
+        r"\b(?:host|user|dbname)=[\w.-]+[ ](?:\w+=[\w.-]+[ ]){0,6}password=(?P<secret>[^\s,;\"'`<>()\[\]{}]++)", re.I
+    ),
     re.compile(r"://[^\s/:@\"'`<>()\[\]{}]*+:(?P<secret>[^\s/@\"'`<>()\[\]{}]++)@"),
     re.compile(r"\bbearer[ \t]++(?P<secret>[\w.~+/-]{16,}+=*+)", re.I),
     re.compile(
@@ -47,8 +58,11 @@ _PLACES: Final = (
     re.compile(
         r"""\bread[ \t]*+\([ \t]*+["'][^"'\n]["'][^)\n"']{0,40}\)[ \t]*+[=~]=[ \t]*+["'](?P<secret>[^"'\n]++)"""
     ),
-    re.compile(
-        r"""-----BEGIN[ ](?:[A-Z0-9]{1,20}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----(?P<secret>
+)
+"""Where a secret stands by what is around it."""
+
+_PRIVATE_KEY: Final = re.compile(
+    r"""-----BEGIN[ ](?:[A-Z0-9]{1,20}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----(?P<secret>
             (?:[A-Za-z0-9+/=]|\\{1,7}[rn])+
           | (?:\r?\n[-+]?[ \t]{0,40}+(?:
                 (?=\r?\n)
@@ -56,10 +70,8 @@ _PLACES: Final = (
               | (?=[a-z/+]*[A-Z0-9=])[A-Za-z0-9+/]{1,15}={0,2}(?=\r?\n[-+]?[ \t]{0,40}-----END)
             ))+
         )""",
-        re.X,
-    ),
+    re.X,
 )
-"""Where a secret stands by what is around it."""
 
 _SAID: Final = re.compile(
     r"""\b(?:password|passcode|passphrase|pin|token|api[ _-]?key|secret)[ \t]++(?:is|to|was)[ \t]++"""
@@ -75,6 +87,7 @@ def shaped_secrets(text: str) -> Iterator[Span]:
     yield from (match.span() for match in _KEYS.finditer(text))
     for pattern in _PLACES:
         yield from (match.span("secret") for match in pattern.finditer(text) if may_hide(match["secret"]))
+    yield from (match.span("secret") for match in _PRIVATE_KEY.finditer(text))
     for match in _SAID.finditer(text):
         value = match["secret"].rstrip(".!?:")
         if may_hide(value) and (match["quote"] or looks_random(value) or is_number(value)):

@@ -14,6 +14,8 @@ from pydantic import BaseModel
 
 from orchestrator.core.errors import WindowTooSmall
 from orchestrator.core.facts import EarlierTask
+from orchestrator.core.masking import Mask, seen_by
+from orchestrator.core.policy import SecretsToModel
 from orchestrator.core.prompt import Prompt
 from orchestrator.core.repeats import NUDGE_AT
 from orchestrator.core.response import TOOL_ARGS
@@ -44,6 +46,7 @@ class View:
         prompt: Prompt,
         policy: str = "",
         window: Window | None = None,
+        secrets: SecretsToModel = "allow",
     ) -> None:
         self.messages: list[Message] = []
         """What is sent; another list after older steps have lost detail."""
@@ -52,6 +55,12 @@ class View:
         """What the instructions say of the policy; empty: nothing."""
         self.window = window
         """None: everything is sent whole."""
+        self.secrets: SecretsToModel = secrets
+        """Whether the secrets of the task are told; where they are not, markers are."""
+        self.mask = Mask(task.task_id) if secrets != "allow" else None
+        """What was masked, and what each marker stands for; None: nothing is masked."""
+        self._seen: list[tuple[Turn, str]] = []
+        """The turns as they are; ``_turns`` are what is told of them."""
         self._turns: list[tuple[Turn, str]] = []
         self._hidden: frozenset[int] = frozenset()
         """The places of steps that were the same call as a later one, which are not told again."""
@@ -62,14 +71,15 @@ class View:
         self._hash = hashlib.sha256()
         self._tokens = 0
         self._count = Count()
-        self._top: tuple[Message, Message] = (("system", _system(task, tools, prompt, policy)), ("user", _goal(task)))
+        self._whole_top = _system(task, tools, prompt, policy), _goal(task)
+        self._top: tuple[Message, Message] = self._masked_top()
         self._build()
         self._fit()
 
     @property
     def turns(self) -> int:
         """How many of the task's turns are in it."""
-        return len(self._turns)
+        return len(self._seen)
 
     @property
     def digest(self) -> str:
@@ -95,18 +105,56 @@ class View:
         for turn in task.turns[self.turns :]:
             reply = texts[turn.raw.sha256]
             self._count = self._count.heard(self._tokens, turn.input_tokens)
-            self._turns.append((turn, reply))
+            is_anew = self._take(turn, reply)
             if self.window is not None and turn.repeats >= NUDGE_AT:
                 self._hide_repeats(turn)
+            elif is_anew:
+                self._build()
             else:
                 self._add_turn(len(self._turns) - 1, self._plan)
             self._fit()
 
-    def leads_to(self, task: AgentTask, *, prompt: Prompt, policy: str = "", window: Window | None = None) -> bool:
+    def leads_to(
+        self,
+        task: AgentTask,
+        *,
+        prompt: Prompt,
+        policy: str = "",
+        window: Window | None = None,
+        secrets: SecretsToModel = "allow",
+    ) -> bool:
         """Whether the task is this one, grown, under the same words and window: what is here is how it begins."""
-        if (self.prompt, self.policy, self.window) != (prompt, policy, window):
+        if (self.prompt, self.policy, self.window, self.secrets) != (prompt, policy, window, secrets):
             return False
-        return not self.turns or task.turns[self.turns - 1 : self.turns] == (self._turns[-1][0],)
+        return self.begins(task)
+
+    def begins(self, task: AgentTask) -> bool:
+        """Whether the turns that are here are how the task's begin."""
+        return not self.turns or task.turns[self.turns - 1 : self.turns] == (self._seen[-1][0],)
+
+    # -- secrets -------------------------------------------------------------------------
+
+    def _masked_top(self) -> tuple[Message, Message]:
+        system, goal = self._whole_top
+        if self.mask is not None:
+            # Of the instructions no marker is learned: the one that they show as an example is of no secret.
+            system, goal = Mask(self.mask.salt).text(system), self.mask.text(goal)
+        return ("system", system), ("user", goal)
+
+    def _take(self, turn: Turn, reply: str) -> bool:
+        """Add a turn as it is told; true: a person let the model see a secret in it, so all has to be told anew."""
+        self._seen.append((turn, reply))
+        if self.mask is None:
+            self._turns.append((turn, reply))
+            return False
+        allowed = frozenset(seen_by(turn, reply)) if self.secrets == "ask" else frozenset()
+        if allowed <= self.mask.seen:
+            self._turns.append(self.mask.turn(turn, reply))
+            return False
+        self.mask = Mask(self.mask.salt, self.mask.seen | allowed)
+        self._top = self._masked_top()
+        self._turns = [self.mask.turn(*one) for one in self._seen]
+        return True
 
     # -- the window ----------------------------------------------------------------------
 
@@ -206,9 +254,10 @@ def view(
     prompt: Prompt,
     policy: str = "",
     window: Window | None = None,
+    secrets: SecretsToModel = "allow",
 ) -> View:
     """All that the model is sent next. Raises KeyError where a reply is missing in ``texts``, WindowTooSmall."""
-    whole = View(task, tools, prompt=prompt, policy=policy, window=window)
+    whole = View(task, tools, prompt=prompt, policy=policy, window=window, secrets=secrets)
     whole.extend(task, texts)
     return whole
 

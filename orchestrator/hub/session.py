@@ -35,9 +35,29 @@ class Session:
     """One connection of one computer, from its opening to its end."""
 
     __slots__ = (
-        "_background", "_game", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due",
-        "fingerprint", "life", "link", "now", "opened", "place", "room", "runs", "sending", "secrecy", "settles",
-        "socket", "traffic",
+        "_background",
+        "_game",
+        "_lock",
+        "_loop",
+        "_soon",
+        "_sweeper",
+        "_tick",
+        "computer",
+        "direct",
+        "due",
+        "fingerprint",
+        "life",
+        "link",
+        "now",
+        "opened",
+        "place",
+        "room",
+        "runs",
+        "secrecy",
+        "sending",
+        "settles",
+        "socket",
+        "traffic",
     )  # fmt: skip
 
     def __init__(

@@ -39,6 +39,11 @@ class _Earlier:
     def name(self) -> str:
         return str(self._model.name)
 
+    @property
+    def servers(self) -> Sequence[str] | None:
+        servers: Sequence[str] | None = getattr(self._model, "servers", None)
+        return servers
+
     async def window(self) -> Window | None:
         window: Window | None = await self._model.window() if hasattr(self._model, "window") else None
         return window

@@ -22,7 +22,7 @@ from orchestrator.core.schema import built_in_schema
 from orchestrator.core.visible import one_line
 from orchestrator.model.ollama_door import Door, Refusal
 from orchestrator.model.ollama_errors import AskAnother, Broken, Silent, is_missing, missing, none_answers, refused
-from orchestrator.model.ollama_facts import ModelFacts, counts_all, facts_of, loaded_context
+from orchestrator.model.ollama_facts import ModelFacts, counts_all, facts_of, is_of_cloud, loaded_context
 from orchestrator.model.options import OllamaOptions
 from orchestrator.model.pool import Pool
 from orchestrator.model.truncation import Counts
@@ -41,6 +41,10 @@ _LAST_TOKENS: Final = 8
 
 _ENDINGS: Final = {"": "stop", "stop": "stop", "length": "length"}
 """Ollama's done_reason, which old versions leave out, and ours; any other (``load``, ``unload``) ends no reply."""
+
+
+_CLOUD = "https://ollama.com"
+"""Where the models of the cloud run, whichever server they are asked of."""
 
 
 @dataclass
@@ -98,6 +102,13 @@ class OllamaModel:
         self._pool = pool or Pool(self._options.endpoints)
         self._known = {url: _Known(Door(url, self._options)) for url in self._pool.urls}
         self._noted: set[str] = set()
+
+    @property
+    def servers(self) -> Sequence[str]:
+        """Where it is asked: of a model that Ollama only passes on to its makers, there too."""
+        known = [one.facts for one in self._known.values() if one.facts is not None]
+        is_passed_on = is_of_cloud(self._model) or any(facts.cloud for facts in known)
+        return (*self._pool.urls, _CLOUD) if is_passed_on else self._pool.urls
 
     async def window(self) -> Window:
         """The window of a reply: num_ctx, or the model's own context where that is shorter. Raises ModelFailed.

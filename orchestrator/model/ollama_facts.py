@@ -12,6 +12,11 @@ _COUNTS_ALL: Final = (0, 30)
 _MAX_CONTEXT: Final = 2**31
 
 
+def is_of_cloud(model: str) -> bool:
+    """Whether a model is one of Ollama's cloud, by its name."""
+    return _CLOUD.search(model) is not None
+
+
 @dataclass(frozen=True)
 class ModelFacts:
     """What ``/api/show`` says, as far as it is understood."""
@@ -48,7 +53,7 @@ def facts_of(model: str, shown: Any, url: str = "") -> ModelFacts:
         context=context_of(_mapping(shown.get("model_info"))),
         capabilities=frozenset(one for one in named if isinstance(one, str)),
         remote_host=remote,
-        cloud=bool(remote or _CLOUD.search(model) or re.match(r"https://(?:www\.)?ollama\.com\b", url)),
+        cloud=bool(remote or is_of_cloud(model) or re.match(r"https://(?:www\.)?ollama\.com\b", url)),
         family=_text(details.get("family")),
         size=_text(details.get("parameter_size")),
         quantization=_text(details.get("quantization_level")),

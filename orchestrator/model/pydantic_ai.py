@@ -25,7 +25,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
@@ -94,6 +96,18 @@ def _not_installed(name: str, error: ImportError) -> InvalidRequest:
     )
 
 
+def _servers(model: Model) -> Sequence[str] | None:
+    if isinstance(model, WrapperModel):
+        return _servers(model.wrapped)
+    if isinstance(model, FunctionModel | TestModel):
+        return ()
+    if isinstance(model, FallbackModel):
+        found = [_servers(one) for one in model.models]
+        return None if None in found else [url for one in found for url in one or ()]
+    url = getattr(model, "base_url", None)
+    return (url,) if isinstance(url, str) and url else None
+
+
 def wrapped_model(model: Any) -> "PydanticAIModel":
     """A pydantic-ai Model behind the port. Raises InvalidRequest when it is none."""
     if not isinstance(model, Model):
@@ -113,6 +127,11 @@ class PydanticAIModel:
     def name(self) -> str:
         """The model's own name."""
         return self._model.model_name
+
+    @property
+    def servers(self) -> Sequence[str] | None:
+        """Where it is asked; nowhere: it is made of code of this process. None: that is not known."""
+        return _servers(self._model)
 
     @property
     def _server(self) -> str:

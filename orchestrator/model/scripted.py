@@ -68,6 +68,11 @@ class ScriptedModel:
         self._part_chars = part_chars
         self.name = name
 
+    @property
+    def servers(self) -> Sequence[str]:
+        """Nowhere: its replies are here."""
+        return ()
+
     async def window(self) -> Window | None:
         """None: a script has no window."""
         return None

@@ -97,6 +97,11 @@ class ServedModel:
         self._asking = asyncio.Lock()
         self._noted: set[str] = set()
 
+    @property
+    def servers(self) -> Sequence[str]:
+        """Where it is asked."""
+        return (self._server.url,)
+
     async def window(self) -> Window:
         """The window: num_ctx, or that of the server where it says so and it is shorter. Raises ModelFailed."""
         self._barred = None

@@ -13,7 +13,7 @@ from orchestrator.ports.bus import Answer, Bus
 from orchestrator.ports.clock import Clock
 from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
-from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window, server_answers
+from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
 from orchestrator.ports.retention import BackupRow, BlobMark, Retention
 from orchestrator.ports.shared import Common, PolicyRow
 from orchestrator.ports.sign_ins import SignInRow, SignIns
@@ -72,6 +72,7 @@ __all__ = [
     "TokenRow",
     "Window",
     "Workspace",
+    "is_local",
     "server_answers",
 ]  # fmt: skip
 

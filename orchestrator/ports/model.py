@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from ipaddress import ip_address
+from typing import Final, Literal, Protocol
+from urllib.parse import urlsplit
 
 from orchestrator.core.facts import Usage
 from orchestrator.core.window import Window
 
-__all__ = ["ChatMessage", "ChatModel", "ModelReply", "Window", "server_answers"]
+__all__ = ["ChatMessage", "ChatModel", "ModelReply", "Window", "is_local", "server_answers"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +73,30 @@ async def server_answers(model: ChatModel) -> bool:
     """
     answers = getattr(model, "answers", None)
     return True if answers is None else bool(await answers())
+
+
+_HERE: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+"""Ends of names that no public server has."""
+
+
+def is_local(model: ChatModel) -> bool:
+    """Whether all that a model is sent stays on this machine or in its network, by the addresses of its servers.
+
+    A model tells them by an attribute ``servers``, which is empty where it asks nobody. One that has none is taken for
+    hosted: what it does with what it is sent is not known.
+    """
+    servers: Sequence[str] | None = getattr(model, "servers", None)
+    return servers is not None and all(_is_near(address) for address in servers)
+
+
+def _is_near(address: str) -> bool:
+    """Whether an address is of this machine or of a private network; a name without a dot is of its network."""
+    try:
+        host = (urlsplit(address if "://" in address else f"//{address}").hostname or "").rstrip(".").lower()
+    except ValueError:
+        return False
+    try:
+        found = ip_address(host.partition("%")[0])
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(_HERE))
+    return found.is_loopback or found.is_private or found.is_link_local

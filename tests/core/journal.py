@@ -9,7 +9,7 @@ from orchestrator.core import facts
 from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
-from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, Undo
+from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, SecretsToModel, Undo
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -89,6 +89,10 @@ class StubLaw:
     @property
     def checks(self) -> tuple[PathCheck, ...]:
         return ()
+
+    @property
+    def secrets_to_model(self) -> SecretsToModel | None:
+        return None
 
     def run_timeout_s(self, computer: ComputerId) -> int | None:
         """No limit of its own."""

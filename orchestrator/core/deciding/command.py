@@ -7,7 +7,7 @@ from typing import Protocol
 
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.facts import CallId, RequestId, ToolCall
-from orchestrator.core.policy import PathCheck, PolicyDecision, RequestRules, Undo
+from orchestrator.core.policy import PathCheck, PolicyDecision, RequestRules, SecretsToModel, Undo
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -35,6 +35,10 @@ class Law(Protocol):
     @property
     def checks(self) -> tuple[PathCheck, ...]:
         """What it wants to hold where a task changed a path."""
+
+    @property
+    def secrets_to_model(self) -> SecretsToModel | None:
+        """Whether it lets models be told secrets; None: it does not say."""
 
     def run_timeout_s(self, computer: ComputerId) -> int | None:
         """Seconds of the game that it lets a program run on a computer; None: it does not say."""

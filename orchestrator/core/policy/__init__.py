@@ -19,7 +19,7 @@ from orchestrator.core.policy.catalog import (
     ToolSpec,
 )
 from orchestrator.core.policy.custom import CustomJudge, CustomPolicy, CustomVerdict
-from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, Undo
+from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, SecretsToModel, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explaining import CustomReport, Explanation, RuleReport, explain
 from orchestrator.core.policy.gaps import ROLES, told_of_gaps, told_of_roles, tools_without_a_rule
@@ -60,6 +60,7 @@ __all__ = [
     "RequestRules",
     "RiskLevel",
     "RuleReport",
+    "SecretsToModel",
     "ToolCatalog",
     "ToolSpec",
     "Undo",

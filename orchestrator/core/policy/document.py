@@ -77,6 +77,10 @@ Undo = Literal["offer", "auto"]
 """What becomes of the changes of a task that failed or was canceled: people may take them back, or it is done."""
 
 
+SecretsToModel = Literal["mask", "ask", "allow"]
+"""Whether a model is told secrets: as markers, as markers of which it may ask a person to see one, or as they are."""
+
+
 class Policy(Value):
     """A policy file, checked: rules and what to do with tools the catalog does not know."""
 
@@ -95,6 +99,8 @@ class Policy(Value):
     """Globs on names of computers, with the seconds of the game that a program may run there; the first counts."""
     checks: tuple[PathCheck, ...] = ()
     """What has to hold, besides what its user says, when a task that changed a path claims success."""
+    secrets_to_model: SecretsToModel | None = None
+    """Whether models are told secrets; None: those whose server is local are, the others get marks in their place."""
     rules: tuple[PolicyRule, ...]
     examples: tuple[Example, ...] = ()
 

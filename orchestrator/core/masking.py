@@ -1,0 +1,280 @@
+"""What a model that is not trusted with secrets is told instead of them, and how its own words get them back.
+
+Theory. All that goes to the model of a task passes through one :class:`Mask`, in the order of the task's journal, so
+that every node masks alike. It finds secrets as views for people do (``redact``), and knows more: the lines of a
+private key, also where only a part of it was read; the values of a ``.env``; a secret that was found once, wherever it
+stands later; and what the model itself named by its marker. Each line of a secret has a marker of its own, and numbers
+of lines stay outside, so that edits and patches fit the file.
+
+Where the model uses a marker in a call, :meth:`Mask.restored` puts the true text back: what is judged, shown to people,
+recorded and run has the bytes of the file.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pydantic import JsonValue
+
+from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.policy import SecretsToModel
+from orchestrator.core.redact import BROKEN, MARKER, Redactor, texts_of
+from orchestrator.core.response import ToolRequest, read_reply
+from orchestrator.core.secret_names import looks_random
+from orchestrator.core.task import StepCall, Turn
+
+_MASKED: Final = (
+    "\n- Secrets stand as [redacted 1a2b3c4d], each line of one with its own mark. Use such a mark as it stands: in "
+    "what you write or run the true text takes its place."
+)
+TOLD: Final[Mapping[SecretsToModel, str]] = {
+    "allow": "",
+    "mask": _MASKED,
+    "ask": f"{_MASKED} If you cannot work without seeing one, call ask_user with this question: "
+    "May the model see [redacted 1a2b3c4d]?",
+}
+"""What is said behind the policy's summary."""
+_MAY_SEE: Final = re.compile(r"\s*May the model see (?P<marker>\[redacted [0-9a-f]{8}\])\?\s*")
+_YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
+
+_NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
+_BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-Lines: \d+")
+_END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-MAC:")
+_HEADER: Final = re.compile(r"[-+ \t]{0,40}[A-Z][\w-]{1,30}: ")
+"""What stands between the beginning of a key and its letters: ``Proc-Type: 4,ENCRYPTED``."""
+_OF_KEY: Final = re.compile(r"[-+ \t]{0,40}(?P<secret>[A-Za-z0-9+/]{1,100}={0,2})\s*")
+_FULL_LINES: Final = (64, 70, 76)
+"""Characters of a whole line of a key, by the programs that write keys."""
+_LEAST_LINES: Final = 3
+"""Whole lines in a row that are taken for a key of which neither end is seen."""
+
+_ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:\.\w+)*(?: |$)")
+_ENV_LINE: Final = re.compile(
+    r"""^[ \t]*(?:export[ ]+)?[A-Za-z_]\w*[ ]?=[ ]?(?P<quote>["']?)(?P<secret>[^\n"']+)(?P=quote)""", re.M
+)
+_ENV_PLAIN: Final = re.compile(
+    r"""[A-Za-z]{1,12} | [0-9.,:]{1,15} | [A-Za-z][\w ]*[A-Za-z]
+      | (?:[a-z]+://)?(?:[A-Za-z0-9-]+\.)*[A-Za-z-]+(?::\d+)?(?:/[A-Za-z_./-]*)? | [~.]?/[\w./-]*""",
+    re.X,
+)
+"""Words, numbers, hosts and paths: what a ``.env`` has beside its secrets."""
+_SHORTEST: Final = 8
+_LONG: Final = 16
+"""Characters of a secret that is known again wherever it stands; a shorter one may be a word of any text."""
+_USED: Final = 3
+
+
+class Mask(Redactor):
+    """Masks what a model is told of one task; ``seen``: the markers whose secrets a person lets it see.
+
+    ``salt`` is never told to the model: it keeps short secrets from being guessed from their markers.
+    """
+
+    def __init__(self, salt: str, seen: frozenset[str] = frozenset()) -> None:
+        super().__init__(salt)
+        self.salt = salt
+        self.seen = seen
+        self._known: dict[str, None] = {}
+        """Secrets that are known again by themselves."""
+        self._is_of_world = True
+        """Whether what is masked is the world's: a marker that the model made up is not to stand for itself."""
+        self._damaged = False
+        """Whether what was told has something that looks like a damaged marker."""
+
+    def text(self, text: str) -> str:
+        """A text with the markers of its secrets."""
+        return self._told(text, [])
+
+    def turn(self, turn: Turn, reply: str) -> tuple[Turn, str]:
+        """A step as the model may be told it."""
+        used = [one for one in (self._one(marker) for marker in MARKER.findall(reply)) if len(one) >= _USED]
+        self._is_of_world = False
+        said = self._reply(reply)
+        refused = None if turn.refused is None else self._told(turn.refused, used)
+        self._is_of_world = True
+        calls = tuple(self._call(call, used) for call in turn.calls)
+        return replace(turn, calls=calls, refused=refused, warning=self._told(turn.warning, used)), said
+
+    def restored(self, value: JsonValue, *, strict: bool = True) -> JsonValue:
+        """Arguments of the model with secrets in place of their markers.
+
+        Raises ReplyRefused for a marker that is of no secret it was told of, or that is damaged; where ``strict`` is
+        false these stay as they are.
+        """
+        if isinstance(value, str):
+            return self._put_back(value, strict=strict)
+        if isinstance(value, list):
+            return [self.restored(one, strict=strict) for one in value]
+        if isinstance(value, dict):
+            return {name: self.restored(one, strict=strict) for name, one in value.items()}
+        return value
+
+    def _put_back(self, text: str, *, strict: bool) -> str:
+        broken = BROKEN.search(text)
+        if strict and broken and not self._damaged:
+            raise ReplyRefused(
+                f"What begins with {text[broken.start() :][:20]!r} was the mark of a secret and is damaged. "
+                "Copy each mark as it was shown to you."
+            )
+        for marker in set(MARKER.findall(text)) if strict else ():
+            if not self._one(marker):
+                raise ReplyRefused(
+                    f"The mark {marker} is of no secret that you were shown. Read the file again and copy the mark."
+                )
+        return MARKER.sub(lambda match: self._one(match.group()) or match.group(), text)
+
+    def _one(self, marker: str) -> str:
+        """The one text that a marker stands for; empty: none, or it could be two."""
+        meant = self.meant.get(marker, set())
+        return next(iter(meant)) if len(meant) == 1 else ""
+
+    # -- what is masked ------------------------------------------------------------------
+
+    def _call(self, call: StepCall, used: list[str]) -> StepCall:
+        is_env = _ENV_FILE.search(call.asked) is not None
+        return replace(
+            call,
+            text=self._told(call.text, used, is_env=is_env),
+            asked=self._told(call.asked, used),
+            came=self._told(call.came, used, is_env=is_env),
+            changed=tuple((self._told(path, used), deed) for path, deed in call.changed),
+        )
+
+    def _reply(self, reply: str) -> str:
+        """The model's own words: the same object where it is one, so that what stands in a string is read as text."""
+        try:
+            value = json.loads(reply)
+        except (ValueError, RecursionError):
+            return self._told(reply, [])
+        clean = self.value(value)
+        return reply if clean == value else json.dumps(clean, ensure_ascii=False)
+
+    def _told(self, text: str, used: list[str], *, is_env: bool = False) -> str:
+        self._damaged = self._damaged or (self._is_of_world and BROKEN.search(text) is not None)
+        numbers = [match.group() for match in _NUMBER.finditer(text)]
+        if not numbers:
+            return self._shown(self._masked(text, used, is_env=is_env))
+        lines = text.split("\n")
+        heads = [match.group() if (match := _NUMBER.match(line)) else "" for line in lines]
+        bare = "\n".join(line[len(head) :] for head, line in zip(heads, lines, strict=True))
+        masked = self._masked(bare, used, is_env=is_env).split("\n")
+        return self._shown("\n".join(head + line for head, line in zip(heads, masked, strict=True)))
+
+    def _shown(self, text: str) -> str:
+        """With the secrets that a person lets the model see."""
+        return MARKER.sub(lambda match: self._one(match.group()) if match.group() in self.seen else match.group(), text)
+
+    def _masked(self, text: str, used: list[str], *, is_env: bool) -> str:
+        spans = list(_key_lines(text))
+        if is_env:
+            spans += [one.span("secret") for one in _ENV_LINE.finditer(text) if _is_secret_setting(one["secret"])]
+        text = self._replaced(text, spans)
+        return self._again(super().text(self._again(text, used)), [])
+
+    def _replaced(self, text: str, spans: list[tuple[int, int]]) -> str:
+        """The text with the marker of what stands in each span."""
+        pieces, position = [], 0
+        for start, end in sorted(spans):
+            if start >= position:
+                pieces += [text[position:start], self.whole(text[start:end])]
+                position = end
+        return "".join((*pieces, text[position:]))
+
+    def _again(self, text: str, used: list[str]) -> str:
+        """The text without the secrets that are known by now."""
+        for secret in sorted({*self._known, *used}, key=len, reverse=True):
+            if secret in text:
+                text = text.replace(secret, self.whole(secret))
+        return text
+
+    def whole(self, text: str) -> str:
+        """The markers of a text that is secret as a whole, one for each of its lines."""
+        if "\n" in text:
+            return "\n".join(self._line(line) for line in text.split("\n"))
+        if not MARKER.search(text) and _is_known_again(text):
+            self._known[text] = None
+        return super().whole(text)
+
+    def literal(self, text: str) -> str:
+        """A marker that stands in what the model is told: of a secret, or where the world has it so, itself."""
+        return super().literal(text) if self._is_of_world and text not in self.meant else text
+
+    def _line(self, line: str) -> str:
+        bare = line.strip()
+        return line.replace(bare, self.whole(bare)) if bare else line
+
+
+def seen_by(turn: Turn, reply: str) -> Iterator[str]:
+    """The markers whose secrets a person let the model see in a step: it asked so, and they said yes."""
+    if "May the model see" not in reply:
+        return
+    try:
+        request = read_reply(reply, unknown_tools="keep")
+    except ReplyRefused:
+        return
+    calls = request.calls if isinstance(request, ToolRequest) else ()
+    for wanted, call in zip(calls, turn.calls, strict=False):
+        asked = _MAY_SEE.fullmatch(str(wanted.args.get("question", "")))
+        if wanted.tool == "ask_user" and asked and _YES.fullmatch(call.text):
+            yield asked["marker"]
+
+
+def has_marker(value: JsonValue) -> bool:
+    """Whether a value has a marker somewhere, or something that looks like a damaged one."""
+    return any(MARKER.search(text) or BROKEN.search(text) for text in texts_of(value))
+
+
+def _is_known_again(secret: str) -> bool:
+    """Whether a text is none that stands elsewhere for something else."""
+    return not any(char.isspace() for char in secret) and (
+        len(secret) >= _LONG or (len(secret) >= _SHORTEST and looks_random(secret))
+    )
+
+
+def _is_secret_setting(value: str) -> bool:
+    """Whether a value of a ``.env`` may be secret: it is no word, number, host or path, and no marker."""
+    value = value.strip()
+    return len(value) >= _USED and not _ENV_PLAIN.fullmatch(value) and not MARKER.fullmatch(value)
+
+
+def _key_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Where the lines of private keys stand, also of keys of which only a part is there."""
+    if not re.search(r"PRIVATE KEY|Private-|[A-Za-z0-9+/]{64}", text):
+        return
+    inside = False
+    run: list[tuple[int, int]] = []
+    """Lines that may be of a key whose beginning was not seen."""
+    for line in re.finditer(r"[^\n]*", text):
+        content = line.group()
+        found = _OF_KEY.fullmatch(content)
+        if begun := _BEGIN.search(content):
+            inside, run = not _END.search(content, begun.end()), []
+        elif _END.search(content):
+            yield from run
+            inside, run = False, []
+        elif inside:
+            inside = found is not None or not content.strip() or _HEADER.match(content) is not None
+            if found:
+                yield line.start() + found.start("secret"), line.start() + found.end("secret")
+        elif found and _may_be_of_key(found["secret"]):
+            run.append((line.start() + found.start("secret"), line.start() + found.end("secret")))
+        elif content:
+            yield from run if _is_key(text, run) else ()
+            run = []
+    yield from run if _is_key(text, run) else ()
+
+
+def _may_be_of_key(line: str) -> bool:
+    return len(line) in _FULL_LINES or line.endswith("=") or any(char.isdigit() for char in line)
+
+
+def _is_key(text: str, run: list[tuple[int, int]]) -> bool:
+    """Whether lines without a beginning and an end are of a key: several whole ones, of mixed letters."""
+    whole = [text[start:end] for start, end in run if end - start in _FULL_LINES]
+    mixed = [one for one in whole if re.search("[a-z]", one) and re.search("[A-Z]", one) and re.search("[0-9]", one)]
+    return len(mixed) >= _LEAST_LINES
+
+
+__all__ = ["TOLD", "Mask", "has_marker", "seen_by"]
