@@ -1,0 +1,291 @@
+"""Secrets and a model that is not local: what it is told instead of them, and what its calls then write and run."""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from orchestrator.ports import ChatMessage, ModelReply
+from tests.contract.house import House, Opened, Playing, call, policy, rule, says
+from tests.contract.secret_files import FILE, KINDS, SECRETS
+
+FREE = rule("free", "allow", ["*"], reason="A test.")
+READ = call("cc_read", path="app.lua")
+MARKER = re.compile(r"\[redacted [0-9a-f]{8}\]")
+
+Step = dict[str, Any] | Callable[[str], dict[str, Any]]
+
+
+class Hosted(Playing):
+    """A model on a public server; a step of its script may be made of what it was told last."""
+
+    servers: Sequence[str] = ("https://api.example.com/v1",)
+
+    def __init__(self, *steps: Step) -> None:
+        super().__init__()
+        self.now = ""
+        """What it is asked with now."""
+        self.steps = steps
+
+    async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
+        self.now = "\n".join(message.content for message in messages)
+        place = sum(message.role == "assistant" for message in messages)
+        if place < len(self.steps):
+            step = self.steps[place]
+            self.script = [{}] * place + [step(messages[-1].content) if callable(step) else step]
+        return await super().reply(messages, **options)
+
+    @property
+    def everything(self) -> str:
+        """All that it was ever sent."""
+        return "\n".join(message.content for asked in self.asked for message in asked)
+
+
+class Local(Hosted):
+    """The same on this machine."""
+
+    servers = ("http://127.0.0.1:11434",)
+
+
+class Unknown(Hosted):
+    """One of which nobody says where it is."""
+
+    servers = None  # type: ignore[assignment]
+
+
+def text_of(told: str) -> str:
+    """The lines of a file that was read, without their numbers."""
+    return "".join(f"{line}\n" for line in re.findall(r"^(?:TOOL_RESULT:)? *\d+\| ?(.*)$", told, re.M))
+
+
+async def submitted(server: Opened, **more: Any) -> dict[str, Any]:
+    return await server.ended(await server.submit(**more))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_secret_of_a_file_reaches_a_hosted_model(house: House, kind: str) -> None:
+    """It is masked when the file is read, when it is rewritten whole and when a program prints it."""
+
+    read = call("cc_read", path="app.txt")
+
+    def rewritten(told: str) -> dict[str, Any]:
+        return says(call("cc_write", path="app.txt", content=text_of(told) + "-- more\n"))
+
+    model = Hosted(says(read), rewritten, says(read), says(call("cc_run_program", path="prints.lua")))
+    content = KINDS[kind]
+    programs = {"prints.lua": lambda _: content}
+    async with house.open(model, policy=policy(FREE), programs=programs) as server:
+        server.stub.disk.put("app.txt", content.encode())
+        await submitted(server, prompt=f"Look at app.txt. It has:\n{content}")
+        assert MARKER.search(model.everything)
+        assert [one for one in SECRETS[kind] if one in model.everything] == []
+        assert server.stub.disk.file("app.txt").decode() == content + "-- more\n"
+
+
+async def test_an_edit_beside_and_of_a_secret_keeps_every_byte(house: House) -> None:
+    """The marker is put back in ``old`` and ``new``, and people are shown the call without the secret."""
+
+    def edited(told: str) -> dict[str, Any]:
+        line = next(one for one in text_of(told).splitlines() if "password" in one)
+        return says(call("cc_edit", path="app.lua", old=f"{line}\n", new=f"{line}\nlocal more = 1\n"))
+
+    model = Hosted(says(READ), edited, says(READ))
+    rules = (rule("reads", "allow", ["cc_read"]), rule("asks", "ask", ["cc_edit"]))
+    async with house.open(model, policy=policy(*rules)) as server:
+        server.stub.disk.put("app.lua", FILE.encode())
+        task_id, request = await server.asked()
+        shown = json.dumps(request)
+        assert "hunter2-Xy" not in shown
+        assert "[redacted " in shown
+        await server.decide(request, "approve")
+        await server.ended(task_id)
+        changed = server.stub.disk.file("app.lua").decode()
+        line = 'local password = "hunter2-Xy"\n'
+        assert changed == FILE.replace(line, f"{line}local more = 1\n")
+        assert "hunter2-Xy" not in model.everything
+        proposed = [one for one in await server.facts(task_id, "calls_proposed") if one.calls[0].tool == "cc_edit"]
+        assert line in proposed[0].calls[0].args["new"], "the journal has what runs"
+
+
+async def test_a_marker_in_a_run_is_the_secret_that_runs(house: House) -> None:
+    """Its program gets the true word, and what it prints is masked, however short the word is."""
+    given: list[list[str]] = []
+
+    def login(words: list[str]) -> str:
+        given.append(words)
+        return f"Hello {words[0]}"
+
+    def run(told: str) -> dict[str, Any]:
+        (marker,) = MARKER.findall(told)
+        return says(call("cc_run_program", path="login.lua", args=[marker]))
+
+    model = Hosted(says(READ), run)
+    async with house.open(model, policy=policy(FREE), programs={"login.lua": login}) as server:
+        server.stub.disk.put("app.lua", b"password = 'plain'\n")
+        await submitted(server)
+        assert given == [["plain"]]
+        assert "plain" not in model.everything
+        assert re.search(r"Hello \[redacted", model.everything)
+
+
+@pytest.mark.parametrize("marker", ["[redacted 00000000]", "[redacted 1a2b3c4d]", "[redacted 1a2b", "[redacted]"])
+async def test_a_marker_that_was_never_shown_writes_nothing(house: House, marker: str) -> None:
+    """It is refused with a sentence for the model, a second time as well; the file stays as it was."""
+    wrong = says(call("cc_write", path="app.lua", content=f"password = '{marker}'\n"))
+    model = Hosted(says(READ), wrong, wrong)
+    async with house.open(model, policy=policy(FREE)) as server:
+        server.stub.disk.put("app.lua", FILE.encode())
+        task = await submitted(server)
+        refused = await server.facts(task["task_id"], "reply_refused")
+        assert len(refused) >= 2
+        assert all("mark" in one.reason for one in refused[:2])
+        assert server.stub.disk.file("app.lua") == FILE.encode()
+
+
+async def test_what_looks_like_a_marker_in_a_file_stays(house: House) -> None:
+    """A text of the world that has one is read and written back as it is."""
+    content = "-- shown as [redacted 1a2b3c4d] and [redacted]\n"
+    model = Hosted(says(READ), lambda told: says(call("cc_write", path="b.txt", content=text_of(told))))
+    async with house.open(model, policy=policy(FREE)) as server:
+        server.stub.disk.put("app.lua", content.encode())
+        await submitted(server)
+        assert server.stub.disk.file("b.txt").decode() == content
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "masks"),
+    [
+        (Local, None, False), (Hosted, None, True), (Unknown, None, True),
+        (Local, "mask", True), (Hosted, "allow", False), (Hosted, "ask", True),
+    ],
+)  # fmt: skip
+async def test_the_policy_decides_else_where_the_model_is(
+    house: House, model: type[Hosted], said: str | None, masks: bool
+) -> None:
+    """Without a word of the policy a local model is told all, any other is not."""
+    playing = model(says(READ))
+    top = {} if said is None else {"secrets_to_model": said}
+    async with house.open(playing, policy=policy(FREE, **top)) as server:
+        server.stub.disk.put("app.lua", FILE.encode())
+        await submitted(server)
+        assert ("hunter2-Xy" in playing.everything) is not masks
+        assert ("Secrets stand as" in playing.asked[0][0].content) is masks
+
+
+async def test_a_person_lets_the_model_see_one_secret(house: House) -> None:
+    """Where the policy says ``ask``: after a yes that one stands in what it is told, and no other."""
+
+    def asks(told: str) -> dict[str, Any]:
+        marker = re.search(r"password = \"(\[redacted [0-9a-f]{8}\])", told)
+        assert marker is not None
+        return says(call("ask_user", question=f"May the model see {marker[1]}?"))
+
+    for answer, seen in (("yes", True), ("no", False)):
+        model = Hosted(says(READ), asks, says(READ))
+        async with house.open(model, policy=policy(FREE, secrets_to_model="ask")) as server:
+            server.stub.disk.put("app.lua", FILE.encode())
+            task_id = await server.submit()
+            asked = await server.item(task_id, "question_asked")
+            body = {"question_id": asked["fact"]["question_id"], "answer": answer}
+            assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", body)).status_code == 200
+            await server.ended(task_id)
+            assert ("hunter2-Xy" in model.everything) is seen
+            assert "tok_9f8e7d6c5b4a3210" not in model.everything
+
+
+async def test_after_a_restart_the_markers_mean_the_same(house: House) -> None:
+    """Another process goes on with the task: the marker that was shown before it began is still put back."""
+
+    def edited(told: str) -> dict[str, Any]:
+        return says(call("cc_write", path="copy.lua", content=text_of(told)))
+
+    steps: tuple[Step, ...] = (says(READ), edited)
+    rules = (rule("reads", "allow", ["cc_read"]), rule("asks", "ask", ["cc_write"]))
+    async with house.open(Hosted(*steps), policy=policy(*rules)) as server:
+        server.stub.disk.put("app.lua", FILE.encode())
+        task_id, request = await server.asked()
+    later = Hosted(*steps, lambda _: says(call("cc_write", path="again.txt", content=_marker_of(later))))
+    async with house.open(later) as server:
+        version = await server.version_of(request)
+        await server.decide(request, "approve")
+        await server.decide(await server.request(task_id, after=version), "approve")
+        await server.ended(task_id)
+        assert server.stub.disk.file("copy.lua").decode() == FILE
+        assert server.stub.disk.file("again.txt").decode() == "hunter2-Xy"
+
+
+def _marker_of(model: Hosted) -> str:
+    found = re.search(r"password = \"(\[redacted [0-9a-f]{8}\])", model.now)
+    assert found is not None
+    return found[1]
+
+
+# -- a computer's own token ----------------------------------------------------------------
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": lambda token: token,
+    "reversed": lambda token: token[::-1],
+    "spaced": " ".join,
+    "down the page": "\n".join,
+    "base64": lambda token: base64.b64encode(token.encode()).decode(),
+    "base64 behind others": lambda token: base64.b64encode(b"ab" + token.encode()).decode(),
+    "hex": lambda token: token.encode().hex(),
+    "bytes": lambda token: ",".join(str(byte) for byte in token.encode()),
+    "escapes": lambda token: "".join(f"\\x{byte:02x}" for byte in token.encode()),
+    "swapped": str.swapcase,
+    "pieces": lambda token: "\n\n".join(token[at : at + 9] for at in range(4, len(token), 9)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_token_is_in_nothing_that_leaves_the_hub(house: House, form: str) -> None:
+    """Printed by a program, read from a file, shown as a program's source: no model, event or item has it."""
+    made = FORMS[form]
+    model = Local(
+        says(call("cc_run_program", path="prints.lua")),
+        says(call("cc_read", path="kept.lua")),
+        says(call("cc_shell", command="kept.lua")),
+    )
+    said: list[str] = []
+    rules = (rule("reads", "allow", ["cc_read", "cc_run_program"]), rule("asks", "ask", ["cc_shell"]))
+    async with house.open(model, policy=policy(*rules), programs={"prints.lua": lambda _: said[0]}) as server:
+        token = server.stub._token
+        said.append(made(token))
+        server.stub.disk.put("kept.lua", said[0].encode())
+        task_id, request = await server.asked()
+        await server.decide(request, "approve")
+        await server.ended(task_id)
+        items = "\n".join(one.model_dump_json() for one in await server.items(task_id))
+        events = (await server.ask("GET", f"/v1/tasks/{task_id}/items")).text
+        bare = _letters(made(token[4:]))
+        for told in (model.everything, items, events):
+            assert _longest(_letters(told), bare) < 16, form
+        assert server.stub.disk.file("kept.lua").decode() == said[0]
+
+
+async def test_a_token_over_several_results_is_known_by_its_eighth_letter(house: House) -> None:
+    """One letter in each run: from the ninth on they are stars."""
+    letters: list[str] = []
+    model = Local(*[says(call("cc_run_program", path="prints.lua", args=[str(n)])) for n in range(12)])
+    programs = {"prints.lua": lambda words: letters[int(words[0])]}
+    async with house.open(model, policy=policy(FREE), programs=programs) as server:
+        letters += [one for one in server.stub._token[4:] if one.isalnum()]
+        await submitted(server)
+        printed = re.findall(r"Output:\n(.)\n", "\n".join(one.content for one in model.asked[-1]))
+        assert "".join(printed[8:]) == "*" * 4
+
+
+def _letters(text: str) -> str:
+    return re.sub("[^0-9a-z]+", "", text.lower())
+
+
+def _longest(text: str, wanted: str) -> int:
+    """Of the pieces of a text that stand in another, the letters of the longest."""
+    length = 0
+    for at in range(len(wanted)):
+        while wanted[at : at + length + 1] in text and at + length < len(wanted):
+            length += 1
+    return length
