@@ -174,12 +174,11 @@ class Mask(Redactor):
         return self._again(super().text(self._again(text, used)), [])
 
     def _replaced(self, text: str, spans: list[tuple[int, int]]) -> str:
-        """The text with the marker of what stands in each span."""
+        """The text with the marker of what stands in each span: no line is both of a key and a setting."""
         pieces, position = [], 0
         for start, end in sorted(spans):
-            if start >= position:
-                pieces += [text[position:start], self.whole(text[start:end])]
-                position = end
+            pieces += [text[position:start], self.whole(text[start:end])]
+            position = end
         return "".join((*pieces, text[position:]))
 
     def _again(self, text: str, used: list[str]) -> str:

@@ -68,7 +68,6 @@ async def submitted(server: Opened, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_secret_of_a_file_reaches_a_hosted_model(house: House, kind: str) -> None:
     """It is masked when the file is read, when it is rewritten whole and when a program prints it."""
-
     read = call("cc_read", path="app.txt")
 
     def rewritten(told: str) -> dict[str, Any]:
@@ -167,12 +166,24 @@ async def test_the_policy_decides_else_where_the_model_is(
 ) -> None:
     """Without a word of the policy a local model is told all, any other is not."""
     playing = model(says(READ))
-    top = {} if said is None else {"secrets_to_model": said}
+    top: dict[str, Any] = {} if said is None else {"secrets_to_model": said}
     async with house.open(playing, policy=policy(FREE, **top)) as server:
         server.stub.disk.put("app.lua", FILE.encode())
         await submitted(server)
         assert ("hunter2-Xy" in playing.everything) is not masks
         assert ("Secrets stand as" in playing.asked[0][0].content) is masks
+
+
+async def test_the_log_says_once_that_a_model_is_hosted(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    """When it is first used, with where it is and what to set; of a local one it says nothing."""
+    for model, times in ((Hosted(), 1), (Local(), 0)):
+        caplog.clear()
+        async with house.open(model, policy=policy(FREE)) as server:
+            await submitted(server)
+            await submitted(server)
+        said = [one.getMessage() for one in caplog.records if "is not local" in one.getMessage()]
+        assert len(said) == times
+        assert all("(api.example.com)" in one and "secrets_to_model" in one for one in said)
 
 
 async def test_a_person_lets_the_model_see_one_secret(house: House) -> None:
@@ -260,7 +271,7 @@ async def test_a_token_is_in_nothing_that_leaves_the_hub(house: House, form: str
         await server.ended(task_id)
         items = "\n".join(one.model_dump_json() for one in await server.items(task_id))
         events = (await server.ask("GET", f"/v1/tasks/{task_id}/items")).text
-        bare = _letters(made(token[4:]))
+        bare = _letters(made(token))
         for told in (model.everything, items, events):
             assert _longest(_letters(told), bare) < 16, form
         assert server.stub.disk.file("kept.lua").decode() == said[0]

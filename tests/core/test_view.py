@@ -10,6 +10,7 @@ from orchestrator.core import facts
 from orchestrator.core.facts import TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import decode_item, encode_item
+from orchestrator.core.policy import SecretsToModel
 from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.tokens import estimate
 from orchestrator.core.view import Message, View, view
@@ -60,6 +61,43 @@ def test_the_conversation() -> None:
             "TOOL_RESULT: [3 cc_write] Denied by policy: a rule says so\n[end of data maple]",
         ),
     ]
+
+
+def asking() -> tuple[Journal, dict[str, str], str]:
+    """A file with two secrets is read, and the model asks to see one; its replies, and the mark of that secret."""
+    told = Journal()
+    told.submitted(prompt="My password = 'hunter2-Xy'", tag="maple")
+    read = facts.CallsProposed(explanation="", calls=(call("c0", "cc_read"),), evaluations=(verdict("allow"),))
+    told.asked()
+    told.replied("1" * 64)
+    told.add(read)
+    told.started("c0")
+    told.finished("c0", text="1| password = 'hunter2-Xy'\n2| other_password = 'farm'")
+    shown = view(told.task, REPLIES, prompt=shipped(), secrets="mask").messages
+    mark = shown[1][1].partition("'")[2].removesuffix("'")
+    question = f"May the model see {mark}?"
+    asked = {"tool": "ask_user", "args": {"question": question}}
+    replies = {**REPLIES, "b" * 64: json.dumps({"kind": "tool", "explanation": "x", "tool_call": asked})}
+    told.proposed([call("c1", "ask_user", computer=None, question=question)], "allow")
+    told.question("c1")
+    return told, replies, mark
+
+
+@pytest.mark.parametrize("secrets", ["allow", "mask", "ask"])
+def test_secrets_are_told_as_the_policy_says(secrets: SecretsToModel) -> None:
+    """As they are, as marks, or as marks but for the one that a person allowed: then from the first message on."""
+    told, replies, mark = asking()
+    growing = View(told.task, prompt=shipped(), secrets=secrets)
+    growing.extend(told.task, replies)
+    assert (mark in growing.messages[1][1]) is (secrets != "allow")
+    told.answered(answer="yes")
+    growing.extend(told.task, replies)
+    text = "\n".join(content for _, content in growing.messages)
+    assert ("hunter2-Xy" in growing.messages[1][1], "'farm'" in text) == (secrets != "mask", secrets == "allow")
+    assert growing.messages == view(told.task, replies, prompt=shipped(), secrets=secrets).messages
+    assert growing.messages[0] == view(told.task, replies, prompt=shipped()).messages[0]
+    assert growing.leads_to(told.task, prompt=shipped(), secrets=secrets)
+    assert not growing.leads_to(told.task, prompt=shipped(), secrets="mask" if secrets != "mask" else "allow")
 
 
 def test_any_node_sends_the_same() -> None:
