@@ -19,7 +19,7 @@ from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
 from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
-from orchestrator.core.facts import DecisionAction
+from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -80,10 +80,15 @@ class Anybody:
         del authorization
         return WHO
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Yes."""
         del identity, task, action
         return True
+
+    def who_decides(self, task: AgentTask) -> str:
+        """Anybody."""
+        del task
+        return "anybody"
 
 
 async def task_at_work(store: Store, steps: int) -> Spent:
