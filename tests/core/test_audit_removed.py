@@ -58,6 +58,9 @@ def test_the_rows_of_pruned_tasks_follow_from_the_notes() -> None:
     assert "counts as pruned" in said(pruned().faults(row, row, ()))[0]
     assert "has no row of it" in said(book.faults({}, {}, ()))[0]
     assert "is there again" in said(book.faults(row, row, {"t-1"}))[0]
+    for at in (AT + 60_000_001, "x"):
+        late = {"t-1": {"task_id": "t-1", "pruned_at": at}}
+        assert "at another time" in said(book.faults(late, late, ()))[0]
 
 
 def backups(*news: Fact) -> BackupBook:
