@@ -5,6 +5,7 @@
 -- `fs` that somebody kept before the program began, and a program that leaves something behind for the player to run.
 -- @module ours
 
+-- luacheck: globals fs
 local disk = require("disk")
 local Guard = require("guard")
 local paths = require("paths")
@@ -37,6 +38,7 @@ end
 function ours.functions(native)
   local is_ours = checker(native)
   local own = {}
+  --- Errors with the position of the program that called, as the game's own functions do.
   local function denied(path)
     error("/" .. path .. DENIED, 3)
   end
@@ -46,14 +48,24 @@ function ours.functions(native)
     end
     return native.open(path, ...)
   end
+  -- The game's function is called in the place of ours, so that its errors name the program's line and not ours.
   function own.copy(from, to, ...)
-    return (is_ours(from, true) or is_ours(to)) and denied(from) or native.copy(from, to, ...)
+    if is_ours(from, true) or is_ours(to) then
+      denied(from)
+    end
+    return native.copy(from, to, ...)
   end
   function own.move(from, to, ...)
-    return (is_ours(from, true) or is_ours(to)) and denied(from) or native.move(from, to, ...)
+    if is_ours(from, true) or is_ours(to) then
+      denied(from)
+    end
+    return native.move(from, to, ...)
   end
   function own.delete(path, ...)
-    return is_ours(path) and denied(path) or native.delete(path, ...)
+    if is_ours(path) then
+      denied(path)
+    end
+    return native.delete(path, ...)
   end
   return own
 end

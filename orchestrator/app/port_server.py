@@ -16,7 +16,9 @@ _TICK_S: Final = 1.0
 _GONE_S: Final = 0.005
 """How long the end of a connection that was just closed takes to be noticed."""
 _ACCEPTS: Final = 64
-"""Connections that are accepted in one turn of the loop; there are files for them among those kept back."""
+"""Connections that are accepted in one turn of the loop, unless files are few."""
+_TURNS: Final = 8
+"""A connection for which there is no room is closed some turns of the loop after it was accepted."""
 _AGAIN_ACCEPT_S: Final = 0.1
 """When accepting is tried again that failed, for lack of files or memory."""
 
@@ -25,11 +27,12 @@ class PortServer(uvicorn.Server):
     """uvicorn without its signal handlers, since the composition root decides when to stop.
 
     It accepts connections itself: uvloop accepts one in each turn of the loop, and turns are long in a flood. Whoever
-    comes then would wait behind all others that wait.
+    comes then would wait behind all others that wait. ``spare``: open files that are not for connections.
     """
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, spare: int = _ACCEPTS * _TURNS) -> None:
         super().__init__(config)
+        self._accepts = max(min(_ACCEPTS, spare // _TURNS), 1)
         self._stopped = asyncio.Event()
         self._arriving: set[asyncio.Task[Any]] = set()
 
@@ -50,7 +53,7 @@ class PortServer(uvicorn.Server):
     def _accept(self, listener: socket.socket) -> None:
         """Take in connections that wait, as many as are served well in one turn."""
         loop = asyncio.get_running_loop()
-        for _ in range(_ACCEPTS):
+        for _ in range(self._accepts - len(self._arriving)):
             try:
                 own, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -22,7 +22,7 @@ from orchestrator.ports import ChatModel, Store
 from orchestrator.settings import LOOPBACK, Settings
 from orchestrator.web.connections import BoundedProtocol
 from orchestrator.web.frames import FrameProtocol
-from orchestrator.web.peers import Peers, networks_of, raise_file_limit, room_for
+from orchestrator.web.peers import RESERVE, Peers, networks_of, raise_file_limit, room_for
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ async def serve(
     host, port = listener.getsockname()[:2]
     with contextlib.closing(listener):
         async with open_orchestrator(settings, wrap_store=wrap_store, model=model) as orchestrator:
-            server = server_of(orchestrator, room_for(files))
+            most = room_for(files)
+            server = server_of(orchestrator, most, files - most)
             stop, at_once = _signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
@@ -106,8 +107,11 @@ class _Refusals(logging.Filter):
 _REFUSALS = _Refusals()
 
 
-def server_of(orchestrator: Orchestrator, most: int = 1024) -> PortServer:
-    """What serves the doors: frames as large as ours, no compression, no signals of its own, ``most`` connections."""
+def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE) -> PortServer:
+    """What serves the doors: frames as large as ours, no compression, no signals of its own.
+
+    ``most``: connections. ``spare``: open files that are not for connections.
+    """
     # Adding a filter again changes nothing.
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
     proxies = orchestrator.settings.proxies
@@ -130,7 +134,7 @@ def server_of(orchestrator: Orchestrator, most: int = 1024) -> PortServer:
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    return PortServer(config)
+    return PortServer(config, spare)
 
 
 def _signals() -> tuple[asyncio.Event, asyncio.Event]:

@@ -109,6 +109,7 @@ class RequestAuthorizer(Protocol):
 
     def who_decides(self, task: AgentTask) -> str:
         """Who may approve what this task asks, in words that end a sentence; a refusal says it."""
+        return "those who may decide"
 
 
 class Workspace(Protocol):

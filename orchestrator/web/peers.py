@@ -32,7 +32,7 @@ BEGIN: Final = 16
 """Requests of nobody who is known that begin in one turn of the loop; one takes a fraction of a millisecond."""
 MOST_FILES: Final = 65_536
 """More than one process serves."""
-RESERVE: Final = 256
+RESERVE: Final = 512
 """Files that are not for connections; a quarter of the limit where that is less."""
 _AGAIN_S: Final = 60.0
 

@@ -162,10 +162,10 @@ async def test_v4_secrets_are_shown_nowhere_and_run_all_the_same(house: House) -
 
 
 async def test_v4_what_a_program_writes_is_told_without_secrets(house: House) -> None:
-    """As it writes and when it has ended; the model, which has to work with it, gets the whole."""
+    """As it writes and when it has ended; a model that may see secrets gets the whole."""
     model = Playing(says(call("cc_run_program", path="hello.lua")))
     loud = {"hello.lua": lambda _: f"password={SECRET}\n"}
-    async with house.open(model, policy=policy(), programs=loud) as server:
+    async with house.open(model, policy=policy(secrets_to_model="allow"), programs=loud) as server:
         task_id, request = await server.asked()
         access = {"Authorization": f"Bearer {server.admin}"}
         async with server.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=access) as events:
@@ -183,9 +183,10 @@ async def test_v4_what_a_program_writes_is_told_without_secrets(house: House) ->
 
 
 async def test_v4_a_question_is_shown_without_secrets_and_its_answer_goes_whole(house: House) -> None:
-    """The question on the socket and in the task, and the answer in the journal's views; the model gets the answer."""
+    """The question on the socket and in the task, and the answer in the journal's views; the model, if it may, gets it."""
     model = Playing(says(call("ask_user", question=f"Is password={SECRET} right?")))
-    async with house.open(model, policy=policy()) as server, server.reviewing() as reviewer:
+    allow = policy(secrets_to_model="allow")
+    async with house.open(model, policy=allow) as server, server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit(prompt=f"use password={SECRET}")
         opened = await reviewer.hear("question_opened")
