@@ -183,7 +183,7 @@ async def test_v4_what_a_program_writes_is_told_without_secrets(house: House) ->
 
 
 async def test_v4_a_question_is_shown_without_secrets_and_its_answer_goes_whole(house: House) -> None:
-    """The question on the socket and in the task, and the answer in the journal's views; the model, if it may, gets it."""
+    """The question on the socket and in the task, and the answer in the journal's views; a model that may gets it."""
     model = Playing(says(call("ask_user", question=f"Is password={SECRET} right?")))
     allow = policy(secrets_to_model="allow")
     async with house.open(model, policy=allow) as server, server.reviewing() as reviewer:
