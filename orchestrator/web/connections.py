@@ -15,6 +15,7 @@ import socket
 from contextlib import suppress
 from typing import Any, Final
 
+from httptools import HttpParserError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -39,6 +40,8 @@ UNKNOWN_HEAD_S: Final = 5.0
 """The same before anybody showed a token on the connection: such a head comes at once."""
 UNKNOWN_BODY_S: Final = 10.0
 """The same for a body; who is known by the head of this request has ``BODY_S``."""
+UNKNOWN_PIECES: Final = 4_000
+"""The same for pieces: enough for a body that comes in single packets."""
 MAX_PIPELINED: Final = 64
 """Requests in a row that came before the one before them was answered; browsers and our clients send none."""
 RATE: Final = 500.0
@@ -158,8 +161,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._due is None or self.transport.is_closing():
             return
         if self._in_body:
-            if was_in_body:
-                self._piece()
+            if was_in_body and not self._is_piece_left():
+                self.transport.abort()
                 self._left = max(self._left - len(data), 0)
             if self._came > MAX_BODY_BYTES:
                 self.transport.abort()
@@ -230,7 +233,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
-        self._piece()
+        if not self._is_piece_left():
+            # This ends the turn of the parser, which has the other pieces too.
+            raise HttpParserError("too many pieces")
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -291,11 +296,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if is_late and not self.transport.is_closing():
             self.transport.close()
 
-    def _piece(self) -> None:
-        """One more piece of a body."""
+    def _is_piece_left(self) -> bool:
+        """Count one more piece of a body: whether it may come."""
         self._pieces += 1
-        if self._pieces > MAX_PIECES:
-            self.transport.abort()
+        return self._pieces <= (MAX_PIECES if self._known else UNKNOWN_PIECES)
 
     def _refuse(self, answer: bytes) -> None:
         self._cancel()

@@ -128,8 +128,8 @@ async def test_headers_after_the_body_are_none(server: Server) -> None:
 @pytest.mark.parametrize("piece", [b"1\r\na\r\n", b"4\r\n\r\n\r\n\r\n"], ids=["single signs", "ends of heads"])
 async def test_a_body_in_crumbs_is_not_read(server: Server, monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
     """Each of them costs a turn of the parser."""
-    monkeypatch.setattr(connections, "MAX_PIECES", 50)
-    for number, answer in ((10, b"HTTP/1.1 422 "), (60, b"")):
+    monkeypatch.setattr(connections, "UNKNOWN_PIECES", 50)
+    for number, answer in ((10, b"HTTP/1.1 422 "), (60, b"HTTP/1.1 400 ")):
         async with line(server) as (reader, writer):
             writer.write(b"POST /v1/pair HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + piece * number)
             with suppress(OSError):
