@@ -7,6 +7,9 @@ environment that somebody interrupted is known as such and made anew. Whoever ch
 anything holds ``.venv.lock``; whoever finds everything ready takes no lock and is through
 in milliseconds. An environment that this file did not make is moved aside, never deleted.
 
+What is installed are the versions of ``requirements.txt`` beside this file, each held against its
+hashes, and built packages only: a source would fetch what it is built with by itself, unlocked.
+
 The file is read by every Python from 3.6 on, so that an old one gets a sentence and not a
 SyntaxError: no newer syntax here, and annotations that it cannot evaluate stand in quotes.
 """
@@ -16,6 +19,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -33,6 +37,9 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "cc-orchestrator.json"
 LOG = ROOT / ".venv.log"
 LOCK = ROOT / ".venv.lock"
+LOCKED = ROOT / "scripts" / "requirements.txt"
+AS_LOCKED = ("--require-hashes", "--only-binary", ":all:", "--no-deps")
+"""How pip and uv install from the lock: the files that it names, and nothing besides."""
 OLDEST = (3, 11)
 SAY_EVERY_S = 5.0
 """How long an installation may be silent: a person wonders after about this long."""
@@ -90,11 +97,12 @@ def have_environment(extras: "list[str]") -> None:
 
 
 def _wanted(extras: "Sequence[str]") -> "dict[str, object]":
-    """What a stamp must say; of ``pyproject.toml`` only what an installation depends on."""
+    """What a stamp must say: the locked versions, and of ``pyproject.toml`` what an installation depends on."""
     import tomllib  # not at the top: an old Python has to get as far as its refusal
 
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     parts = [told.get("build-system"), told.get("project"), told.get("tool", {}).get("hatch")]
+    parts.append(LOCKED.read_text(encoding="utf-8"))
     project = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return {"python": sys.implementation.cache_tag, "checkout": str(ROOT), "project": project, "extras": list(extras)}
 
@@ -144,31 +152,63 @@ def _build(extras: "Sequence[str]") -> None:
     VENV.mkdir(exist_ok=True)
     _write_stamp("building", every)
     LOG.write_text("", encoding="utf-8")
-    what = f"{ROOT}[{','.join(every)}]" if every else str(ROOT)
-    if not (uv and _with_uv(uv, fresh, what)):
-        _with_pip(what)
+    needed = VENV / "requirements.txt"
+    needed.write_text("".join(block + "\n" for block in locked(["run", "build", *every])), encoding="utf-8")
+    if not (uv and _with_uv(uv, fresh, needed)):
+        _with_pip(needed)
     _write_stamp("ready", every)
 
 
-def _with_uv(uv: str, fresh: bool, what: str) -> bool:
+def entries(lock: str) -> "list[str]":
+    """Of each locked package the lines that it has in the lock."""
+    return [block.rstrip() for block in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)[1:]]
+
+
+def locked(parts: "Sequence[str]") -> "list[str]":
+    """The entries that these parts of the project need: ``run``, ``build``, ``engine``, and names of extras."""
+    every = entries(LOCKED.read_text(encoding="utf-8"))
+    told = [(block, re.search(r"^ +# for: (.*)$", block, re.MULTILINE)) for block in every]
+    return [block for block, needs in told if needs and set(parts) & set(needs.group(1).split())]
+
+
+def _steps(needed: Path) -> "list[list[str]]":
+    """What to install, in order: what is locked, then the checkout itself, which has no hash and fetches nothing."""
+    return [[*AS_LOCKED, "--requirement", str(needed)], ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]]
+
+
+def _with_uv(uv: str, fresh: bool, needed: Path) -> bool:
     """Whether uv could do it; when not, pip is asked, which may be set up where uv is not."""
     make = [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(VENV)]
-    install = [uv, "pip", "install", "--python", str(_venv_python()), "--editable", what]
-    done = (not fresh or do("making .venv with uv", make)) and do("installing with uv", install)
+    install = [uv, "pip", "install", "--python", str(_venv_python())]
+    done = not fresh or do("making .venv with uv", make)
+    done = done and all(do("installing with uv", [*install, *step]) for step in _steps(needed))
     if not done:
         say("uv could not; trying venv and pip")
     return done
 
 
-def _with_pip(what: str) -> None:
+def _with_pip(needed: Path) -> None:
     pip = [str(_venv_python()), "-m", "pip"]
     if not (_venv_python().exists() and _quietly([*pip, "--version"])):
         _refuse_without_ensurepip()
         if not do("making .venv", [sys.executable, "-m", "venv", str(VENV)]):
             raise Refused(f"the environment could not be made; {LOG} says why.")
-    install = [*pip, "install", "--prefer-binary", "--editable", what]
-    if not do("installing with pip (the first time, downloads take most of the time)", install):
-        raise Refused(f"the installation failed; is the network there? {LOG} has all that pip said.")
+    packages, checkout = _steps(needed)
+    if not do("installing with pip (the first time, downloads take most of the time)", [*pip, "install", *packages]):
+        raise Refused(_why_not())
+    if not do("installing this checkout", [*pip, "install", *checkout]):
+        raise Refused(f"the installation failed; {LOG} has all that pip said.")
+
+
+def _why_not() -> str:
+    """What to do where the locked packages could not be installed."""
+    said = LOG.read_text(encoding="utf-8", errors="replace")
+    if "DO NOT MATCH THE HASHES" in said:
+        return (
+            "a package is another file than the one that was locked, so nothing of it was installed. Look at where pip "
+            f"takes packages from (pip config list); {LOG} names the package."
+        )
+    return f"the installation failed; is the network there? {LOG} has all that pip said."
 
 
 def _refuse_without_ensurepip() -> None:
@@ -295,3 +335,10 @@ def _become(command: "list[str]") -> "NoReturn":
         sys.exit(subprocess.call(command))
     sys.stderr.flush()
     os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        print("\n".join(locked(sys.argv[1:])))
+    else:
+        sys.exit("cc-orchestrator: name parts, such as: run build postgresql; what they need is printed, for pip -r")

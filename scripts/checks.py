@@ -149,6 +149,11 @@ def mypy(options: Options) -> Outcome:
     return judged([sys.executable, "-m", "mypy"])
 
 
+def lock(options: Options) -> Outcome:
+    """Whether the locked packages are those that the project asks for."""
+    return judged([sys.executable, "scripts/lock.py", "--check"])
+
+
 def luacheck(options: Options) -> Outcome:
     """Lint of the Lua client and its specs."""
     return with_tool(tools.luacheck(), ["--codes", "--no-color", *lua_files()])
@@ -229,6 +234,7 @@ SIDE_BY_SIDE: dict[str, Check] = {
     "ruff check": ruff_check,
     "ruff format": ruff_format,
     "client bundle": bundle,
+    "lock": lock,
     "tables in docs": docs,
     "luacheck": luacheck,
     "mypy --strict": mypy,

@@ -171,12 +171,15 @@ def _tool(work: Path, log: Path, tool: str) -> str:
     if found and (tool != "cmake" or _version(found) >= OLDEST_CMAKE):
         return found
     # Beside the build and not installed anywhere: some Pythons belong to the system.
-    target = work / tool
-    install = [*_pip(work, log), "install", "--no-deps", "--only-binary", ":all:", "--target", str(target), tool]
+    target, needed = work / tool, work / "requirements.txt"
+    (entry,) = (one for one in bootstrap.locked(["engine"]) if one.startswith(f"{tool}=="))
+    needed.write_text(entry, "utf-8")
+    install = [*_pip(work, log), "install", *bootstrap.AS_LOCKED, "--target", str(target), "--requirement", str(needed)]
     if not bootstrap.do(f"downloading {tool}", install, log):
         raise Lacking(f"{tool} is not on PATH and could not be downloaded; install it with your system's packages.")
     # The program itself: what stands in bin is a script for an environment.
-    programs = [path for path in target.rglob(tool) if path.is_file() and path.parent != target / "bin"]
+    found_there = (path for path in target.rglob(tool) if path.is_file() and path.parent != target / "bin")
+    programs = [path for path in found_there if os.access(path, os.X_OK)]
     return str(next(iter(programs), target / "bin" / tool))
 
 

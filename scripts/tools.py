@@ -1,10 +1,11 @@
 """The tools that Python's packages do not have: luacheck, stylua, Lua and Chromium.
 
 luacheck, Lua and Chromium come from the system's packages (Debian's ``lua-check``, ``lua5.2`` and ``chromium``),
-stylua as a native binary from npm, into ``.venv/tools``. Where a person would have to be asked for the right to
-install, nothing is installed and the sentence says what to do.
+stylua as a native binary from npm, into ``.venv/tools``, held against the hash in ``stylua/package-lock.json``.
+Where a person would have to be asked for the right to install, nothing is installed and the sentence says what to do.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -16,9 +17,17 @@ from pathlib import Path
 from typing import Final
 
 TOOLS: Final = Path(sys.prefix) / "tools"
-STYLUA: Final = "@johnnymorganz/stylua-bin"
-STYLUA_VERSION: Final = "2.5.2"
-"""One version for everybody: another one may lay out differently."""
+STYLUA: Final = Path(__file__).resolve().parent / "stylua"
+"""What npm is to install: one version for everybody, since another one may lay out differently."""
+FETCHED: Final = (
+    ("stylua", "2.5.2", "MPL-2.0", "npm, held against its hash", "lays out the Lua"),
+    ("llama.cpp", "in llama-cpp-python 0.3.36", "MIT", "PyPI, held against its hash", "llama-server of the deep tests"),
+    ("luacheck", "the system's", "MIT", "the system's packages, signed", "lints the Lua"),
+    ("Lua 5.2", "the system's", "MIT", "the system's packages, signed", "runs the specs of the client"),
+    ("Chromium", "the system's", "BSD-3-Clause and others", "the system's packages, signed", "runs the page's stories"),
+    ("npm and Node.js", "the system's", "Artistic-2.0, MIT", "the system's packages, signed", "fetch stylua"),
+)
+"""What the tests have that is no Python package: name, version, licence, from where, what for."""
 _APT: Final = threading.Lock()
 """Only one apt-get can install at a time; checks run side by side."""
 INSTALL_LIMIT_S: Final = 1800
@@ -50,19 +59,17 @@ def chromium() -> Path | Missing:
 
 def stylua() -> Path | Missing:
     """The one version of stylua, installed into ``.venv/tools`` when it is not there yet."""
-    home = TOOLS / f"stylua-{STYLUA_VERSION}"
+    lock = (STYLUA / "package-lock.json").read_bytes()
+    home = TOOLS / f"stylua-{hashlib.sha256(lock).hexdigest()[:12]}"
     ready = _binary(home)
     if ready:
         return ready
     npm = _on_path("npm") or _from_apt("npm", ["nodejs", "npm"])
     if isinstance(npm, Missing):
         return npm
-    home.mkdir(parents=True, exist_ok=True)
-    install = [str(npm), "install", "--prefix", str(home), "--no-audit", "--no-fund", f"{STYLUA}@{STYLUA_VERSION}"]
-    problem = _run(install)
-    return _binary(home) or Missing(
-        f"npm could not install {STYLUA} {STYLUA_VERSION}: {problem or 'no binary for here'}"
-    )
+    shutil.copytree(STYLUA, home, dirs_exist_ok=True)
+    problem = _run([str(npm), "ci", "--prefix", str(home), "--ignore-scripts", "--no-audit", "--no-fund"])
+    return _binary(home) or Missing(f"npm could not install stylua: {problem or 'no binary for here'}")
 
 
 def _binary(home: Path) -> Path | None:

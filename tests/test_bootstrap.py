@@ -1,17 +1,19 @@
 """The bootstrap for real, in checkouts of its own: real venv, real pip, and no network.
 
-The project in such a checkout depends on nothing and is built by the backend below, so that
-pip has nothing to download; everything else is as in a fresh clone with a fresh HOME. Each venv takes
+The project in such a checkout depends on one package, which lies in a directory beside it and has its hash in the
+lock, and is built by the backend below; everything else is as in a fresh clone with a fresh HOME. Each venv takes
 seconds: some of it is tried in depth only.
 """
 
 import ast
+import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,8 +29,19 @@ backend-path = ["."]
 [project]
 name = "cc-orchestrator"
 version = "0"
+dependencies = ["needed<2"]
 [project.optional-dependencies]
 simulator = []
+"""
+LOCK = """# a lock
+needed==1 \\
+    --hash=sha256:{}
+    # license: MIT
+    # for: run
+left-out==1 \\
+    --hash=sha256:0000000000000000000000000000000000000000000000000000000000000000
+    # license: MIT
+    # for: dev
 """
 BACKEND = """
 import pathlib, zipfile
@@ -45,6 +58,7 @@ def build_editable(directory, config_settings=None, metadata_directory=None):
 """
 COMMAND = """
 import json, sys
+import needed
 print(json.dumps([sys.prefix, sys.argv[1:], sys.stdin.read()]))
 sys.exit(7)
 """
@@ -61,7 +75,26 @@ def checkout(tmp_path: Path) -> Path:
     (root / "orchestrator" / "cli.py").write_text(COMMAND)
     (root / "pyproject.toml").write_text(PROJECT)
     (root / "backend.py").write_text(BACKEND)
+    lock(root, hashlib.sha256(wheel(tmp_path / "wheels").read_bytes()).hexdigest())
     return root
+
+
+def wheel(where: Path) -> Path:
+    """The package that the project needs, for pip to find."""
+    where.mkdir()
+    path, info = where / "needed-1-py3-none-any.whl", "needed-1.dist-info"
+    kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("needed.py", "")
+        packed.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: needed\nVersion: 1\n")
+        packed.writestr(f"{info}/WHEEL", kind)
+        packed.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def lock(root: Path, sha256: str) -> None:
+    """Lock the needed package to a hash."""
+    (root / "scripts" / "requirements.txt").write_text(LOCK.format(sha256))
 
 
 def start(checkout: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -71,7 +104,13 @@ def start(checkout: Path, *arguments: str) -> "subprocess.Popen[str]":
     paths = [path for path in os.environ["PATH"].split(os.pathsep) if not (Path(path) / "uv").exists()]
     return subprocess.Popen(
         [sys.executable, str(checkout / "scripts" / "demo.py"), *arguments],
-        env={"HOME": str(home), "PATH": os.pathsep.join(paths), "PIP_NO_INDEX": "1", "PIP_TARGET": "/nowhere"},
+        env={
+            "HOME": str(home),
+            "PATH": os.pathsep.join(paths),
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": (checkout.parent / "wheels").as_uri(),
+            "PIP_TARGET": "/nowhere",
+        },
         cwd=checkout.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -104,6 +143,24 @@ def test_two_first_runs_at_once_and_a_quick_one_after(checkout: Path) -> None:
     assert json.loads(out)[1] == ["demo"]
 
 
+def test_another_file_than_the_locked_one_is_not_installed(checkout: Path) -> None:
+    lock(checkout, "1" * 64)
+    code, out, told = finished(start(checkout))
+    assert (code, out) == (1, "")
+    assert "another file than the one that was locked" in told
+    assert not list((checkout / ".venv").rglob("needed.py"))
+
+
+@pytest.mark.deep
+def test_a_changed_lock_is_installed_at_the_next_start(checkout: Path) -> None:
+    assert finished(start(checkout))[0] == 7
+    text = (checkout / "scripts" / "requirements.txt").read_text()
+    (checkout / "scripts" / "requirements.txt").write_text(text.replace("needed==1 ", "needed==2 "))
+    code, _, told = finished(start(checkout))
+    assert code == 1
+    assert "needed==2" in told
+
+
 @pytest.mark.deep
 def test_killed_in_the_middle_it_starts_over(checkout: Path) -> None:
     process = start(checkout)
@@ -134,6 +191,17 @@ def test_an_installation_that_fails_says_so(checkout: Path) -> None:
     assert (code, out) == (1, "")
     assert "no such luck" in told
     assert told.rstrip().endswith("has all that pip said.")
+
+
+def test_what_a_part_needs_is_printed_for_pip(checkout: Path) -> None:
+    command = [sys.executable, str(checkout / "scripts" / "bootstrap.py")]
+    done = subprocess.run([*command, "run"], capture_output=True, text=True, timeout=HANG_S, check=True)
+    assert "needed==1" in done.stdout
+    assert "--hash=sha256:" in done.stdout
+    assert "left-out" not in done.stdout
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "name parts" in done.stderr
 
 
 def test_an_old_python_gets_one_sentence() -> None:
