@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import lock
+import tools
+import vendor
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -183,6 +186,33 @@ def store() -> str:
     return "\n".join(lines)
 
 
+# -- what others made ---------------------------------------------------------------------
+
+
+def packages() -> str:
+    """A row for each locked package; those that only make and test the program come last."""
+    every = sorted(lock.pins(), key=lambda one: (not one.is_run, one.name))
+    lines = ["| package | version | licence | for |", "| --- | --- | --- | --- |"]
+    for one in every:
+        only = f" ({one.marker})" if one.marker else ""
+        lines.append(f"| {one.name} | {one.version}{only} | {one.license} | {', '.join(one.parts)} |")
+    return "\n".join(lines)
+
+
+def page_libraries() -> str:
+    """A row for each library of the page."""
+    lines = ["| library | version | licence | what it does here |", "| --- | --- | --- | --- |"]
+    for one in json.loads(vendor.PINS.read_text("utf-8"))["libraries"]:
+        lines.append(f"| {one['name']} | {one['version']} | {one['license']} | {one['why']} |")
+    return "\n".join(lines)
+
+
+def fetched() -> str:
+    """A row for each tool that is not Python's."""
+    lines = ["| tool | version | licence | from | what for |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*lines, *(f"| {' | '.join(one)} |" for one in tools.FETCHED)])
+
+
 def openapi() -> str:
     """The OpenAPI document, as it is kept beside the pages."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
@@ -195,6 +225,7 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "calls": lambda: machine(CALL_TABLE),
         "link": lambda: machine(LINK_TABLE),
     },
+    "licences.md": {"packages": packages, "page": page_libraries, "tools": fetched},
     "protocol.md": {"rest": rest, "errors": refusals},
     "settings.md": {"settings": settings},
     "troubleshooting.md": {"troubles": troubles},
