@@ -16,6 +16,7 @@ from orchestrator.web.events import HINTS as TOLD_HINTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+SECURITY = (ROOT / "SECURITY.md").read_text("utf-8")
 WATCHING = (ROOT / "docs" / "watching.md").read_text("utf-8")
 
 
@@ -117,11 +118,26 @@ def test_every_door_is_told_and_every_told_door_is_there() -> None:
     assert told == there
 
 
+def test_each_threat_has_a_guard_and_a_test_that_is_there() -> None:
+    """Every row of the table in SECURITY.md, and each test by the name of its function."""
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", under("## The threats", SECURITY), flags=re.MULTILINE)[2:]
+    assert len(rows) > 30
+    for threat, guard, tests in rows:
+        named = re.findall(r"`(tests/[a-z0-9_/]+\.py)::(test_\w+)`", tests)
+        assert guard.strip(), threat
+        assert named, threat
+        assert ", ".join(f"`{file}::{test}`" for file, test in named) == tests, threat
+        for file, test in named:
+            assert (ROOT / file).is_file(), f"{threat} {file}"
+            text = (ROOT / file).read_text("utf-8")
+            assert re.search(rf"^(?:async )?def {test}\(", text, re.MULTILINE), f"{threat} {file}::{test}"
+
+
 def test_links_between_the_pages_lead_somewhere() -> None:
     """Every relative link of README and docs names a file that is there."""
     dead = [
         f"{page.name}: {target}"
-        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        for page in [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
         for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text("utf-8"))
         if not (page.parent / target).exists()
     ]
