@@ -33,7 +33,19 @@ TOOLS_ONLY: Final = frozenset({"build", "dev", "engine"})
 SYSTEMS: Final = (("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt"))
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 HANDED_ON: Final = frozenset(
-    {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MPL-2.0", "PSF-2.0", "Zlib"}
+    {
+        "0BSD",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "CC0-1.0",
+        "ISC",
+        "MIT",
+        "MIT-0",
+        "MPL-2.0",
+        "PSF-2.0",
+        "Zlib",
+    }
 )
 """Licences that ask for nothing but their text beside a program; MPL-2.0 asks for changes of its own files, of which
 there are none."""

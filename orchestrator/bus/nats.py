@@ -16,8 +16,10 @@ from orchestrator.bus.asking import Asking
 from orchestrator.bus.clocks import Clocks
 from orchestrator.bus.frames import Letter, packed, unpacked
 from orchestrator.bus.mail import RETURNED, Mail
+from orchestrator.bus.nats_identity import check
 from orchestrator.bus.nats_link import Link, Message
-from orchestrator.bus.nats_url import nats_address
+from orchestrator.bus.nats_servers import NatsServers, first_that_answers
+from orchestrator.bus.nats_url import NatsServer, nats_address
 from orchestrator.bus.parts import Parts
 from orchestrator.bus.remote import RemoteBus
 from orchestrator.core.errors import BusAway, RequestLost
@@ -48,7 +50,9 @@ class NatsBus(RemoteBus):
 
     def __init__(self, url: str, *, node: str) -> None:
         super().__init__(node=node)
-        self._servers, self._prefix = nats_address(url)
+        self._address = nats_address(url)
+        check(self._address.files, tls=self._address.servers[0].tls)
+        self._servers, self._prefix = NatsServers(self._address.servers), self._address.prefix
         self._link: Link | None = None
         self._up = False
         self._subscriptions: dict[str, int] = {}
@@ -180,21 +184,25 @@ class NatsBus(RemoteBus):
     # -- the connection ----------------------------------------------------------------------
 
     async def _connect(self) -> None:
-        """Connect to a server, in an order drawn by lot. Raises BusAway: what the last one said."""
-        servers = random.sample(self._servers, len(self._servers))
-        for server in servers:
-            link = Link(server, self._message)
+        """Connect to the first server that answers and serves. Raises BusAway: what the last one said."""
+        servers = self._servers.in_turn()
+        while True:
+            link = await first_that_answers(servers, self._linked)
             try:
-                await link.connect(self.id)
                 await self._begin(link)
             except BusAway:
-                if server is servers[-1]:
+                if not servers:
                     raise
             except RequestLost as lost:
-                if server is servers[-1]:
-                    raise BusAway(f"The NATS server {server.shown} was there, and then: {lost.message}") from None
+                if not servers:
+                    raise BusAway(f"The NATS server {link.shown} was there, and then: {lost.message}") from None
             else:
                 return
+
+    async def _linked(self, server: NatsServer) -> Link:
+        link = Link(server, self._message, self._address)
+        await link.connect(self.id)
+        return link
 
     async def _begin(self, link: Link) -> None:
         """Subscribe all that is wanted; it holds when the mark after it has come back."""
@@ -267,4 +275,6 @@ class NatsBus(RemoteBus):
         self._clocks.forget()
         self._mail.away(why)
         if link is not None:
+            self._servers.leave(link.server)
+            self._servers.names(link.places, link.server, tls=link.secured)
             await link.close()

@@ -1,13 +1,18 @@
 """The URL of a NATS bus: its servers, what opens them, and the name under which an installation goes there."""
 
 import re
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from orchestrator.core.errors import InvalidRequest
 
 PORT: Final = 4222
-REMEDY: Final = "Write nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT][,HOST[:PORT]…][/NAME], or tls://… alike."
+REMEDY: Final = (
+    "Write nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT][,HOST[:PORT]…][/NAME][?creds=FILE|nkey=FILE], or tls://… alike, "
+    "there also with tlsca=FILE, tlscert=FILE&tlskey=FILE and tlsfirst=true."
+)
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -20,6 +25,8 @@ class NatsServer(NamedTuple):
     user: str | None = None
     password: str | None = None
     token: str | None = None
+    certified: str = ""
+    """The name that its certificate has to bear; empty: its host."""
 
     @property
     def shown(self) -> str:
@@ -33,16 +40,37 @@ class NatsServer(NamedTuple):
         return f"{'tls' if self.tls else 'nats'}://{self.shown}"
 
 
+class NatsFiles(NamedTuple):
+    """The files by which a node shows who it is and sees who the server is; named as the command ``nats`` names them.
+
+    An empty name: there is none.
+    """
+
+    creds: str = ""
+    """A user's JWT and the seed of its NKey."""
+    nkey: str = ""
+    """The seed of an NKey alone."""
+    tlsca: str = ""
+    """The authorities that may vouch for a server; empty: those that the machine trusts."""
+    tlscert: str = ""
+    tlskey: str = ""
+    """The certificate of this node and its key; without ``tlskey`` both stand in the one file."""
+
+
 class NatsAddress(NamedTuple):
-    """Where a bus is, and what its subjects begin with."""
+    """Where a bus is, what its subjects begin with, and what opens it."""
 
     servers: tuple[NatsServer, ...]
     prefix: str
+    files: NatsFiles = NatsFiles()
+    tls_first: bool = False
+    """TLS begins before the server has said a word."""
 
 
 def nats_address(url: str) -> NatsAddress:
     """The address that the URL means; raises InvalidRequest, which shows nothing of it."""
     scheme, _, rest = url.partition("://")
+    rest, asked, options = rest.partition("?")
     whole, _, name = rest.replace(f",{scheme}://", ",").partition("/")
     if name and not NAME.fullmatch(name):
         raise _refused("its name after the slash has other characters than letters, digits, _ and -")
@@ -58,7 +86,54 @@ def nats_address(url: str) -> NatsAddress:
             raise _refused("a server in it has no host")
         first = first or parts
         servers.append(_server(parts, port, first))
-    return NatsAddress(tuple(servers), f"cco.{name}" if name else "cco")
+    files, tls_first = _options(options, tls=scheme == "tls") if asked else (NatsFiles(), False)
+    if (files.creds or files.nkey) and any(server.user or server.token for server in servers):
+        raise _refused("it has a password or a token beside creds or nkey; only one of them says who comes")
+    return NatsAddress(tuple(servers), f"cco.{name}" if name else "cco", files, tls_first)
+
+
+def _options(text: str, *, tls: bool) -> tuple[NatsFiles, bool]:
+    """What stands after the question mark: files, and whether TLS comes first."""
+    pairs = [part.partition("=") for part in text.split("&")]
+    given = {name: unquote(value) for name, _, value in pairs}
+    known = {*NatsFiles._fields, "tlsfirst"}
+    if len(given) < len(pairs) or not given.keys() <= known or not all(given.values()):
+        raise _refused(f"after its ? stand, once each and with a value, {', '.join(sorted(known))}, and nothing else")
+    first = given.pop("tlsfirst", "false")
+    if first not in {"true", "false"}:
+        raise _refused("tlsfirst is true or false")
+    files = NatsFiles(**given)
+    if files.creds and files.nkey:
+        raise _refused("it has creds and nkey; only one of them says who comes")
+    if files.tlskey and not files.tlscert:
+        raise _refused("it has tlskey without tlscert")
+    if not tls and (first == "true" or files.tlsca or files.tlscert):
+        raise _refused("it begins with nats://, and what it says of certificates and TLS needs tls://")
+    return files, first == "true"
+
+
+def discovered(places: Iterable[str], by: NatsServer, *, tls: bool) -> Iterator[NatsServer]:
+    """The other servers of a cluster, as one of them names them; whoever comes is known to all alike.
+
+    Where they are numbers and the one that named them has a name, their certificates have to bear that name.
+    """
+    for place in places:
+        try:
+            parts = urlsplit(f"nats://{place}")
+            host, port = parts.hostname, parts.port or PORT
+        except ValueError:
+            continue
+        if host:
+            certified = (by.certified or by.host) if _is_number(host) and not _is_number(by.host) else ""
+            yield by._replace(host=host, port=port, tls=tls, certified=certified)
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _server(parts: SplitResult, port: int, first: SplitResult) -> NatsServer:

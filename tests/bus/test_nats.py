@@ -7,15 +7,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.bus import open_bus
+from orchestrator.bus import nats_link, nats_servers, nats_url, open_bus
 from orchestrator.bus.nats_url import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.ports import Bus
@@ -23,6 +23,7 @@ from orchestrator.ports.bus import Answer
 from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
 from tests.nats_servers import NatsServer
+from tests.servers import free_port
 from tests.waiting import HANG_S, within
 
 SECRET = "xyzzy-plugh"
@@ -446,3 +447,105 @@ async def test_hints_of_several_subjects_are_heard_in_one_order(nats_server: Nat
         for number, payload in enumerate(sent):
             one.publish("abc"[number % 3], payload)
         assert await ear.until(sent[-1]) == sent
+
+
+# -- a cluster -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def cluster(*options: str, size: int = 3) -> Iterator[list[NatsServer]]:
+    """Servers that know each other, and clients of one hear of all."""
+    ports = [free_port() for _ in range(size)]
+    routes = ["--routes", ",".join(f"nats://127.0.0.1:{port}" for port in ports), "--cluster_name", "house", *options]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(NatsServer("--cluster", f"nats://127.0.0.1:{port}", *routes, *options))
+            for port in ports
+        ]
+
+
+def at(bus: Bus) -> str:
+    """The server on which a bus is."""
+    link = bus._link  # type: ignore[attr-defined]
+    return link.shown if link is not None and bus.connected else ""
+
+
+async def knows(bus: Bus, servers: Sequence[NatsServer]) -> None:
+    """Wait until all of the cluster were named to it."""
+    link = bus._link  # type: ignore[attr-defined]
+    await _until(lambda: set(link.places) == {f"127.0.0.1:{server.port}" for server in servers})
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["says nothing", "is killed"])
+async def test_a_server_that_is_gone_is_left_for_another_of_its_cluster_which_no_url_names(dies: bool) -> None:
+    """One that only stands still is left too; and from the one that is found then, the next."""
+    with cluster() as servers:
+        (first, *others) = servers
+        async with opened(first.url) as (bus,):
+            await knows(bus, servers)
+            first.kill() if dies else first.stop()
+            try:
+                second = f"127.0.0.1:{first.port}"
+                await _until(lambda: at(bus) not in {"", second})
+                left = next(server for server in others if at(bus).endswith(f":{server.port}"))
+                await knows(bus, servers) if not dies else None
+                left.kill()
+                third = next(server for server in others if server is not left)
+                await _until(lambda: at(bus) == f"127.0.0.1:{third.port}")
+                await bus.flush()
+            finally:
+                first.start() if dies else first.go_on()
+
+
+def test_a_dead_server_is_left_within_five_seconds() -> None:
+    """The longest silence, and the moment that a server has which is tried before the next."""
+    assert nats_link.PING_S * (nats_link.PINGS + 1) + nats_servers.BESIDE_S <= 5
+
+
+async def test_servers_that_say_nothing_are_not_waited_for_one_by_one(nats_server: NatsServer) -> None:
+    """Each alone would take three seconds, and be tried before: it was named first."""
+    with ExitStack() as stack:
+        dead = [stack.enter_context(NatsServer()) for _ in range(3)]
+        for server in dead:
+            server.stop()
+            stack.callback(server.go_on)
+        urls = [nats_address(server.url).servers[0] for server in (*dead, nats_server)]
+        tried: list[str] = []
+
+        async def connect(server: nats_url.NatsServer) -> nats_link.Link:
+            tried.append(server.shown)
+            link = nats_link.Link(server, lambda _: None, nats_address(server.url))
+            await link.connect("a")
+            return link
+
+        async with asyncio.timeout(HANG_S):
+            link = await nats_servers.first_that_answers(urls, connect)
+        assert link.shown == tried[-1] == f"127.0.0.1:{nats_server.port}"
+        assert len(tried) == 4
+        await link.close()
+
+
+async def test_a_network_that_takes_long_for_what_goes_out_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pings wait behind what goes out before them; while that goes, somebody is there."""
+    monkeypatch.setattr(nats_link, "PING_S", 0.2)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"version":"2.12.0"}\r\nPONG\r\n')
+        while b"PING" not in await reader.readline():
+            pass
+        writer.write(b"PONG\r\n")
+        while await reader.read(20_000):
+            await asyncio.sleep(0.002)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=20_000)
+    url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    link = nats_link.Link(nats_address(url).servers[0], lambda _: None, nats_address(url))
+    try:
+        await link.connect("a")
+        link.publish("a", bytes(16_000_000))
+        await _until(lambda: link.waiting_bytes < 4_000_000 or link.lost.is_set())
+        assert not link.lost.is_set()
+    finally:
+        await link.close()
+        server.close()
