@@ -36,8 +36,8 @@ CLOSE_S: Final = 2.0
 ABANDON_S: Final = 0.2
 PING_S: Final = 1.0
 PINGS: Final = 3
-"""A server that says nothing to so many pings, one each PING_S, is gone, whatever its socket says: with what it takes to
-connect to another it is left within five seconds."""
+"""A server that says nothing to so many pings, one each PING_S, is gone, whatever its socket says: with what it takes
+to connect to another it is left within five seconds."""
 MOST_PLACES: Final = 100
 """Of a cluster so many servers are known."""
 QUIET_S: Final = 60.0
@@ -125,17 +125,20 @@ class Link(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport.close()
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(patience_s):
                 await self._ended.wait()
-        self._transport.abort()
+        except TimeoutError:
+            self._transport.abort()
 
     # -- how it begins -----------------------------------------------------------------------
 
     async def _connect(self, name: str) -> None:
         server, first = self.server, self._address.tls_first
-        how = {"ssl": await self._context(), "server_hostname": self._certified} if first else {}
-        await asyncio.get_running_loop().create_connection(lambda: self, server.host, server.port, **how)
+        made, certified = (await self._context(), self._certified) if first else (None, None)
+        await asyncio.get_running_loop().create_connection(
+            lambda: self, server.host, server.port, ssl=made, server_hostname=certified
+        )
         self.secured = first
         info = await self._info
         self._check_version(str(info.get("version", "")))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -528,15 +528,19 @@ async def test_servers_that_say_nothing_are_not_waited_for_one_by_one(nats_serve
 async def test_a_network_that_takes_long_for_what_goes_out_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pings wait behind what goes out before them; while that goes, somebody is there."""
     monkeypatch.setattr(nats_link, "PING_S", 0.2)
+    seen, ended = asyncio.Event(), asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b'INFO {"version":"2.12.0"}\r\nPONG\r\n')
+        writer.write(b'INFO {"version":"2.12.0"}\r\n')
         while b"PING" not in await reader.readline():
             pass
         writer.write(b"PONG\r\n")
         while await reader.read(20_000):
-            await asyncio.sleep(0.002)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.002):
+                    await seen.wait()
         writer.close()
+        ended.set()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=20_000)
     url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -547,5 +551,8 @@ async def test_a_network_that_takes_long_for_what_goes_out_is_no_silence(monkeyp
         await _until(lambda: link.waiting_bytes < 4_000_000 or link.lost.is_set())
         assert not link.lost.is_set()
     finally:
+        seen.set()
+        # What waits is sent before the connection is closed.
         await link.close()
+        await within(ended.wait())
         server.close()
