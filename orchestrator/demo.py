@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from orchestrator.client import Client, unless_it_closed
@@ -16,7 +16,7 @@ from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import block
-from orchestrator.program import left_in_order, program
+from orchestrator.program import bare_environment, left_in_order, program
 
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
@@ -140,21 +140,31 @@ def _computer(client: Client, url: str, home: Path) -> Iterator[None]:
     disk = home / "computers" / COMPUTER
     disk.mkdir(parents=True, exist_ok=True)
     socket = "ws" + url.removeprefix("http") + "/computer"
-    command = [sys.executable, "-m", "cc_client.simulator", "--url", socket, "--token", token]
+    command = [sys.executable, "-m", "cc_client.simulator", "--url", socket, "--token=-"]
     log = home / "computer.log"
-    with _process([*command, "--disk", str(disk), "--id", COMPUTER], log) as process:
+    with _process([*command, "--disk", str(disk), "--id", COMPUTER], log, token, bare_environment()) as process:
         _await_line(process, "computer ", log)
         yield
 
 
 @contextlib.contextmanager
-def _process(command: list[str], log: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process of its own group, so that Ctrl-C at the prompt reaches only the demo, ended with it."""
+def _process(
+    command: list[str], log: Path, said: str = "", environment: Mapping[str, str] | None = None
+) -> Iterator["subprocess.Popen[str]"]:
+    """A process of its own group, so that Ctrl-C at the prompt reaches only the demo, ended with it.
+
+    ``said``: what it reads on standard input, where nobody sees it who lists the processes of this machine.
+    ``environment``: what it gets; None: this one's.
+    """
+    pipe = subprocess.PIPE
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+            command, stdin=pipe, stdout=pipe, stderr=errors, env=environment, text=True, start_new_session=True
         )
     try:
+        assert process.stdin is not None, "asked for above"
+        with process.stdin, contextlib.suppress(BrokenPipeError):
+            process.stdin.write(said + "\n" if said else "")
         yield process
     finally:
         process.terminate()

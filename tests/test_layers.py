@@ -43,7 +43,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "undoing": ADAPTERS | {"standing", "tasks", "world"},
     "backups": ADAPTERS | {"transfers", "tasks", "undoing"},
     "pruning": ADAPTERS | {"tasks"},
-    "rehearsing": ADAPTERS | {"logs", "transfers", "standing", "tasks", "tools", "undoing", "world"},
+    "rehearsing": ADAPTERS | {"logs", "program", "transfers", "standing", "tasks", "tools", "undoing", "world"},
     "actor": ADAPTERS | {"logs", "tasks", "tools", "undoing", "world"},
     "runner": ADAPTERS | {"clock", "logs", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "workers": ADAPTERS | {"logs", "tasks", "world", "actor", "runner"},
@@ -94,7 +94,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "following": SCREEN | {"console"},
     "leftovers": frozenset({"core", "client", "program"}),
     "interactive": SCREEN | {"following", "leftovers", "program"},
-    "evaluation": frozenset({"core", "client", "console", "rendering"}),
+    "evaluation": frozenset({"core", "client", "console", "program", "rendering"}),
     # what people start
     "app": EVERYTHING,
     "test_server": EVERYTHING,

@@ -14,7 +14,7 @@ import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, as_segment, client_of, print_json
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.program import left_in_order
+from orchestrator.program import bare_environment, left_in_order
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -145,13 +145,26 @@ def _start(
         "--until-eof",
         "--url",
         paired["url"],
-        "--token",
-        paired["token"],
+        # Read from the pipe: whoever lists the processes of this machine sees their arguments.
+        "--token=-",
     ]
     command += ["--disk", str(disk), "--id", str(number), "--label", name, "--family", kind, *options]
     # A group of its own: Ctrl-C reaches only this command, which ends it then. The pipe ends it however this one ends.
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=errors,
+        stderr=errors,
+        # Not this command's, where the token of the person may be.
+        env=bare_environment(),
+        start_new_session=True,
+    )
     stack.callback(_stop_one, process)
+    assert process.stdin is not None, "asked for above"
+    with contextlib.suppress(BrokenPipeError):
+        # One that ended at once says why in its log.
+        process.stdin.write(paired["token"].encode() + b"\n")
+        process.stdin.flush()
     return Simulated(name, number, kind, disk, log, process)
 
 

@@ -20,6 +20,7 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.evaluation.cases import Machine, Tried
 from orchestrator.evaluation.checks import OWN
+from orchestrator.program import bare_environment
 
 START_WITHIN_S: Final = 60.0
 """A server or a computer on a busy host; alone it takes one or two."""
@@ -287,10 +288,11 @@ class House:
         code = self.client.request("POST", "/v1/pairings", {"computer": machine.name})["code"]
         paired = self.client.request("POST", "/v1/pair", {"code": code, "computer_id": self._numbers, "label": ""})
         command = [sys.executable, "-m", "cc_client.simulator", "--control", "--url", paired["url"]]
-        command += ["--token", paired["token"], "--disk", str(disk), "--id", str(self._numbers)]
+        command += ["--token=-", "--disk", str(disk), "--id", str(self._numbers)]
         command += ["--family", machine.family, *surroundings(machine, home)]
-        computer = Computer(machine, home, Process(command, home / "computer.log"))
+        computer = Computer(machine, home, Process(command, home / "computer.log", bare_environment()))
         stack.callback(computer.process.stop)
+        computer.process.say(paired["token"])
         return computer
 
 

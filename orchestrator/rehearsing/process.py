@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Final
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.rehearsing import Rehearsal
+from orchestrator.program import bare_environment
 from orchestrator.rehearsing.disk import RehearsalFailed
 
 MEMORY_BYTES: Final = 256_000_000
@@ -27,8 +28,6 @@ LOCK_WITHIN_S: Final = 20.0
 _VERSION: Final = re.compile(r"ComputerCraft (\d+)\.(\d+)(?:\.(\d+))?")
 _SIMULATED: Final = ((1, 95, 0), (1, 116, 1))
 """The versions of the mod that are simulated, from and to."""
-_KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SYSTEMROOT", "PYTHONHOME")
-"""What of the environment the process gets."""
 _LAST_CHARS: Final = 200
 
 
@@ -106,7 +105,7 @@ async def copy_running(
                 stdout=log,
                 stderr=log,
                 cwd=home.root,
-                env=dict(environment()),
+                env=bare_environment(),
                 start_new_session=True,
                 # With it the lock: it is held for as long as the process lives, whatever becomes of this one.
                 pass_fds=() if os.name == "nt" else (lock,),
@@ -159,15 +158,3 @@ def simulated_version(host: str) -> str:
     found = _VERSION.search(host)
     version = tuple(int(part or 0) for part in found.groups()) if found else _SIMULATED[1]
     return ".".join(map(str, min(max(version, _SIMULATED[0]), _SIMULATED[1])))
-
-
-def environment() -> Iterator[tuple[str, str]]:
-    """What of the environment a copy gets: nothing that could be a secret."""
-    for name in _KEPT:
-        if name in os.environ:
-            yield name, os.environ[name]
-    spec = find_spec("cc_client")
-    places = [Path(spec.origin).parent.parent] if spec is not None and spec.origin else []
-    # Absolute, since the process has another working directory.
-    places += [Path(part).absolute() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    yield "PYTHONPATH", os.pathsep.join(map(str, places))

@@ -47,6 +47,7 @@ def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) ->
             line = process.stdout.readline()
             assert line, told
             told += line
+        assert b"ccc_" not in _started_by(process.pid)
         assert "0         online" in _typed_elsewhere(told, tmp_path)
         process.send_signal(signal.SIGINT)
         assert process.wait(HANG_S) == 0
@@ -55,6 +56,13 @@ def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) ->
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _started_by(pid: int) -> bytes:
+    """The arguments and the environment of the simulated computer that a process has started."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    told = [Path(f"/proc/{one}/cmdline").read_bytes() + Path(f"/proc/{one}/environ").read_bytes() for one in found]
+    return next(one for one in told if b"cc_client.simulator" in one)
 
 
 def _typed_elsewhere(told: str, home: Path) -> str:

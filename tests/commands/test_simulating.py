@@ -84,6 +84,19 @@ async def test_simulated_computers_are_paired_and_go_with_ctrl_c(server: Server,
     assert not [one for one in tokens if one["kind"] == "computer" and not one.get("revoked")]
 
 
+async def test_no_token_stands_where_others_on_the_machine_can_read_it(server: Server, tmp_path: Path) -> None:
+    """Neither the computer's nor the person's is among the arguments or in the environment of what is started."""
+    async with simulating(server, "--count=1", f"--dir={tmp_path / 'kept'}") as (row,):
+        token = (Path(row["disk"]) / ".cc-orchestrator" / "connection").read_text().split("\n")[2]
+        process = Path(f"/proc/{row['pid']}")
+        seen = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    assert b"cc_client.simulator" in seen
+    assert token.startswith("ccc_")
+    assert token.encode() not in seen
+    assert server.admin.encode() not in seen
+    assert b"ccc_" not in seen
+
+
 async def test_disks_that_are_kept_are_used_again(server: Server, tmp_path: Path) -> None:
     home = tmp_path / "kept"
     async with simulating(server, "--count=1", f"--dir={home}", "--name=farm") as rows:

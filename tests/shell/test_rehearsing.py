@@ -10,6 +10,7 @@ from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import TokenRow
+from orchestrator.program import bare_environment
 from orchestrator.rehearsing import process
 from orchestrator.rehearsing.disk import MAX_BYTES, MAX_FILES, OWN, RehearsalFailed, read_disk, remove, write_disk
 from orchestrator.store.memory import InMemoryPersistenceManager
@@ -132,7 +133,7 @@ def test_the_copy_sees_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), "here")))
     monkeypatch.chdir(tmp_path)
-    given = dict(process.environment())
+    given = bare_environment()
     assert "secret" not in given.values()
     assert given["PYTHONPATH"].split(os.pathsep)[1:] == [str(tmp_path), str(tmp_path / "here")]
 
