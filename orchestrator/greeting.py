@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from orchestrator.core import wire
 from orchestrator.core.errors import NewerSchema
@@ -11,18 +12,23 @@ from orchestrator.core.meeting import (
     NOTHING_HEARD,
     ComputerRecord,
     Heard,
+    Verdict,
+    copied_sentence,
     former_labels,
     frozen,
     frozen_sentence,
     judge,
 )
-from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed
+from orchestrator.core.system_facts import AttemptRefused, ComputerFrozen, ComputerSide, ComputerWelcomed
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Met, Visitor
 from orchestrator.ports import Coming
 from orchestrator.tasks import TaskService
 
 logger = logging.getLogger(__name__)
+
+MOST_COPIES: Final = 200
+"""Copies that are written down by one node until it starts again: whoever has a token can say any id."""
 
 
 class JournalGreeter:
@@ -31,6 +37,8 @@ class JournalGreeter:
     def __init__(self, service: TaskService) -> None:
         self._service = service
         self._store = service.store
+        self._copies: set[tuple[ComputerId, int]] = set()
+        """The copies that were written down since the start."""
 
     async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
         """Welcome a visitor, or freeze the computer."""
@@ -38,12 +46,15 @@ class JournalGreeter:
         if record.frozen is not None:
             return Met(frozen=record.frozen)
         anew = await self._paired_anew(record, visitor)
-        former = former_labels(record.known, self._side(visitor).label, paired_anew=anew)
-        side = self._side(visitor).model_copy(update={"former_labels": former})
+        side = self._side(visitor)
+        former = former_labels(record.known, side.label, paired_anew=anew)
+        side = side.model_copy(update={"former_labels": former})
+        verdict = await self._judged(record, visitor, side, anew=anew)
+        if verdict.copy_of is not None:
+            return Met(copy_of=verdict.copy_of)
         if record.known is not None and record.known.label != side.label:
             said = "computer %s has the label %r now, and had %r; rules of the policy look at both"
             logger.warning(said, visitor.computer, side.label, record.known.label, extra={"computer": visitor.computer})
-        verdict = judge(record, visitor.hello, side, paired_anew=anew)
         if verdict.freeze is not None:
             return Met(frozen=await self._freeze(verdict.freeze))
         coming = Coming(
@@ -61,6 +72,14 @@ class JournalGreeter:
             # Somebody froze it between the look and the welcome, which only another node can.
             return Met(frozen=(await self._store.computer(visitor.computer)).frozen)
         return Met(number=number, fresh=verdict.fresh, former_labels=former)
+
+    async def copy_of(self, visitor: Visitor) -> int | None:
+        """The id of the computer of which this visitor has a copy of the folder; None: that cannot be told."""
+        record = await self._record(visitor, NOTHING_HEARD)
+        if record.frozen is not None:
+            return None
+        anew = await self._paired_anew(record, visitor)
+        return (await self._judged(record, visitor, self._side(visitor), anew=anew)).copy_of
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
         """Freeze the computer: who was welcome last still lives while this visitor comes."""
@@ -101,6 +120,28 @@ class JournalGreeter:
     def left(self, computer: ComputerId) -> None:
         """Tell whoever watches."""
         self._changed(computer)
+
+    async def _judged(self, record: ComputerRecord, visitor: Visitor, side: ComputerSide, *, anew: bool) -> Verdict:
+        """What becomes of a visitor; a copy is written down."""
+        # Only of a token that nobody was welcome with yet it counts who got it.
+        new = (record.known is None or anew) and visitor.token
+        row = await self._store.find_token(visitor.token) if new else None
+        paired_id = None if row is None else row.paired_id
+        verdict = judge(record, visitor.hello, side, token=visitor.token, paired_anew=anew, paired_id=paired_id)
+        if verdict.copy_of is not None:
+            await self._note_copy(visitor, verdict.copy_of)
+        return verdict
+
+    async def _note_copy(self, visitor: Visitor, genuine: int) -> None:
+        """Write down that a copy came, once for each: it dials five times a minute."""
+        computer, came = visitor.computer, visitor.hello.computer_id
+        if (computer, came) in self._copies or len(self._copies) >= MOST_COPIES:
+            return
+        self._copies.add((computer, came))
+        sentence = copied_sentence(computer, genuine, came)
+        logger.warning("computer %s was copied: %s", computer, sentence, extra={"computer": computer})
+        refused = AttemptRefused(door="WEBSOCKET /computer", code="copied", status=403, detail=sentence)
+        await self._service.record(refused, Actor(kind="computer", id=computer))
 
     async def _paired_anew(self, record: ComputerRecord, visitor: Visitor) -> bool:
         """Whether the token is another than the last one, which was revoked meanwhile."""

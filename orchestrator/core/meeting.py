@@ -5,8 +5,10 @@ that it has allotted, and who was welcome last. A journal only grows, and so doe
 comes with an older journal, or none, had its disk put back; who has seen a higher number than the
 store has allotted tells that the store was put back. Then "it never ran" proves nothing, so the
 computer is *frozen*: nothing is sent to it until a person releases it, and what was open there by then
-is unknown. A token that comes from another id, or from two that live at once, was copied with a disk
-or a world: the same, and both are shown. A new token in place of one that was revoked is a person's decision already.
+is unknown. A token that comes from two that live at once was copied with a world: the same, and both are
+shown. A token that comes from another id was copied with the client's folder: the copy alone is turned away, and
+the computer with the id that was paired goes on. A new token in place of one that was revoked is a person's
+decision already.
 """
 
 from dataclasses import dataclass
@@ -69,13 +71,27 @@ class Verdict:
     """Whether what was heard before counts no more."""
     doubt: bool = False
     """Whether what is open there now is unknown, whatever the computer says."""
+    copy_of: int | None = None
+    """It comes with a copied token and is turned away: the id of the computer whose token that is."""
 
 
-def judge(record: ComputerRecord, hello: wire.Hello, side: ComputerSide, *, paired_anew: bool) -> Verdict:
+def judge(
+    record: ComputerRecord,
+    hello: wire.Hello,
+    side: ComputerSide,
+    *,
+    token: str,
+    paired_anew: bool,
+    paired_id: int | None,
+) -> Verdict:
     """What becomes of a hello; ``record`` is not frozen.
 
-    ``paired_anew``: it comes with another token than the last one, which is worth nothing any more.
+    ``token``: the hash of the one that it comes with. ``paired_anew``: that is another than the last one, which is
+    worth nothing any more. ``paired_id``: the id of the computer that got it for a code; None: not known.
     """
+    genuine = _genuine(record, token, paired_anew=paired_anew, paired_id=paired_id)
+    if genuine not in {None, side.computer_id}:
+        return Verdict(copy_of=genuine)
     sign = _sign(record, hello, side)
     # A first boot whose welcome was lost looks the same as a lost journal of which nobody heard.
     nothing_heard = hello.found_seq == 0 and record.number > 0
@@ -83,6 +99,16 @@ def judge(record: ComputerRecord, hello: wire.Hello, side: ComputerSide, *, pair
     if sign is not None and not decided:
         return Verdict(freeze=frozen(sign, record, hello, side))
     return Verdict(fresh=decided, doubt=sign is not None or nothing_heard)
+
+
+def _genuine(record: ComputerRecord, token: str, *, paired_anew: bool, paired_id: int | None) -> int | None:
+    """The id of the computer whose token this is; None: that cannot be told, or a person lets any come."""
+    if record.released:
+        return None
+    if record.known is None or paired_anew:
+        return paired_id
+    # Another token of the same name is no copy of anything.
+    return record.known.computer_id if record.token in {"", token} else None
 
 
 def former_labels(known: ComputerSide | None, label: str, *, paired_anew: bool) -> tuple[str, ...]:
@@ -126,6 +152,22 @@ _REASONS: Final[dict[FreezeReason, str]] = {
 }
 COPIES: Final = frozenset({"other_computer", "two_computers"})
 """The reasons for which there are two sides to choose from."""
+
+
+def copied_sentence(computer: ComputerId, genuine: int, came: int) -> str:
+    """Why a copy is turned away, for whoever sits there."""
+    return (
+        f"The client's folder here is a copy: it has the token of computer {computer}, which is number {genuine} in "
+        f"the game, and this is number {came}. Nothing is sent here; {computer} goes on."
+    )
+
+
+def copied_remedy(computer: ComputerId) -> str:
+    """What a person does about it."""
+    return (
+        "For a name of its own make a code with `cc-orchestrator pair` and type its line here. If this is to be "
+        f"{computer} from now on, make it with `cc-orchestrator pair {computer}`."
+    )
 
 
 def why_frozen(reason: FreezeReason) -> str:

@@ -64,6 +64,8 @@ class PolicyRefused(Value):
 
 OWNER: Final = "owner:"
 """Before the name of a computer's owner in the ``roles`` of its token."""
+PAIRED: Final = "id:"
+"""Before the id of the computer that got the token for a code, there too."""
 
 
 class TokenIssued(Value):

@@ -33,6 +33,8 @@ class Met:
     """Whether what was heard from the computer before counts no more."""
     frozen: ComputerFrozen | None = None
     """Why it is turned away, before this or now; None: it is welcome."""
+    copy_of: int | None = None
+    """It has a copied token and is turned away: the id in the game of the computer whose token that is."""
     former_labels: tuple[str, ...] = ()
     """As ``ComputerSide`` has it."""
 
@@ -42,6 +44,9 @@ class Greeter(Protocol):
 
     async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
         """Welcome a visitor, or freeze the computer; ``heard``: what was heard from it since the journal was told."""
+
+    async def copy_of(self, visitor: Visitor) -> int | None:
+        """The id of the computer of which this visitor has a copy of the folder; None: that cannot be told."""
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
         """Freeze the computer: who was welcome last still lives while this visitor comes."""

@@ -29,7 +29,7 @@ from orchestrator.hub.calls import Calls
 from orchestrator.hub.elsewhere import Elsewhere, Rival, Yielded
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.known import Known
-from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
+from orchestrator.hub.manners import Refusal, copied_refusal, frozen_refusal, printable, refusal
 from orchestrator.hub.mirror import Mirror
 from orchestrator.hub.outcomes import deliver
 from orchestrator.hub.refusals import JOURNAL_FAILED, MAKE_ROOM, Refusals, Refused
@@ -194,6 +194,9 @@ class Hub(Calls):
             met = await self._meet(session, visitor)
             if met is None:
                 return
+            if met.copy_of is not None:
+                self._refuse(session, copied_refusal(computer, met.copy_of, hello.computer_id), visitor.peer)
+                return
             if met.frozen is not None:
                 self._refuse(session, frozen_refusal(met.frozen), visitor.peer)
                 return
@@ -217,6 +220,8 @@ class Hub(Calls):
     async def _meet(self, session: Session, visitor: Visitor) -> Met | None:
         """What becomes of a visitor; None: a newer connection of the same computer is there already."""
         other = self._sessions.get(visitor.computer)
+        if (copy_of := await self._copy_of(other, visitor)) is not None:
+            return Met(copy_of=copy_of)
         if other is not None and self._may_be_two(other, session, visitor) and await other.lives(self._alive_within_s):
             frozen = await self._greeter.copied(visitor)
             self._turn_away(other, frozen_refusal(frozen))
@@ -236,10 +241,19 @@ class Hub(Calls):
             heard = there.heard if there.heard.boot else heard
         return await self._greeter.meet(visitor, heard=heard)
 
+    async def _copy_of(self, other: Session | None, visitor: Visitor) -> int | None:
+        """The id of the computer of which the visitor is a copy; asked first where that one may have a session.
+
+        Without this the copy would replace the session before the journal judges it.
+        """
+        alone = other is None and self._elsewhere is None
+        return None if alone else await self._greeter.copy_of(visitor)
+
     def _may_be_two(self, other: Session, session: Session, visitor: Visitor) -> bool:
         """Whether another boot of the same id comes while ``other`` is connected.
 
-        A reboot looks the same until ``other`` is asked. Another id is judged by what the journal knows.
+        A reboot looks the same until ``other`` is asked. Another id is judged by what the journal knows: a copied
+        folder is turned away before.
         """
         hello = visitor.hello
         boot = wire.from_wire(hello.boot)

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from orchestrator.core import wire
-from orchestrator.core.meeting import frozen_remedy, frozen_sentence
+from orchestrator.core.meeting import copied_remedy, copied_sentence, frozen_remedy, frozen_sentence
 from orchestrator.core.system_facts import ComputerFrozen
 
 _OLDEST_MOD: Final = (1, 95)
@@ -40,6 +40,11 @@ def refusal(hello: wire.Hello) -> Refusal | None:
 def frozen_refusal(fact: ComputerFrozen) -> Refusal:
     """How a frozen computer is turned away."""
     return Refusal("frozen", frozen_sentence(fact), frozen_remedy(fact))
+
+
+def copied_refusal(computer: wire.ComputerId, genuine: int, came: int) -> Refusal:
+    """How a copy of a computer's folder is turned away."""
+    return Refusal("copied", copied_sentence(computer, genuine, came), copied_remedy(computer))
 
 
 def _mod_version(host: str) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard
-from orchestrator.core.system_facts import OWNER, ComputerSide, GrantId
+from orchestrator.core.system_facts import OWNER, PAIRED, ComputerSide, GrantId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -280,8 +280,8 @@ class TokenRow:
     name: str
     roles: tuple[str, ...] = ()
     """``submitter``, ``reviewer``, ``admin``. Of a pairing: the computer's name, its label, and who made the code. Of
-    a computer: ``owner:NAME``, who that was, or who issued its token; nothing of those in rows of early releases. Of an
-    agent ``owner:NAME`` as well, besides its roles."""
+    a computer: ``owner:NAME``, who that was, or who issued its token, and ``id:NUMBER``, its own in the game, where it
+    was paired; nothing of those in rows of early releases. Of an agent ``owner:NAME`` as well, besides its roles."""
     created_at: datetime | None = None
     revoked: bool = False
 
@@ -294,9 +294,17 @@ class TokenRow:
         return next(owners, "") if self.kind in ("computer", "agent") else ""
 
     @property
+    def paired_id(self) -> int | None:
+        """The id in the game of the computer that got it for a code; None: nobody knows."""
+        found = (
+            role.removeprefix(PAIRED) for role in self.roles if self.kind == "computer" and role.startswith(PAIRED)
+        )
+        return next((int(one) for one in found if one.isdecimal()), None)
+
+    @property
     def rights(self) -> tuple[str, ...]:
-        """Its roles without its owner."""
-        return tuple(role for role in self.roles if not role.startswith(OWNER))
+        """Its roles without its owner and its id."""
+        return tuple(role for role in self.roles if not role.startswith((OWNER, PAIRED)))
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from typing import Final
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
+from orchestrator.core.wire import ComputerId
 from orchestrator.ports import TokenRow
 from orchestrator.tasks import TaskService
 from orchestrator.troubles import TROUBLES
-from orchestrator.web.auth import check_name, issue_token, token_hash
+from orchestrator.web.auth import check_name, issue_token, paired_roles, token_hash
 from orchestrator.web.peers import counted_as
 from orchestrator.web.tries import Tries
 
@@ -114,7 +115,7 @@ class Pairings:
         """The token of a code. Raises CodeUnknown, CodeUsed, CodeExpired, TooManyTries.
 
         ``was``: the token that the computer has from an earlier pairing; where the code names no computer, it stays
-        the computer that it is.
+        the computer that it is. With a copied folder the token of another comes: that one keeps its name.
         """
         now = asyncio.get_running_loop().time()
         hashed, address = _hash(_read(code)), counted_as(peer)
@@ -130,14 +131,22 @@ class Pairings:
         await self._use_up(row, at)
         chosen, label, *_ = row.roles
         async with self._naming, self._service.duties.held(NAMING, NAMING_S):
-            name = chosen or await self._name_of(was)
+            name = chosen or await self._name_of(was, computer_id)
             paired = Actor(kind="computer", id=name or str(computer_id), auth="pairing")
             revoked = self._service.draft(TokenRevoked(holder_kind="computer", name=name, count=0), paired)
             replaced = bool(name) and await self._store.revoke_tokens("computer", name, note=revoked) > 0
             name = name or await self._free_name(computer_id)
-            issued = self._service.draft(TokenIssued(holder_kind="computer", name=name, owner=row.owner), paired)
+            roles = paired_roles(computer_id)
+            fact = TokenIssued(holder_kind="computer", name=name, roles=roles, owner=row.owner)
             token = await issue_token(
-                self._store, kind="computer", name=name, roles=(), at=at, note=issued, owner=row.owner
+                self._store,
+                kind="computer",
+                name=name,
+                roles=(),
+                at=at,
+                note=self._service.draft(fact, paired),
+                owner=row.owner,
+                paired_id=computer_id,
             )
         return Paired(name, token, label, replaced)
 
@@ -150,10 +159,15 @@ class Pairings:
         if row.revoked or await self._store.revoke_tokens("pairing", row.name, note=note) != 1:
             raise _refusal(CodeUsed)
 
-    async def _name_of(self, token: str) -> str:
-        """The computer that holds a token; empty: none does."""
+    async def _name_of(self, token: str, computer_id: int) -> str:
+        """The computer that holds a token; empty: none does, or another one of which this is a copy."""
         row = await self._store.find_token(token_hash(token)) if token else None
-        return row.name if row is not None and row.kind == "computer" and not row.revoked else ""
+        if row is None or row.kind != "computer" or row.revoked:
+            return ""
+        record = await self._store.computer(ComputerId(row.name))
+        was_welcome = record.known is not None and record.token in {"", row.token_hash}
+        genuine = record.known.computer_id if record.known is not None and was_welcome else row.paired_id
+        return row.name if genuine in {None, computer_id} else ""
 
     async def _free_name(self, computer_id: int) -> str:
         """The id, or the id and a number, that no computer has a token for."""

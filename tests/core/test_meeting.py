@@ -1,5 +1,6 @@
 """Who is frozen and who is welcome: every sign that a disk or a store was put back, or that a token was copied."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
@@ -11,6 +12,8 @@ from orchestrator.core.meeting import (
     ComputerRecord,
     Heard,
     Verdict,
+    copied_remedy,
+    copied_sentence,
     former_labels,
     frozen_remedy,
     frozen_sentence,
@@ -33,12 +36,22 @@ def side(computer_id: int = 3) -> ComputerSide:
 KNOWN = ComputerRecord(FARM, number=40, heard=50, known=side(), token="h1")
 
 
-def judged(record: ComputerRecord, *, computer_id: int = 3, paired_anew: bool = False, **changes: Any) -> Verdict:
+def judged(
+    record: ComputerRecord,
+    *,
+    computer_id: int = 3,
+    token: str = "h1",
+    paired_anew: bool = False,
+    paired_id: int | None = None,
+    **changes: Any,
+) -> Verdict:
     values: dict[str, Any] = {
         "protocol": 1, "computer_id": computer_id, "host": "", "family": "computer", "boot": "b2", "client": "1",
         "highest": 40, "journal_seq": 60, **changes,
     }  # fmt: skip
-    return judge(record, wire.Hello(**values), side(computer_id), paired_anew=paired_anew)
+    token = "h3" if paired_anew else token
+    hello = wire.Hello(**values)
+    return judge(record, hello, side(computer_id), token=token, paired_anew=paired_anew, paired_id=paired_id)
 
 
 @pytest.mark.parametrize("found_seq", [None, 50, 51, 10**12])
@@ -54,8 +67,8 @@ def test_a_reconnect_and_a_reboot_are_welcome(found_seq: int | None) -> None:
         ({"found_seq": 1}, "disk_restored"),
         ({"found_seq": 0}, "journal_lost"),
         ({"highest": 41}, "store_restored"),
-        ({"computer_id": 4}, "other_computer"),
-        ({"computer_id": 4, "found_seq": 0, "highest": 99}, "other_computer"),
+        ({"computer_id": 4, "token": "h2"}, "other_computer"),
+        ({"computer_id": 4, "token": "h2", "found_seq": 0, "highest": 99}, "other_computer"),
         ({"found_seq": 3, "highest": 99}, "disk_restored"),
     ],
 )
@@ -71,6 +84,43 @@ def test_what_does_not_fit_freezes(changes: dict[str, Any], reason: FreezeReason
         **({"found_seq": changes["found_seq"]} if "found_seq" in changes else {}),
     }
     assert freeze.sides == (side(), side(changes.get("computer_id", 3)))
+
+
+@pytest.mark.parametrize(
+    ("record", "changes", "copy_of"),
+    [
+        (KNOWN, {}, 3),
+        (KNOWN, {"found_seq": 0, "highest": 99}, 3),
+        (replace(KNOWN, token=""), {}, 3),
+        (KNOWN, {"paired_id": 4}, 3),
+        (ComputerRecord(FARM), {"paired_id": 3}, 3),
+        (KNOWN, {"paired_anew": True, "paired_id": 7}, 7),
+        (ComputerRecord(FARM), {"paired_id": 4}, None),
+        (ComputerRecord(FARM), {}, None),
+        (replace(KNOWN, released=True), {"paired_id": 3}, None),
+        (KNOWN, {"paired_anew": True, "paired_id": 4}, None),
+        (KNOWN, {"token": "h2"}, None),
+    ],
+)
+def test_a_copied_folder_is_told_from_the_computer_by_its_id(
+    record: ComputerRecord, changes: dict[str, Any], copy_of: int | None
+) -> None:
+    """Who was welcome last with the token, else who typed the code, is the computer; it is not frozen for its copy."""
+    verdict = judged(record, computer_id=4, **changes)
+    assert verdict.copy_of == copy_of
+    assert copy_of is None or verdict == Verdict(copy_of=copy_of)
+
+
+def test_a_copy_is_told_so() -> None:
+    """Both numbers, what goes on, and both ways to mend it."""
+    assert copied_sentence(FARM, 3, 4) == (
+        "The client's folder here is a copy: it has the token of computer farm, which is number 3 in the game, and "
+        "this is number 4. Nothing is sent here; farm goes on."
+    )
+    assert copied_remedy(FARM) == (
+        "For a name of its own make a code with `cc-orchestrator pair` and type its line here. If this is to be farm "
+        "from now on, make it with `cc-orchestrator pair farm`."
+    )
 
 
 def test_a_computer_that_the_store_never_met_is_welcome() -> None:

@@ -99,7 +99,6 @@ async def test_a_disk_that_was_put_back_freezes_until_an_admin_releases(tmp_path
     [
         ({"found_seq": 0}, "journal_lost"),
         ({"highest": 50}, "store_restored"),
-        ({"computer_id": 4}, "other_computer"),
     ],
 )
 async def test_every_sign_freezes_and_every_freeze_can_be_resolved(
@@ -116,6 +115,80 @@ async def test_every_sign_freezes_and_every_freeze_can_be_resolved(
     # And it stays: what it is now is what is known.
     await known(server, token, journal_seq=12, **{**changes, "found_seq": None})
     assert (await shown(server))["state"] == "away"
+
+
+async def paired(server: Server, name: str, computer_id: int, was: str = "") -> dict[str, Any]:
+    """What a computer gets for a code; ``was``: the token that is in its folder."""
+    code = (await server.ask("POST", "/v1/pairings", {"computer": name} if name else {})).json()["code"]
+    body = {"code": code, "computer_id": computer_id, **({"token": was} if was else {})}
+    answer = await server.ask("POST", "/v1/pair", body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_a_copied_folder_is_turned_away_and_the_genuine_computer_goes_on(server: Server) -> None:
+    """The one with the id that was paired keeps its session; the copy hears why, is written down, and is shown."""
+    token = (await paired(server, "farm", 3))["token"]
+    async with dialed(server.url, token) as genuine:
+        number = (await genuine.greet(computer_id=3)).number
+        for boot in ("copy-1", "copy-1", "copy-2"):
+            message = await refused(server, token, computer_id=4, boot=boot)
+            assert message.code == "copied"
+            assert "token of computer farm" in message.message
+            assert "number 3" in message.message
+            assert "number 4" in message.message
+            assert "`cc-orchestrator pair`" in str(message.remedy)
+        found = await shown(server)
+        assert (found["state"], found["frozen"], found["last"]["computer_id"]) == ("online", None, 3)
+        # The very session that it had.
+        await genuine.send(wire.Pong(journal_seq=2, n=1))
+    await known(server, token, computer_id=3)
+    assert (await shown(server))["last"]["boot"] == "boot-1"
+    assert number == 1
+    refusals = [item.fact for item in await system_facts(server, "attempt_refused") if item.fact.code == "copied"]
+    assert [(one.door, one.status) for one in refusals] == [("WEBSOCKET /computer", 403)]
+    assert "number 4" in refusals[0].detail
+    seen = (await server.ask("GET", "/v1/doctor")).json()
+    assert {one["computer"] for one in seen["refused"] if one["code"] == "copied"} == {"farm"}
+
+
+async def test_a_copy_that_comes_first_is_turned_away_too(tmp_path: Path) -> None:
+    """The genuine one is that which typed the code, also when it was never there, and over a restart."""
+    settings: dict[str, Any] = {"model": Writing(), "store": f"sqlite:///{tmp_path / 'o.db'}"}
+    async with running(tmp_path, **settings) as server:
+        token = (await paired(server, "farm", 3))["token"]
+        assert (await refused(server, token, computer_id=4)).code == "copied"
+    async with running(tmp_path, **settings) as server:
+        assert (await refused(server, token, computer_id=4)).code == "copied"
+        await known(server, token, computer_id=3)
+        assert (await refused(server, token, computer_id=4)).code == "copied"
+
+
+async def test_a_copy_gets_a_name_of_its_own_and_the_genuine_token_stays_good(server: Server) -> None:
+    """A copy sends the copied token with a code of no name: it does not become the computer that it was copied from."""
+    token = (await paired(server, "farm", 3))["token"]
+    await known(server, token, computer_id=3)
+    copy = await paired(server, "", 4, was=token)
+    assert copy["computer"] == "4"
+    await known(server, copy["token"], computer_id=4)
+    await known(server, token, computer_id=3)
+    # A disk that was moved on purpose gets the name by a code with the name.
+    moved = await paired(server, "farm", 5, was=token)
+    await known(server, moved["token"], computer_id=5)
+    assert (await shown(server))["last"]["computer_id"] == 5
+    again = await paired(server, "", 5, was=moved["token"])
+    assert again["computer"] == "farm", "who is paired again stays who it is"
+
+
+async def test_a_frozen_computer_that_was_released_may_have_another_id(server: Server) -> None:
+    """A person said that whoever dials next is the computer."""
+    token = (await paired(server, "farm", 3))["token"]
+    await known(server, token, computer_id=3)
+    assert (await refused(server, token, computer_id=3, found_seq=0)).code == "frozen"
+    await server.ask("POST", "/v1/computers/farm/release")
+    await known(server, token, computer_id=4, found_seq=0)
+    assert (await refused(server, token, computer_id=3)).code == "copied"
 
 
 async def test_a_copied_world_is_frozen_for_both_and_the_next_that_dials_stays(server: Server) -> None:
