@@ -581,6 +581,23 @@ absorb(state,rest..padding(#bytes),nil)
 return(("%08x"):rep(8)):format(table.unpack(state))
 end
 
+
+local function padded(key,mix)
+local list={}
+for index=1,64 do
+list[index]=string.char(bxor(key:byte(index)or 0,mix))
+end
+return table.concat(list)
+end
+
+
+function sha256.hmac(key,text)
+local digest=sha256.hex(padded(key,54)..text):gsub("%x%x",function(pair)
+return string.char(tonumber(pair,16))
+end)
+return sha256.hex(padded(key,92)..digest)
+end
+
 return sha256
 end
 preload["shown"]=function()

@@ -355,8 +355,12 @@ end
 
 local function write_connection(pairing)
 local head=
-"-- cc-orchestrator: the server's URL, this computer's token and its name there. Keep it secret."
-put(CONNECTION,table.concat({head,pairing.url,pairing.token,pairing.computer,""},"\n"))
+"-- cc-orchestrator: the server's URL, this computer's token, its name and its key. Keep it secret."
+local lines={head,pairing.url,pairing.token,pairing.computer}
+if type(pairing.update_key)=="string"and pairing.update_key:find("^%x+$")then
+lines[#lines+1]=pairing.update_key
+end
+put(CONNECTION,table.concat(lines,"\n").."\n")
 end
 
 
@@ -1769,6 +1773,23 @@ absorb(state,rest..padding(#bytes),nil)
 return(("%08x"):rep(8)):format(table.unpack(state))
 end
 
+
+local function padded(key,mix)
+local list={}
+for index=1,64 do
+list[index]=string.char(bxor(key:byte(index)or 0,mix))
+end
+return table.concat(list)
+end
+
+
+function sha256.hmac(key,text)
+local digest=sha256.hex(padded(key,54)..text):gsub("%x%x",function(pair)
+return string.char(tonumber(pair,16))
+end)
+return sha256.hex(padded(key,92)..digest)
+end
+
 return sha256
 end
 preload["shown"]=function()
@@ -2207,6 +2228,23 @@ absorb(state,bytes,pause)
 local rest=bytes:sub(#bytes-#bytes%64+1)
 absorb(state,rest..padding(#bytes),nil)
 return(("%08x"):rep(8)):format(table.unpack(state))
+end
+
+
+local function padded(key,mix)
+local list={}
+for index=1,64 do
+list[index]=string.char(bxor(key:byte(index)or 0,mix))
+end
+return table.concat(list)
+end
+
+
+function sha256.hmac(key,text)
+local digest=sha256.hex(padded(key,54)..text):gsub("%x%x",function(pair)
+return string.char(tonumber(pair,16))
+end)
+return sha256.hex(padded(key,92)..digest)
 end
 
 return sha256

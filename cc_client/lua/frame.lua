@@ -77,6 +77,7 @@ function CHECKS.client(value)
     and CHECKS.text(value.version)
     and CHECKS.counter(value.size)
     and CHECKS.text(value.sha256)
+    and (value.mac == nil or CHECKS.text(value.mac))
 end
 
 --- What the server may send: field = check, with a trailing `?` where it may be left out.

@@ -259,8 +259,12 @@ end
 
 local function write_connection(pairing)
   local head =
-    "-- cc-orchestrator: the server's URL, this computer's token and its name there. Keep it secret."
-  put(CONNECTION, table.concat({ head, pairing.url, pairing.token, pairing.computer, "" }, "\n"))
+    "-- cc-orchestrator: the server's URL, this computer's token, its name and its key. Keep it secret."
+  local lines = { head, pairing.url, pairing.token, pairing.computer }
+  if type(pairing.update_key) == "string" and pairing.update_key:find("^%x+$") then
+    lines[#lines + 1] = pairing.update_key
+  end
+  put(CONNECTION, table.concat(lines, "\n") .. "\n")
 end
 
 --- Gives the label of the pairing to a computer that has none.

@@ -70,7 +70,8 @@ end
 
 -- Starting ----------------------------------------------------------------------------------------
 
---- `{url, token}` from the settings file: a comment, the URL, the token, each on a line.
+--- `{url, token, update_key}` from the settings file: a comment, the URL, the token, each on a line, then the
+-- name here and the key of updates, which an early installer did not write.
 local function read_settings()
   local text, why = disk.read(CONNECTION)
   -- The power went while it was replaced.
@@ -85,7 +86,7 @@ local function read_settings()
   if not lines[2] or not lines[3] or not lines[2]:find("^wss?://") then
     return nil, "/" .. CONNECTION .. " must hold a comment, the URL and the token, each on a line."
   end
-  return { url = lines[2], token = lines[3] }
+  return { url = lines[2], token = lines[3], update_key = lines[5] }
 end
 
 --- Opens the journal and decides the calls that were open when the power went.
@@ -124,7 +125,7 @@ local function prepare(host, log)
     return nil, why
   end
   local loop = Loop.new(log)
-  update.start(loop, host.slot, settings.url)
+  update.start(loop, host.slot, settings.url, settings.update_key, computer.boot)
   local parts = { computer = computer, calls = Calls.new(journal, loop, log), journal = journal, log = log }
   parts.subprotocol = at_least(version, SUBPROTOCOL_SINCE) and "cc-orchestrator.v1" or nil
   return { loop = loop, link = Link.new(settings, parts), journal = journal, calls = parts.calls }

@@ -103,4 +103,21 @@ function sha256.hex(bytes, pause)
   return (("%08x"):rep(8)):format(table.unpack(state))
 end
 
+--- A text with each byte mixed with another one, filled up to a block.
+local function padded(key, mix)
+  local list = {}
+  for index = 1, 64 do
+    list[index] = string.char(bxor(key:byte(index) or 0, mix))
+  end
+  return table.concat(list)
+end
+
+--- The HMAC of a short text in lower-case hex (RFC 2104); `key` has at most 64 bytes.
+function sha256.hmac(key, text)
+  local digest = sha256.hex(padded(key, 54) .. text):gsub("%x%x", function(pair)
+    return string.char(tonumber(pair, 16))
+  end)
+  return sha256.hex(padded(key, 92) .. digest)
+end
+
 return sha256

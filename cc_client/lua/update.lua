@@ -1,8 +1,8 @@
 --- Brings the client up to the one that its server hands out, while it works.
 --
--- `welcome` says which client that is. Another one than ours is downloaded to the slot that does
--- not run, checked, and named by the pointer; when nothing is open the client ends with "restart",
--- and boot.lua runs the new one. Whatever fails before that leaves what runs as it is.
+-- `welcome` says which client that is, signed with the key that came with the token. Another one than ours
+-- is downloaded to the slot that does not run, checked, and named by the pointer; when nothing is open the
+-- client ends with "restart", and boot.lua runs the new one. Whatever fails before that leaves what runs as it is.
 -- @module update
 
 local disk = require("disk")
@@ -26,14 +26,23 @@ local FIRST_RETRY_S, LAST_RETRY_S = 30, 3600
 --- How often a job that waits for its next try looks whether it is wanted sooner.
 local LOOK_EVERY_S = 5
 
+--- What is said of a client that is not from the server with which this computer was paired.
+local FORGED = "Client %s is not signed with the key of this computer and is not used: somebody may stand between it and"
+  .. " the server. If the server was set up anew, pair this computer again."
+
 --- `hurry`: somebody asked, or the server is back, since the last try. `counts`: this start still counts
 -- as a try of a client on trial.
 local loop, slot, server, offer, working, hurry, counts
+--- By which offers of our server are known, and what they are made for.
+local key, boot
 
 --- @tparam Loop run_in
 --- @tparam ?string running the slot that this client was started from; nil: it never updates
 --- @tparam string url of the server's socket
-function update.start(run_in, running, url)
+-- @tparam ?string update_key that came with the token; nil: an early installer got none, and any offer counts
+-- @tparam ?string this_boot as hello says it
+function update.start(run_in, running, url, update_key, this_boot)
+  key, boot = update_key, this_boot
   loop, slot, offer, working, update.ready = run_in, running, nil, false, false
   counts = true
   server = url:gsub("^ws", "http"):gsub("/computer$", "")
@@ -106,6 +115,16 @@ local function judge(wanted)
   return pointer and pointer.state == "trial" and "unconfirmed" or "get"
 end
 
+--- Whether an offer comes from the server that gave this computer its key, and is meant for this boot.
+local function is_genuine(wanted)
+  if not key then
+    return true
+  end
+  local said =
+    { "cc-orchestrator client", wanted.version, ("%d"):format(wanted.size), wanted.sha256, tostring(boot) }
+  return wanted.mac == sha256.hmac(key, table.concat(said, "\n"))
+end
+
 local function say(sentence, ...)
   sentence = sentence and sentence:format(...)
   status.set("update", sentence)
@@ -149,6 +168,8 @@ local function work(by_hand)
     local found = judge(wanted)
     if found == "same" then
       say(nil)
+    elseif wanted.is_forged then
+      say(FORGED, wanted.version)
     elseif found == "bad" and not by_hand then
       say("Client %s did not run here and is not used; `cc update` tries it again.", wanted.version)
     elseif found ~= "unconfirmed" then
@@ -204,14 +225,15 @@ function update.opened()
 end
 
 --- Called at each welcome.
--- @tparam ?table offered `{version, size, sha256}` of the server's client
+-- @tparam ?table offered `{version, size, sha256, mac}` of the server's client
 function update.welcomed(offered)
   if not slot then
     return
   end
   confirm()
   if offered and offered.size <= MAX_BYTES then
-    local is_known = offer and offer.sha256 == offered.sha256
+    offered.is_forged = not is_genuine(offered)
+    local is_known = offer and offer.sha256 == offered.sha256 and not offer.is_forged
     offer = is_known and offer or offered
     begin(false)
   end
@@ -225,6 +247,9 @@ function update.by_hand()
     return "The server has not said which client it hands out."
   end
   begin(true)
+  if offer.is_forged then
+    return FORGED:format(offer.version)
+  end
   local present = "The server hands out client " .. offer.version .. "."
   return present
     .. (update.ready and " It starts when nothing is being done." or " If this is another, it comes.")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,7 @@ from orchestrator.audit import Checkpoints
 from orchestrator.bus import InstallationBus
 from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import ahead_s
+from orchestrator.core.audit_shared import UPDATES
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
@@ -95,7 +97,9 @@ async def open_orchestrator(
     async with open_ground(settings, clock=clock, wrap_store=wrap_store, wrap_bus=wrap_bus) as ground:
         token = await admin_token(ground.service, settings)
         world = World(store=ground.store, workspace=await _workspace(ground), run_timeout_s=settings.run_timeout_s)
-        hub, here = _joined(ground, world)
+        # Drawn at the first start of the store, and the same for all its nodes.
+        update_secret = await ground.store.agree(UPDATES, secrets.token_hex(32))
+        hub, here = _joined(ground, world, update_secret)
         ground.law.context = world.context
         undoing = Undoing(ground.service, world)
         # What changed while nothing ran is judged before anybody can decide.
@@ -104,6 +108,7 @@ async def open_orchestrator(
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
         doors = _doors(ground, undoing, hub, here, models, keeper)
+        doors.update_secret = update_secret
         workers = _workers(ground, undoing, models)
         here.presence.tasks = lambda: workers.at_work
         orchestrator = Orchestrator(
@@ -125,7 +130,7 @@ async def _workspace(ground: Ground) -> Workspace:
     return workspace
 
 
-def _joined(ground: Ground, world: World) -> tuple[Hub, Node]:
+def _joined(ground: Ground, world: World, update_secret: str) -> tuple[Hub, Node]:
     """The computers of this node, and this node among the others; the world works with the computers of all."""
     service, settings = ground.service, ground.settings
     presence = Presence(service.bus, ground.node, name=name_of(settings), version=version(), url=settings.public_url)
@@ -133,7 +138,7 @@ def _joined(ground: Ground, world: World) -> tuple[Hub, Node]:
     if ground.store.shared:
         presence.clock_ahead_s = lambda: ahead_s(service.clock.now())
     elsewhere = MeetingElsewhere(presence)
-    hub = Hub(JournalGreeter(service), client=client_offered(), elsewhere=elsewhere)
+    hub = Hub(JournalGreeter(service), client=client_offered(), update_secret=update_secret, elsewhere=elsewhere)
     here = join(hub, elsewhere, presence, service.store, world.awaited)
     if isinstance(service.bus, InstallationBus):
         here.apart = service.bus.list_others

@@ -9,11 +9,16 @@ from orchestrator.core.audit_tables import Row, Rows
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import Agreed, NodeStarted, PolicyLoaded
+from orchestrator.core.wire import sha256_hex
 
 IN_FORCE: Final = "in force"
 """The name of the one row of ``policies``."""
 INSTALLATION: Final = "installation"
 """Under this name the nodes of a store agree on the word of their bus; it does not move with a store."""
+UPDATES: Final = "updates"
+"""Under this name they agree on the secret that the keys of updates are derived from."""
+SECRETS: Final = frozenset({UPDATES})
+"""Of these the item has the sha256: many read the journal, and nobody is to read them there."""
 DUTY_US: Final = 7_200_000_000
 """No duty is taken for longer at once."""
 
@@ -89,6 +94,11 @@ def _number(value: object) -> int:
 # -- what was agreed ---------------------------------------------------------------------
 
 
+def told_of(name: str, value: str) -> str:
+    """What an item says of a value."""
+    return sha256_hex(value.encode()) if name in SECRETS else value
+
+
 @dataclass
 class AgreedBook:
     """What the nodes agreed on, as the system stream tells it."""
@@ -105,11 +115,11 @@ class AgreedBook:
         for name, row in after.items():
             if before.get(name) != row:
                 continue
-            said = self.said.get(name)
+            said, has = self.said.get(name), told_of(name, str(row["value"]))
             if said is None and not since.may_lack(0):
-                yield _agreed(f"The nodes agreed on {row['value']!r} for {name}, and no item says so.")
-            elif said not in {None, row["value"]}:
-                yield _agreed(f"The nodes agreed on {said!r} for {name}, and the table has {row['value']!r}.")
+                yield _agreed(f"The nodes agreed on {has!r} for {name}, and no item says so.")
+            elif said not in {None, has}:
+                yield _agreed(f"The nodes agreed on {said!r} for {name}, and the table has {has!r}.")
         for name in sorted(self.said.keys() - after.keys()):
             if shared or name != INSTALLATION:
                 yield _agreed(f"The nodes agreed on {self.said[name]!r} for {name}, and the table has nothing.")

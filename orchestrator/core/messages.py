@@ -239,6 +239,8 @@ class Client(WireMessage):
     version: ShortString
     size: Counter
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    mac: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    """With the key that the computer got when it was paired: ``core.update_keys``."""
 
 
 class Welcome(WireMessage):

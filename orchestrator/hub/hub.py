@@ -24,6 +24,7 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.link import LinkState
 from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
+from orchestrator.core.update_keys import key_of, signed
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.calls import Calls
 from orchestrator.hub.elsewhere import Elsewhere, Rival, Yielded
@@ -57,6 +58,7 @@ class Hub(Calls):
         *,
         alive_within_s: float = ALIVE_WITHIN_S,
         client: wire.Client | None = None,
+        update_secret: str = "",
         elsewhere: Elsewhere | None = None,
     ) -> None:
         super().__init__()
@@ -65,6 +67,8 @@ class Hub(Calls):
         """The other nodes; None: there are none."""
         self._client = client
         """The Lua client that this server hands out; None: computers are not told of one."""
+        self._update_secret = update_secret
+        """What the keys are derived from by which computers know it for ours; empty: it is not signed."""
         self.known = Known(greeter)
         """What each computer said, whether or not it is connected."""
         self._alive_within_s = alive_within_s
@@ -200,7 +204,7 @@ class Hub(Calls):
             if met.frozen is not None:
                 self._refuse(session, frozen_refusal(met.frozen), visitor.peer)
                 return
-            session.link.welcome(number=met.number, computer=computer, client=self._client)
+            session.link.welcome(number=met.number, computer=computer, client=self._offer(visitor))
             session.watch()
             self._sessions[computer] = session
             self.known.welcomed(visitor, met)
@@ -216,6 +220,12 @@ class Hub(Calls):
         await self._greeter.arrived(computer)
         if self.desk is not None and wire.DESK in hello.capabilities and session.link.state is LinkState.READY:
             self.desk.opened(session)
+
+    def _offer(self, visitor: Visitor) -> wire.Client | None:
+        """The client as it is offered to a visitor: signed for this very boot."""
+        if self._client is None or not self._update_secret or not visitor.token:
+            return self._client
+        return signed(self._client, key_of(self._update_secret, visitor.token), wire.from_wire(visitor.hello.boot))
 
     async def _meet(self, session: Session, visitor: Visitor) -> Met | None:
         """What becomes of a visitor; None: a newer connection of the same computer is there already."""

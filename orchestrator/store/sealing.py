@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from orchestrator.core.audit_kept import Written, read_written
+from orchestrator.core.audit_shared import told_of
 from orchestrator.core.audit_tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError, Unreadable
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
@@ -343,8 +344,9 @@ def in_force(note: Draft, number: int) -> Draft:
 
 def agreeing(name: str, value: str, now: int) -> Draft:
     """The note of what nodes agree on; one that is written again is the same."""
-    agreed = Agreed(name=name, value=value)
-    return Draft(item_id=ItemId(f"agreed {name} {value}"), at=from_us(now), actor=SYSTEM, fact=agreed)
+    said = told_of(name, value)
+    agreed = Agreed(name=name, value=said)
+    return Draft(item_id=ItemId(f"agreed {name} {said}"), at=from_us(now), actor=SYSTEM, fact=agreed)
 
 
 def chained(rows: Sequence[tuple[int, bytes]], version: int, stream: str) -> AgentTaskItem:

@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.update_keys import key_of
 from orchestrator.core.wire import Client
 from orchestrator.tasks import person
-from orchestrator.web.auth import must_have
+from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
 from orchestrator.web.forms import PairBody, PairingBody
@@ -37,6 +38,8 @@ class InstallDoors(Room):
     computers: RefusingComputers
     pairings: Pairings
     visits: Visits
+    update_secret: str = ""
+    """What the keys of updates are derived from; empty: computers get none."""
     public_url: str
     """Where the computers in the game reach this server; empty: the address that they used."""
 
@@ -75,15 +78,14 @@ class InstallDoors(Room):
         self.service.bus.publish("computers", {"computer": paired.computer})
         if paired.replaced:
             await self.sockets.hang_up("computer", paired.computer)
-        socket = "ws" + url.removeprefix("http") + "/computer"
-        return JSONResponse(
-            {
-                "token": paired.token,
-                "computer": paired.computer,
-                "label": paired.label,
-                "url": socket,
-            }
-        )
+        content = {
+            "token": paired.token,
+            "computer": paired.computer,
+            "label": paired.label,
+            "url": "ws" + url.removeprefix("http") + "/computer",
+            "update_key": key_of(self.update_secret, token_hash(paired.token)) if self.update_secret else "",
+        }
+        return JSONResponse(content)
 
     async def install(self, request: Request) -> Response:
         """``GET /install``: the installer, a Lua program that knows this server's address."""

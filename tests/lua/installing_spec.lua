@@ -283,6 +283,19 @@ describe("installing again", function()
     expect(#desk.asked).to_be(asked)
   end)
 
+  it("keeps the key of updates that comes with the token, and only what is one", function()
+    local desk = computer_with(BEFORE[1], "one", { tabs = true })
+    local key = ("ab"):rep(32)
+    for _, case in ipairs({ { key, "\nfarm\n" .. key .. "\n" }, { "", "\nfarm\n" }, { "a\nb", "\nfarm\n" } }) do
+      desk.pairing.token, desk.pairing.update_key = "t" .. #case[1], case[1]
+      type_line(desk, "CODE")
+      local connection = desk.disk.nodes[".cc-orchestrator/connection"]
+      expect(connection:sub(-#case[2])).to_be(case[2])
+      type_line(desk)
+      expect(desk.disk.nodes[".cc-orchestrator/connection"]).to_be(connection)
+    end
+  end)
+
   it("with a code for the same computer keeps the journal, and for another one does not", function()
     local desk = computer_with(BEFORE[1], "one", { tabs = true })
     type_line(desk, "CODE")

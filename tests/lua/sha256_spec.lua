@@ -14,6 +14,15 @@ describe("sha256", function()
     )
   end)
 
+  it("makes the HMACs of RFC 4231", function()
+    expect(sha256.hmac(("\11"):rep(20), "Hi There")).to_be(
+      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+    )
+    expect(sha256.hmac("Jefe", "what do ya want for nothing?")).to_be(
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    )
+  end)
+
   it("is right around the end of a block", function()
     expect(sha256.hex(("a"):rep(55))).to_be(
       "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"

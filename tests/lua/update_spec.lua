@@ -10,7 +10,7 @@ local describe, it, expect = spec.describe, spec.it, spec.expect
 local OLD, NEW = desktop.client_text("one"), desktop.client_text("two")
 
 --- A computer that runs its slot a, with a server that answers as `serve(url)` says.
-local function updating(pointer)
+local function updating(pointer, key)
   local desk = desktop.new()
   desk.disk.nodes[".cc-orchestrator"] = true
   desk.disk.nodes[".cc-orchestrator/client.a.lua"] = OLD
@@ -24,7 +24,7 @@ local function updating(pointer)
   desk.loop = Loop.new(function(text)
     error(text)
   end)
-  update.start(desk.loop, "a", "ws://server:1/computer")
+  update.start(desk.loop, "a", "ws://server:1/computer", key, "boot-1")
   return desk
 end
 
@@ -76,6 +76,59 @@ describe("update", function()
     expect(slots.text("b")).to_be(NEW)
     expect(slots.text("a")).to_be(OLD)
     expect(status.get("update")).to_contain("Client 2 is here")
+  end)
+
+  it("takes only what is signed with its key, for this boot, and leaves what runs as it is", function()
+    local key, other = ("ab"):rep(32), ("cd"):rep(32)
+    local function signed(with, changes)
+      local one = offer(NEW)
+      local said = { "cc-orchestrator client", one.version, one.size, one.sha256, "boot-1" }
+      for place, value in pairs(changes or {}) do
+        said[place] = value
+      end
+      one.mac = with and sha256.hmac(with, table.concat(said, "\n"))
+      return one
+    end
+    local forged = {
+      signed(nil),
+      signed(other),
+      signed(key, { [2] = "1" }),
+      signed(key, { [3] = 1 }),
+      signed(key, { [4] = sha256.hex(OLD) }),
+      signed(key, { [5] = "boot-0" }),
+    }
+    for _, wrong in ipairs(forged) do
+      local desk = updating(nil, key)
+      local before = desk:tree()
+      update.welcomed(wrong)
+      feed(desk)
+      expect(#desk.urls).to_be(0)
+      expect(status.get("update")).to_contain("Client 2 is not signed with the key of this computer")
+      expect(update.by_hand()).to_contain("pair this computer again")
+      feed(desk)
+      later(desk, 4000)
+      expect({ #desk.urls, update.ready }).to_be({ 0, false })
+      expect(desk:tree()).to_be(before)
+      update.welcomed(signed(key))
+      feed(desk)
+      answer(desk, NEW)
+      expect(update.ready).to_be(true)
+      expect(slots.text("b")).to_be(NEW)
+    end
+  end)
+
+  it("says nothing of a client that it has, whoever offers it, and without a key takes what comes", function()
+    local desk = updating(nil, ("ab"):rep(32))
+    update.welcomed(offer(OLD))
+    feed(desk)
+    expect({ #desk.urls, status.get("update") }).to_be({ 0, nil })
+    desk = updating()
+    local unsigned = offer(NEW)
+    unsigned.mac = ("0"):rep(64)
+    update.welcomed(unsigned)
+    feed(desk)
+    answer(desk, NEW)
+    expect(update.ready).to_be(true)
   end)
 
   it("leaves alone what is the same, and a server that says nothing", function()

@@ -1,6 +1,7 @@
 """Pairing and installing: the real installer in Lua against the real server, and the codes behind it."""
 
 import asyncio
+import hmac
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,8 @@ from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
 from orchestrator.core import wire
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
+from orchestrator.core.facts import TaskId
+from orchestrator.ports import SYSTEM_STREAM
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.web import install as doors
@@ -149,7 +152,30 @@ async def test_the_installer_knows_the_client_that_is_handed_out(server: Server)
     async with dialed(server.url, await server.computer("3")) as client:
         assert (await client.greet()).client is None
     async with dialed(server.url, await server.computer("4")) as client:
-        assert (await client.greet(capabilities=(wire.UPDATE,))).client == offer
+        offered = (await client.greet(capabilities=(wire.UPDATE,))).client
+    assert offered is not None
+    assert offered.model_copy(update={"mac": None}) == offer
+
+
+async def test_the_key_of_updates_comes_with_the_token_alone_and_signs_what_is_offered(server: Server) -> None:
+    """Each computer has another one, each boot another signature; nothing but the answer to the code says it."""
+    told = [(await pair(server, (await pairing(server))["code"])).json() for _ in range(2)]
+    keys = [one["update_key"] for one in told]
+    assert len({*keys}) == 2
+    offers = set()
+    for boot in ("boot-1", "boot-2"):
+        async with dialed(server.url, told[0]["token"]) as client:
+            offered = (await client.greet(capabilities=(wire.UPDATE,), boot=boot, computer_id=7)).client
+        assert offered is not None
+        said = f"cc-orchestrator client\n{offered.version}\n{offered.size}\n{offered.sha256}\n{boot}"
+        assert offered.mac == hmac.new(keys[0].encode(), said.encode(), "sha256").hexdigest()
+        offers.add(offered.mac)
+    assert len(offers) == 2
+    items = await server.orchestrator.store.read(TaskId(SYSTEM_STREAM))
+    journal = " ".join(item.model_dump_json() for item in items)
+    assert "agreed" in journal
+    for secret in (*keys, server.orchestrator.hub._update_secret):
+        assert secret not in journal
 
 
 async def test_an_address_in_public_url_goes_into_the_line_and_the_installer(
@@ -191,7 +217,7 @@ async def test_a_code_works_once_however_it_is_typed(server: Server) -> None:
     assert sorted(one.status_code for one in answers) == [200, 401, 401, 401, 401]
     (won,) = [one.json() for one in answers if one.status_code == 200]
     async with dialed(server.url, won["token"]) as client:
-        assert (await client.greet()).computer == "7"
+        assert (await client.greet(computer_id=7)).computer == "7"
 
 
 async def test_a_code_is_no_token_and_is_not_listed(server: Server) -> None:
@@ -209,7 +235,7 @@ async def test_names_are_the_id_unless_somebody_chose(server: Server) -> None:
     assert names == ["7", "7-2", "7-3"]
     first = (await pair(server, (await pairing(server, computer="farm"))["code"])).json()
     async with dialed(server.url, first["token"]) as client:
-        await client.greet()
+        await client.greet(computer_id=7)
         second = (await pair(server, (await pairing(server, computer="farm"))["code"], 9)).json()
         assert (first["computer"], second["computer"]) == ("farm", "farm")
         assert await client.closed() == (1008, "the token was revoked")

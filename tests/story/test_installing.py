@@ -228,6 +228,48 @@ async def test_an_older_client_replaces_itself_and_goes_on(server: Server, tmp_p
         await player.says("cc status", "Connected as 7")
 
 
+async def test_a_client_that_another_server_hands_out_is_refused_and_the_old_one_stays(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has the token and answers in the server's place has no key: nothing is fetched, and the player is told."""
+    disk = tmp_path / "disk"
+    await installed(server, disk)
+    present = (disk / OWN / "client.a.lua").read_bytes()
+    newer = doors._lua("client.lua").replace("client 0.", "client newer 0.", 1)
+    hand_out(server, monkeypatch, newer)
+    hub = server.orchestrator.hub
+    genuine, hub._update_secret = hub._update_secret, "another's"
+    async with playing(disk) as player:
+        await player.says("cc status", "Client 9.9.9 is not signed with the key of this computer")
+        await player.says("cc update", "pair this computer again")
+        await player.says("cc status", "Connected as 7")
+        assert (disk / OWN / "client.a.lua").read_bytes() == present
+        assert not (disk / OWN / "client.b.lua").exists()
+        hub._update_secret = genuine
+        async with welcomed(server):
+            await player.do("reboot")
+        await until(lambda: b"run b good" in (disk / OWN / "slot").read_bytes())
+        assert (disk / OWN / "client.b.lua").read_text() == newer
+
+
+async def test_a_computer_of_an_earlier_release_has_no_key_and_is_updated_as_before(
+    server: Server, tmp_path: Path
+) -> None:
+    """Its installer wrote four lines; the offer's sha256 alone counts until it is paired again."""
+    disk = tmp_path / "disk"
+    await installed(server, disk)
+    connection = disk / OWN / "connection"
+    lines = connection.read_text().split("\n")
+    assert (len(lines), len(lines[4])) == (6, 64)
+    connection.write_text("\n".join([*lines[:4], ""]))
+    older(disk)
+    async with playing(disk) as player:
+        await until(lambda: b"run b good" in (disk / OWN / "slot").read_bytes())
+        async with welcomed(server):
+            await player.type(await line_of(server))
+        assert len(connection.read_text().split("\n")[4]) == 64
+
+
 async def test_a_torn_download_changes_nothing_and_is_fetched_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,3 +66,5 @@ class PairedAnswer(AnswerModel):
     """What it is labelled if it has no label; empty: nothing."""
     url: str
     """Of the socket to dial."""
+    update_key: str
+    """By which the computer knows later clients for this server's; empty: it gets none."""
