@@ -21,7 +21,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_a_frozen_computer_is_listed_shown_and_released(served: Served) -> None:
     """The list says which are frozen and what to do, `show` has both sides, `release` lets it come back once."""
     token = served.cli("token", "computer", "shed").stdout.strip()
-    asyncio.run(_copied(served.url, token))
+    asyncio.run(_two(served.url, token, served.cli("token", "computer", "shed").stdout.strip()))
     listed = served.cli("computers")
     assert "shed      frozen" in listed.stdout
     assert "its token came from a computer with another id" in listed.stderr
@@ -41,10 +41,10 @@ def test_a_frozen_computer_is_listed_shown_and_released(served: Served) -> None:
     refused(served.cli("computers", "show", "nobody"), "There is no computer 'nobody'", code=3)
 
 
-async def _copied(url: str, token: str) -> None:
+async def _two(url: str, token: str, another: str) -> None:
     async with dialed(url, token) as client:
         await client.greet()
-    async with dialed(url, token) as client:
+    async with dialed(url, another) as client:
         await client.send(hello(computer_id=9, boot="boot-9"))
         message, _ = await client.hear("refused")
         assert isinstance(message, wire.Refused)

@@ -263,7 +263,7 @@ async def test_who_was_turned_away_and_who_is_frozen_or_old(server: Server, tmp_
         (old,) = (await looked(home, server.url))["computers"]
         assert "runs on farm (0.3.0)." in old.sentence
         assert f"wget run {server.url}/install" in old.remedy
-    async with dialed(server.url, token) as client:
+    async with dialed(server.url, await server.computer("farm")) as client:
         await client.send(hello(computer_id=99))
         await client.hear("refused")
     frozen = [row for row in (await looked(home, server.url))["computers"] if row.state == "fail"]

@@ -234,10 +234,14 @@ async def test_b6_another_computer_of_the_same_name_is_not_the_one(house: House,
             vars(stub)["_token"] = await server.computer("3")
         else:
             vars(stub)["_computer_id"] = 77
-            # One of another id is not let in at all, until a person says that this is meant.
-            async with dialed(server.url, vars(stub)["_token"]) as other:
-                await other.send(hello(computer_id=77))
-                assert (await other.hear("refused"))[0].code == "frozen"
+            # One of another id is not let in at all, until a person says that this is meant: with the same token it is
+            # a copy, with another one nobody can tell.
+            first, second = vars(stub)["_token"], await server.computer("3")
+            vars(stub)["_token"] = second
+            for token, code in ((first, "copied"), (second, "frozen")):
+                async with dialed(server.url, token) as other:
+                    await other.send(hello(computer_id=77))
+                    assert (await other.hear("refused"))[0].code == code
             assert (await server.ask("POST", "/v1/computers/3/release")).json()["released"]
         calls = calls_of(stub)
         await house.dial()

@@ -485,11 +485,11 @@ async def test_the_owner_is_who_made_the_code(tmp_path: Path) -> None:
     async with running(tmp_path, model=Listening(ASKS)) as server:
         ann = await second_admin(server)
         code = (await server.ask("POST", "/v1/pairings", {}, token=ann)).json()["code"]
-        paired = (await server.http.post("/v1/pair", json={"code": code, "computer_id": 7})).json()
+        paired = (await server.http.post("/v1/pair", json={"code": code, "computer_id": 3})).json()
         rows = (await server.ask("GET", "/v1/tokens")).json()["tokens"]
         assert [(one["owner"], one["roles"]) for one in rows if one["kind"] == "computer"] == [("ann", [])]
         items = (await server.ask("GET", "/v1/audit?system=1&kind=token_issued")).json()["items"]
-        assert [one["fact"]["owner"] for one in items if one["fact"]["name"] == "7"] == ["ann"]
+        assert [one["fact"]["owner"] for one in items if one["fact"]["name"] == "3"] == ["ann"]
         async with player(server, paired["token"]) as here:
             await here.ask("ask", "fix")
         assert (await tasks_of(server))[0]["user_id"] == "ann"
