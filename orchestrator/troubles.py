@@ -219,6 +219,18 @@ def told(code: str, url: str = "", *, said: str = "", remedy: str = "") -> Told:
     return Told(code, fill(trouble.sentence), (*first, *map(fill, trouble.remedy)))
 
 
+def plain_http(url: str) -> str:
+    """What to know of an address before a computer is installed from it, as one sentence; empty: nothing."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "ws") or is_loopback(parts.hostname or ""):
+        return ""
+    return (
+        "This address is plain http: whoever is between the Minecraft server and this one can read the computer's "
+        "token and change what is installed, so use it only on a network that you trust, have the installer checked "
+        "with `cc-orchestrator pair --pin`, or put TLS before the server and name it with `--public-url https://…`."
+    )
+
+
 def port_of(url: str) -> int:
     """The port of a URL. Raises InvalidRequest when it is none."""
     parts = urlsplit(url)

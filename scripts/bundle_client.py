@@ -5,7 +5,8 @@ nothing of the game's and defines no globals. Comments and needless blanks are l
 disk of a computer is small; names stay, and so do the numbers of the lines (lua_source.py). The client
 is packed besides (lua_packing.py): each of its modules is compiled under its own name when it is first
 required, so a traceback says `link.lua:57` and means that line of cc_client/lua/link.lua. The installer
-carries the programs that it writes. The results depend on the sources alone.
+carries the programs that it writes. The module sha256 is a file of its own besides.
+The results depend on the sources alone.
 `--check` writes nothing and fails when a committed file differs.
 """
 
@@ -59,6 +60,7 @@ end
 local require=env.require
 return require("main").run(...)
 """
+HASHER: Final = "-- SHA-256, for the line of `cc-orchestrator pair --pin`. Made by scripts/bundle_client.py.\n"
 TITLES: Final = {
     "boot": "What starts the cc-orchestrator client",
     "cc": "The command of the cc-orchestrator client",
@@ -110,6 +112,7 @@ def build() -> dict[str, str]:
         "boot.lua": boot,
         "cc.lua": cc,
         "install.lua": bundle("install", {CARRIED: carried}),
+        "sha256.lua": HASHER + shorten((SOURCES / "sha256.lua").read_text(encoding="ascii")).lstrip("\n"),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.troubles import TROUBLES, is_loopback, is_private, port_of, told
+from orchestrator.troubles import TROUBLES, is_loopback, is_private, plain_http, port_of, told
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN: list[dict[str, Any]] = json.loads((ROOT / "tests" / "golden" / "why.json").read_text("ascii"))
@@ -54,6 +54,23 @@ def test_readme_leads_to_the_page() -> None:
 )
 def test_what_the_mod_refuses_by_default(host: str, private: bool, loopback: bool) -> None:
     assert (is_private(host), is_loopback(host)) == (private, loopback)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://192.168.0.12:8765", True),
+        ("ws://desk:8765/computer", True),
+        ("https://farm.example", False),
+        ("http://127.0.0.1:8765", False),
+        ("http://[::1]:8765", False),
+    ],
+)
+def test_plain_http_is_one_sentence_with_what_to_do(url: str, said: bool) -> None:
+    warning = plain_http(url)
+    assert bool(warning) is said
+    assert warning.count(". ") == 0
+    assert not said or "`cc-orchestrator pair --pin`" in warning
 
 
 def test_ports_that_an_address_leaves_out() -> None:

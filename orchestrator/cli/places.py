@@ -2,20 +2,23 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, client_of, print_json
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.troubles import PLACE, is_loopback, is_private, told
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
 
 _POLL_S = 0.5
+PASTE_CHARS: Final = 512
+"""The game cuts what is pasted at once."""
 
 
 def pair(
@@ -23,6 +26,9 @@ def pair(
         str, typer.Argument(metavar="NAME", help="What to call the computer here. Default: its own number.")
     ] = "",
     label: Annotated[str, typer.Option(help="The label that it gets in the game, if it has none.")] = "",
+    pin: Annotated[
+        bool, typer.Option("--pin", help="A line that checks the sha256 of the installer before it runs it.")
+    ] = False,
     wait: Annotated[
         bool | None, typer.Option("--wait/--no-wait", help="Wait until it connects. Default: on a terminal.")
     ] = None,
@@ -47,14 +53,34 @@ def pair(
             print_json(pairing)
         else:
             until = datetime.fromisoformat(pairing["expires_at"]).astimezone().strftime("%H:%M")
-            typer.echo(f"Type this on the computer, before {until}:", err=True)
-            typer.echo(pairing["line"])
+            _show(pairing, until, pin=pin)
             for note in _notes(pairing["url"]):
                 beside.say(note)
         waits = Screen.of().grows and not as_json if wait is None else wait
         if waits:
             beside.say("Waiting until it connects. Ctrl-C leaves; the line stays good.")
             _await_computer(client, name, before, datetime.fromisoformat(pairing["expires_at"]))
+
+
+def _show(pairing: Mapping[str, Any], until: str, *, pin: bool) -> None:
+    """The line, what to do with it, and what to know before."""
+    if not pin:
+        typer.echo(f"Type this on the computer, before {until}:", err=True)
+        typer.echo(pairing["line"])
+    elif "pinned" not in pairing:
+        raise InvalidRequest("The server is of an older version and makes no such line.", remedy="Update the server.")
+    else:
+        typer.echo(f"Type `lua` on the computer, and at its prompt this, as one line, before {until}:", err=True)
+        typer.echo(pairing["pinned"])
+        typer.echo(
+            "Copy it from a place that nobody else can change. It runs the installer only if its sha256 is "
+            f"{pairing['sha256']}; else it says so and runs nothing.",
+            err=True,
+        )
+        if len(pairing["pinned"]) > PASTE_CHARS:
+            typer.echo(f"The game pastes {PASTE_CHARS} characters at once: paste the rest after them.", err=True)
+    if pairing.get("warning"):
+        typer.echo(pairing["warning"], err=True)
 
 
 def _notes(url: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import httpx2
 
 from orchestrator.doctor.finding import Finding, Patient, State, troubled
 from orchestrator.settings import LOOPBACK
-from orchestrator.troubles import TROUBLES, is_loopback, is_private, port_of, told
+from orchestrator.troubles import TROUBLES, is_loopback, is_private, plain_http, port_of, told
 
 ANY: Final = frozenset({"0.0.0.0", "::"})
 ASK_S: Final = 2.0
@@ -211,7 +211,9 @@ def computers(patient: Patient) -> list[Finding]:
         names = ", ".join(f"{one['computer']} ({one['client']})" for one in old)
         newer = "A client from 0.4.0 on updates itself when it is idle; else type there:"
         line = f"wget run {patient.address}/install"
-        found.append(Finding("computers", "warn", f"Another client than {current} runs on {names}.", (newer, line)))
+        plain = [warning] if (warning := plain_http(patient.address)) else []
+        told = (newer, line, *plain)
+        found.append(Finding("computers", "warn", f"Another client than {current} runs on {names}.", told))
     online = sum(one["state"] == "online" for one in rows)
     return found or [Finding("computers", "ok", f"All {online} are online, with client {current}.")]
 

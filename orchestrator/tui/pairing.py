@@ -112,6 +112,9 @@ class Pairing(Dialog[None]):
         yield Line("")
         yield Line(one_line(self._made["line"], limit=500), "call")
         yield Line("")
+        if warning := self._made.get("warning"):
+            yield Line(one_line(warning, limit=500), "alarm", prose=True)
+            yield Line("")
         left = (datetime.fromisoformat(self._made["expires_at"]) - self._desk.live.client.clock.now()).total_seconds()
         if self._computer is not None:
             name = name_of(self._computer["computer"])

@@ -252,6 +252,7 @@ class Doors(
             Route("/v1/pair", self.pair, methods=post),
             Route("/install", self.install, methods=get),
             Route("/client.lua", self.client, methods=get),
+            Route("/sha256.lua", self.hasher, methods=get),
             Route("/computer", self.no_socket, methods=get),
             WebSocketRoute("/computer", self.computer_socket),
             WebSocketRoute("/reviewer", self.reviewer_socket),

@@ -418,6 +418,10 @@ _PEOPLE: Final = (
         "GET", "/client.lua", "client", "people", "The client for a computer in the game, in Lua.",
         {200: Answer("A Lua program.", media="text/plain")}, who="anybody", stored=False,
     ),
+    Door(
+        "GET", "/sha256.lua", "hasher", "people", "What computes a sha256 in the game, in Lua.",
+        {200: Answer("A Lua program.", media="text/plain")}, who="anybody", stored=False,
+    ),
 )  # fmt: skip
 
 _NOT_OURS: Final = "the Host header has no name of this server"

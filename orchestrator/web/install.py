@@ -14,11 +14,13 @@ from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.update_keys import key_of
 from orchestrator.core.wire import Client
 from orchestrator.tasks import person
+from orchestrator.troubles import PORTS, plain_http
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
 from orchestrator.web.forms import PairBody, PairingBody
 from orchestrator.web.pairing import Pairings
+from orchestrator.web.pinning import pinned, sha256_of
 from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
 from orchestrator.web.visits import Visits
 
@@ -33,7 +35,7 @@ _VERSION: Final = re.compile(r"^-- The cc-orchestrator client (\S+) ")
 
 
 class InstallDoors(Room):
-    """``/v1/pairings``, ``/v1/pair``, ``/install`` and ``/client.lua``."""
+    """``/v1/pairings``, ``/v1/pair``, ``/install``, ``/sha256.lua`` and ``/client.lua``."""
 
     computers: RefusingComputers
     pairings: Pairings
@@ -52,12 +54,16 @@ class InstallDoors(Room):
             body.computer or "", body.label or "", self.service.clock.now(), owner=identity.name, by=person(identity)
         )
         url = self.public_url or _listening(request)
+        installer = _installer(url)
         content = {
             "code": pairing.code,
             "expires_at": pairing.expires_at.isoformat(),
             "computer": body.computer or None,
             "line": f"wget run {url}/install {pairing.code}",
             "url": url,
+            "sha256": sha256_of(installer),
+            "pinned": pinned(url, pairing.code, installer, _lua("sha256.lua")),
+            "warning": plain_http(url),
         }
         return JSONResponse(content, status_code=201)
 
@@ -92,17 +98,12 @@ class InstallDoors(Room):
         url = self.public_url or _asked_for(request)
         if request.headers.get("user-agent", "").startswith(_GAME):
             self.visits.add(self.service.clock.now(), peer_of(request))
-        offer = client_offered()
-        known = {
-            "@SERVER@": url,
-            "@CLIENT_BYTES@": str(offer.size),
-            "@CLIENT_SHA256@": offer.sha256,
-            "@CLIENT_VERSION@": offer.version,
-        }
-        text = _lua("install.lua")
-        for place, value in known.items():
-            text = text.replace(place, value)
-        return _plain(text)
+        return _plain(_installer(url))
+
+    async def hasher(self, request: Request) -> Response:
+        """``GET /sha256.lua``: what computes a sha256 there, for a line that checks the installer."""
+        del request
+        return _plain(_lua("sha256.lua"))
 
     async def client(self, request: Request) -> Response:
         """``GET /client.lua``: the client, one file."""
@@ -118,6 +119,21 @@ def client_offered() -> Client:
     assert version is not None, "the bundled client names no version"
     data = text.encode()
     return Client(version=version[1], size=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+def _installer(url: str) -> str:
+    """The installer as the server at this address hands it out."""
+    offer = client_offered()
+    known = {
+        "@SERVER@": url,
+        "@CLIENT_BYTES@": str(offer.size),
+        "@CLIENT_SHA256@": offer.sha256,
+        "@CLIENT_VERSION@": offer.version,
+    }
+    text = _lua("install.lua")
+    for place, value in known.items():
+        text = text.replace(place, value)
+    return text
 
 
 @cache
@@ -137,10 +153,16 @@ def _asked_for(request: Request) -> str:
         raise InvalidRequest(
             "The Host header names no address.", remedy="Use the address that `cc-orchestrator pair` prints."
         )
-    return f"{request.url.scheme}://{host}"
+    return _without_usual_port(f"{request.url.scheme}://{host}")
 
 
 def _listening(request: Request) -> str:
     """The server's address at which this very request came in."""
     host, port = request.scope["server"]
-    return f"{request.url.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    return _without_usual_port(f"{request.url.scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+def _without_usual_port(url: str) -> str:
+    """An address as whoever asks there writes it: what is handed out is the same then, byte for byte."""
+    scheme, _, rest = url.partition("://")
+    return url.removesuffix(f":{PORTS[scheme]}") if re.search(r":[0-9]+$", rest) else url

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -123,6 +124,120 @@ async def test_a_wrong_code_is_a_sentence_in_the_game(server: Server, tmp_path: 
             await player.sees("Make a new one with `cc-orchestrator pair`")
         assert "startup" not in player.files()
         assert ".cc-orchestrator/connection" not in player.files()
+
+
+async def pinned(server: Server, **body: str | None) -> str:
+    """The line that checks the installer."""
+    line: str = (await pairing(server, **body))["pinned"]
+    assert len(line) <= 512, "the game cuts what is pasted"
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize("family", ["advanced", "computer"])
+async def test_a_pinned_line_installs_what_the_server_has(server: Server, tmp_path: Path, family: str) -> None:
+    """At the prompt of the game's `lua`, on computers with and without tabs; the sha256 in it is the installer's."""
+    told = await pairing(server)
+    installer = (await server.http.get("/install")).content
+    assert told["sha256"] == sha256(installer).hexdigest()
+    assert told["sha256"] in told["pinned"]
+    assert len(told["pinned"]) <= 512
+    async with playing(tmp_path / "disk", "--family", family) as player:
+        await player.type("lua")
+        await player.type(told["pinned"])
+        await player.sees("This is computer 7")
+        await player.sees(f"of {server.url}")
+    assert (tmp_path / "disk" / ".cc-orchestrator" / "connection").exists()
+
+
+LIAR = "return{hex=function()return'%s'end}"
+
+
+@pytest.mark.parametrize("what", ["install.lua", "one byte", "sha256.lua", "both"])
+async def test_a_pinned_line_runs_nothing_that_was_changed_on_the_way(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Neither another installer, nor one byte of it, nor a program that lies about it; the same line works then."""
+    stock, told = doors._lua, await pairing(server)
+    evil = "print('PW'..'NED')\n"
+
+    def lua(name: str) -> str:
+        text = str(stock(name))
+        if name == "install.lua" and what == "one byte":
+            return text.replace("the", "teh", 1)
+        if name == "install.lua" and what in ("install.lua", "both"):
+            return evil + text
+        if name == "sha256.lua" and what in ("sha256.lua", "both"):
+            return LIAR % str(told["sha256"])
+        return text
+
+    async with playing(tmp_path / "disk") as player:
+        monkeypatch.setattr(doors, "_lua", lua)
+        await player.type("lua")
+        await player.type(told["pinned"])
+        await player.sees("altered: not run")
+        assert "PWNED" not in await player.screen()
+        assert player.files() == {}
+        monkeypatch.setattr(doors, "_lua", stock)
+        await player.type(told["pinned"])
+        await player.sees("This is computer 7")
+
+
+async def test_every_pinned_line_asks_at_points_of_its_own(server: Server) -> None:
+    """Who has seen one line cannot make a program that passes another; 200 changed programs pass none."""
+    lines = [await pinned(server) for _ in range(3)]
+    pairs = [re.findall(r"(\d+) (\d+)", re.findall(r'for k,w in\("([^"]+)"\)', line)[0]) for line in lines]
+    assert [len(one) for one in pairs] == [5, 5, 5]
+    assert len({point for one in pairs for point, _ in one}) == 15
+    genuine = doors._lua("sha256.lua")
+    changed = [f"{genuine[:place]}#{genuine[place + 1 :]}" for place in range(200)]
+
+    def passes(text: str) -> bool:
+        return all(_at(text, int(point)) == int(value) for point, value in pairs[0])
+
+    assert passes(genuine)
+    assert not any(passes(one) for one in (*changed, f"\0{genuine}", genuine[:-1]))
+    assert f"#f=={len(genuine)} and" in lines[0], "a longer one would be easier to make"
+    assert len(genuine) <= 3000
+
+
+def _at(text: str, point: int) -> int:
+    """The polynomial over the bytes of a text, computed another way than the server does."""
+    data = text.encode()
+    terms = sum(byte * pow(point, len(data) - 1 - place, 67_108_859) for place, byte in enumerate(data))
+    return int((pow(point, len(data), 67_108_859) + terms) % 67_108_859)
+
+
+@pytest.mark.parametrize(
+    ("public_url", "warns"),
+    [
+        ("http://192.168.0.12:8765", True),
+        ("http://farm.example", True),
+        ("https://farm.example", False),
+        ("http://127.0.0.1:8765", False),
+        ("http://[::1]:8765", False),
+        ("http://localhost:8765", False),
+    ],
+)
+async def test_plain_http_is_said_where_the_line_is_made(tmp_path: Path, public_url: str, warns: bool) -> None:
+    async with running(tmp_path / "server", public_url=public_url) as server:
+        told = await pairing(server)
+    assert told["url"] == public_url
+    said = told["warning"]
+    assert bool(said) is warns
+    if warns:
+        assert said.startswith("This address is plain http: ")
+        assert "--pin" in said
+        assert "--public-url https://" in said
+    assert len(told["pinned"]) <= 512
+
+
+@pytest.mark.parametrize(("host", "server_said"), [("cc.example:80", "http://cc.example"), ("a:8080", "http://a:8080")])
+async def test_the_usual_port_is_left_out_so_that_the_installer_is_the_same(
+    server: Server, host: str, server_said: str
+) -> None:
+    """A client writes `Host` with or without it as it likes."""
+    assert f'SERVER="{server_said}"' in (await server.http.get("/install", headers={"Host": host})).text
 
 
 async def test_who_is_paired_again_without_a_name_stays_who_they_are(server: Server) -> None:

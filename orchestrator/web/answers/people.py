@@ -55,6 +55,12 @@ class PairingMade(AnswerModel):
     """What to type on the computer."""
     url: str
     """Where the computer reaches this server."""
+    sha256: str
+    """Of the installer as it is handed out there."""
+    pinned: str
+    """What to type in place of ``line``, at the prompt of the game's program ``lua``: it checks the installer first."""
+    warning: str
+    """What to know of this address before the line is used; empty: nothing."""
 
 
 class PairedAnswer(AnswerModel):

@@ -86,6 +86,7 @@ function Line({ pairing, onAgain }) {
     <section class="card pairing" aria-label="The line to type">
       <p>On the computer in the game, type:</p>
       <div class="copyable"><code>${pairing.line}</code><${Copy} text=${pairing.line} name="Copy the line" /></div>
+      ${pairing.warning && html`<div class="note bad"><p><${Text} value=${pairing.warning} /></p></div>`}
       <p class="muted">It works once, and <${Left} until=${pairing.expires_at} />. <button type="button"
           class="quiet small" onClick=${onAgain}>Make another</button></p>
       <div class="arrival ${computer ? "good" : ""}" role="status">
