@@ -242,11 +242,11 @@ async def test_hostile_output_is_a_picture_and_text(server: Server, seats: Seats
 
 
 async def frozen(server: Server, name: str) -> None:
-    """Two computers come with one token."""
+    """Two computers come with a token each, and both tokens are of one name."""
     token = await server.computer_token(name)
     async with dialed(server.url, token) as one:
         await one.greet(computer_id=3)
-    async with dialed(server.url, token) as other:
+    async with dialed(server.url, await server.computer_token(name)) as other:
         with contextlib.suppress(AssertionError):
             await other.greet(computer_id=9, boot="another")
         await other.closed()

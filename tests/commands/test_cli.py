@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import httpx2
 import pytest
 
 from orchestrator.core.wire import sha256_hex
@@ -510,10 +511,30 @@ def test_people_are_added_listed_and_revoked(served: Served) -> None:
     refused(denied, "not known or was revoked", code=3)
 
 
+def test_a_line_over_plain_http_says_so(tmp_path: Path) -> None:
+    """On standard error, in one sentence, with and without `--pin`; nobody listens where the address says."""
+    with serving(tmp_path, tmp_path / "data", "--public-url", "http://192.168.0.12:8765") as served:
+        for options in ((), ("--pin",)):
+            told = served.cli("pair", "--no-wait", *options)
+            said = [line for line in told.stderr.splitlines() if "plain http" in line]
+            assert len(said) == 1
+            assert "cc-orchestrator pair --pin" in said[0]
+            assert "plain http" not in told.stdout
+
+
 def test_pair_prints_one_line_and_waits_for_the_computer(served: Served) -> None:
     """`pair` prints on stdout just the line to type; with --wait it ends when that computer has connected."""
     made = served.cli("pair", "quarry", "--json")
     assert set(json.loads(made.stdout)) >= {"code", "expires_at", "computer", "line", "url"}
+    plain = served.cli("pair", "quarry", "--no-wait")
+    assert "plain http" not in plain.stderr, "the server is on this machine"
+    pinned = served.cli("pair", "quarry", "--pin", "--no-wait")
+    (typed,) = pinned.stdout.splitlines()
+    assert len(typed) <= 512
+    digest = sha256_hex(httpx2.get(f"{served.url}/install", trust_env=False).content)
+    assert digest in typed
+    assert "Type `lua` on the computer, and at its prompt this" in pinned.stderr
+    assert digest in pinned.stderr
     waiting = served.start("pair", "barn", "--wait")
     line = until(waiting, "wget run ")
     assert line.splitlines() == [line.strip()]

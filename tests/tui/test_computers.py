@@ -37,6 +37,15 @@ async def test_a_computer_is_paired(tmp_path: Path) -> None:
         await seat.asks("enter", "Not carried out: Computer barn is not connected")
 
 
+async def test_a_line_over_plain_http_says_so(tmp_path: Path) -> None:
+    """Beside the line to type, with what to do about it."""
+    away = "http://192.168.0.12:8765"
+    async with running(tmp_path, model=Listening(final()), public_url=away) as server, seated(server) as seat:
+        await seat.asks("4", "There are no computers yet. p has the line")
+        await seat.asks("p", "Its name here")
+        await seat.asks("enter", f"wget run {away}/install", "This address is plain http:", "pair --pin")
+
+
 async def pairing(server: Server, code: str) -> tuple[int, str]:
     """What the installer does with a code: the status, and the token."""
     answer = await server.http.post("/v1/pair", json={"code": code, "computer_id": 3})
