@@ -117,11 +117,36 @@ class TaskPersistenceManager(Protocol):
         only some are, InvalidRequest for the id of a task.
         """
 
-    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
-        """The items of a task or a stream after ``after_version``, oldest first; empty for an unknown one."""
+    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
+        """The items of a task or a stream after ``after_version``, oldest first; empty for an unknown one.
+
+        ``limit``: at most so many; None: all.
+        """
 
     async def heads(self) -> list[StreamHead]:
         """The heads of all tasks and streams as they were at one moment, sorted by name."""
+
+    async def heads_since(self, at: datetime) -> list[StreamHead]:
+        """Of the heads those of tasks whose last item is of ``at`` or later, and of all streams that are no tasks.
+
+        It costs what changed. A clock that is late hides a task: who must have all of them asks for ``heads``.
+        """
+
+    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
+        """The first heads, sorted by name, from ``name`` on; ``user_id``: only of this person's tasks."""
+
+    async def last_changed(
+        self,
+        limit: int = 100,
+        *,
+        before: tuple[datetime, TaskId] | None = None,
+        begun: datetime | None = None,
+        user_id: str | None = None,
+    ) -> list[TaskRow]:
+        """Tasks by the time of their last item, the latest first; of equal times the greater id first.
+
+        ``before``: only what comes after a row of this time and id. ``begun``: only tasks that came in by then.
+        """
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         """The folded task, or None. Changing what it returns changes nothing."""

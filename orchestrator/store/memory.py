@@ -4,8 +4,9 @@ After its turn has come no method awaits anything, so each is one transaction: i
 seals first, and changes the dictionaries only when nothing can be refused any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from orchestrator.clock import SystemClock
 from orchestrator.core.audit_tables import PROMPT_HEAD_CHARS
@@ -125,14 +126,41 @@ class InMemoryPersistenceManager(MemoryComputers):
         self._record(addition)
         return addition.items
 
-    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
         await self._turn()
-        return self._items(task_id)[max(0, after_version) :]
+        return self._items(task_id)[max(0, after_version) :][:limit]
 
     async def heads(self) -> list[StreamHead]:
         await self._turn()
-        journals = (*(task.journal for task in self._tasks.values()), *self._streams.values())
-        return sealing.by_stream(journal.head for journal in journals)
+        return self._heads(self._tasks.values(), streams=True)
+
+    async def heads_since(self, at: datetime) -> list[StreamHead]:
+        await self._turn()
+        return self._heads([one for one in self._tasks.values() if one.row.updated_at >= at], streams=True)
+
+    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
+        await self._turn()
+        theirs = [one for one in self._tasks.values() if user_id in (None, one.row.user_id)]
+        return [one for one in self._heads(theirs, streams=user_id is None) if one.stream >= name][:limit]
+
+    async def last_changed(
+        self,
+        limit: int = 100,
+        *,
+        before: tuple[datetime, TaskId] | None = None,
+        begun: datetime | None = None,
+        user_id: str | None = None,
+    ) -> list[TaskRow]:
+        await self._turn()
+        rows = [
+            row
+            for row in (task.row for task in self._tasks.values())
+            if (before is None or (row.updated_at, row.task_id) < before)
+            and (begun is None or row.created_at <= begun)
+            and user_id in (None, row.user_id)
+        ]
+        rows.sort(key=lambda row: (row.updated_at, row.task_id), reverse=True)
+        return rows[:limit]
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         await self._turn()
@@ -212,6 +240,10 @@ class InMemoryPersistenceManager(MemoryComputers):
         task = self._tasks.get(task_id)
         journal = self._streams.get(task_id) if task is None else task.journal
         return [] if journal is None else journal.read()
+
+    def _heads(self, tasks: Iterable[Task], *, streams: bool) -> list[StreamHead]:
+        journals = (*(task.journal for task in tasks), *(self._streams.values() if streams else ()))
+        return sealing.by_stream(journal.head for journal in journals)
 
     def _folded(self, task_id: TaskId) -> AgentTask | None:
         task = self._tasks.get(task_id)

@@ -140,13 +140,18 @@ _SHARED: Final = (
     "CREATE TABLE agreed (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 )
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS, _SHARED)
+_CHANGED: Final = (
+    # What changed last: checkpoints and the newest pages of the audit read from its end, and not all tasks.
+    "CREATE INDEX tasks_changed ON tasks (updated_at, task_id, created_at)",
+)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS, _SHARED, _CHANGED)
 """One step per version, run in order and never changed once released; new steps go at the end."""
 
 NEEDS_KEY: Final = "cc-orchestrator needs"
 """The row of ``meta`` whose value is the lowest schema that a program must know to work on the tables."""
 
-WORKS_FROM: Final[Mapping[int, int]] = {}
+WORKS_FROM: Final[Mapping[int, int]] = {8: 7}
 """Of a version whose step only adds what an older program may leave alone: the lowest schema it has to know.
 
 While nodes are brought up to date one by one, the older ones go on with a store that a newer one

@@ -17,6 +17,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -60,9 +61,11 @@ _MARK_BLOB: Final = """INSERT INTO blob_marks (sha256, size, lists, touched) VAL
     ON CONFLICT (sha256) DO UPDATE SET touched = excluded.touched"""
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
+_READ_SOME: Final = f"{_READ} LIMIT ?"
 _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
     pinned FROM tasks"""
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
+_LATEST_FIRST: Final = "ORDER BY updated_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
     heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END
@@ -248,9 +251,12 @@ def get_blob(sha256: str) -> Script[bytes]:
     return sealing.whole_blob(sha256, bytes(rows[0][0]))
 
 
-def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]:
+def read(task_id: TaskId, after_version: int = 0, limit: int | None = None) -> Script[list[AgentTaskItem]]:
     """The port's ``read``."""
-    rows = yield _READ, (task_id, after_version)
+    if limit is None:
+        rows = yield _READ, (task_id, after_version)
+    else:
+        rows = yield _READ_SOME, (task_id, after_version, limit)
     return [decode_item(data) for (data,) in rows]
 
 
@@ -272,21 +278,41 @@ def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) ->
     given = {term: value for term, value in wanted.items() if value is not None}
     where = f"WHERE {' AND '.join(given)}" if given else ""
     rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*given.values(), limit)
-    return [
-        TaskRow(
-            task_id=TaskId(task_id),
-            status=TaskStatus(found),
-            version=version,
-            user_id=user_id,
-            session_id=session_id,
-            prompt=prompt,
-            created_at=from_us(created_at),
-            updated_at=from_us(updated_at),
-            computers=tuple(json.loads(computers)),
-            pinned=bool(pinned),
-        )
-        for task_id, found, version, user_id, session_id, prompt, created_at, updated_at, computers, pinned in rows
-    ]
+    return [_task_row(*row) for row in rows]
+
+
+def last_changed(
+    limit: int, before: tuple[datetime, TaskId] | None, begun: datetime | None, user_id: str | None
+) -> Script[list[TaskRow]]:
+    """The port's ``last_changed``."""
+    wanted: dict[str, tuple[object, ...]] = {}
+    if before is not None:
+        wanted["(updated_at, task_id) < (?, ?)"] = (to_us(before[0]), before[1])
+    if begun is not None:
+        wanted["created_at <= ?"] = (to_us(begun),)
+    if user_id is not None:
+        wanted["user_id = ?"] = (user_id,)
+    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
+    rows = yield f"{_ROW} {where} {_LATEST_FIRST}", (*chain.from_iterable(wanted.values()), limit)
+    return [_task_row(*row) for row in rows]
+
+
+def _task_row(
+    task_id: str, status: str, version: int, user_id: str, session_id: str, prompt: str, created_at: int,
+    updated_at: int, computers: str, pinned: int,
+) -> TaskRow:  # fmt: skip
+    return TaskRow(
+        task_id=TaskId(task_id),
+        status=TaskStatus(status),
+        version=version,
+        user_id=user_id,
+        session_id=session_id,
+        prompt=prompt,
+        created_at=from_us(created_at),
+        updated_at=from_us(updated_at),
+        computers=tuple(json.loads(computers)),
+        pinned=bool(pinned),
+    )
 
 
 def _computers_for(

@@ -112,11 +112,27 @@ class SqlStore(ABC):
     async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
         return await self._write(lambda now: sql_system.record(drafts, stream, now=now))
 
-    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
-        return await self._read(lambda _: sql.read(task_id, after_version))
+    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
+        return await self._read(lambda _: sql.read(task_id, after_version, limit))
 
     async def heads(self) -> list[StreamHead]:
         return await self._read(lambda _: sql_system.heads())
+
+    async def heads_since(self, at: datetime) -> list[StreamHead]:
+        return await self._read(lambda _: sql_system.heads_since(at))
+
+    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
+        return await self._read(lambda _: sql_system.heads_from(name, limit, user_id))
+
+    async def last_changed(
+        self,
+        limit: int = 100,
+        *,
+        before: tuple[datetime, TaskId] | None = None,
+        begun: datetime | None = None,
+        user_id: str | None = None,
+    ) -> list[TaskRow]:
+        return await self._read(lambda _: sql.last_changed(limit, before, begun, user_id))
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         return await self._read(lambda _: sql.load(task_id))

@@ -5,6 +5,7 @@ A stream's row is locked last, after the rows of whatever is noted in it.
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final, get_args
 
 from orchestrator.core.facts import TaskId
@@ -20,6 +21,12 @@ _KNOW_STREAM: Final = "INSERT INTO streams (stream, version, head_hash) VALUES (
 _SET_STREAM: Final = "UPDATE streams SET version = ?, head_hash = ? WHERE stream = ?"
 _HEADS: Final = """SELECT task_id, version, head_hash FROM tasks
     UNION ALL SELECT stream, version, head_hash FROM streams"""
+_HEADS_SINCE: Final = """SELECT task_id, version, head_hash FROM tasks WHERE updated_at >= ?
+    UNION ALL SELECT stream, version, head_hash FROM streams"""
+_HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ?
+    UNION ALL SELECT stream, version, head_hash FROM streams WHERE stream >= ? ORDER BY 1 LIMIT ?"""
+_THEIR_HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ? AND user_id = ?
+    ORDER BY task_id LIMIT ?"""
 _TOKEN_KINDS: Final[Mapping[str, TokenKind]] = {kind: kind for kind in get_args(TokenKind)}
 _TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
 _ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
@@ -56,6 +63,21 @@ def heads() -> Script[list[StreamHead]]:
     """The port's ``heads``."""
     rows = yield _HEADS, ()
     return sealing.by_stream(StreamHead(*row) for row in rows)
+
+
+def heads_since(at: datetime) -> Script[list[StreamHead]]:
+    """The port's ``heads_since``."""
+    rows = yield _HEADS_SINCE, (to_us(at),)
+    return sealing.by_stream(StreamHead(*row) for row in rows)
+
+
+def heads_from(name: str, limit: int, user_id: str | None) -> Script[list[StreamHead]]:
+    """The port's ``heads_from``."""
+    if user_id is None:
+        rows = yield _HEADS_FROM, (name, name, limit)
+    else:
+        rows = yield _THEIR_HEADS_FROM, (name, user_id, limit)
+    return [StreamHead(*row) for row in rows]
 
 
 def add_token(token: TokenRow, note: Draft | None, *, now: int) -> Script[None]:

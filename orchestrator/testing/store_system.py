@@ -1,6 +1,7 @@
 """The contracts of what belongs to no task: S46 to S50, streams that are no tasks, their notes and the heads of all."""
 
 import asyncio
+from datetime import datetime, timedelta
 
 from orchestrator.core.errors import Conflict, InvalidRequest, NotFound
 from orchestrator.core.facts import RequestId, TaskId
@@ -109,4 +110,37 @@ async def s50_heads(store: Store, clock: ManualClock) -> None:
     ones = (append(store, TaskId(name), 2, author.note()) for name in ("Z", "a", "t10"))
     last |= {item.task_id: item for (item,) in await asyncio.gather(*ones)}
     names = ["Z", "a", "system", "t10", "t2"]
-    assert await store.heads() == [StreamHead(name, last[name].version, last[name].hash) for name in names]
+    heads = [StreamHead(name, last[name].version, last[name].hash) for name in names]
+    assert await store.heads() == heads
+    assert await store.heads_from("") == heads
+    assert await store.heads_from("a", 3) == heads[1:4]
+    assert await store.heads_from("u") == []
+    assert await store.heads_from("a", user_id="alice") == [heads[1], *heads[3:]]
+    assert await store.heads_from("", user_id="sam") == []
+    assert [one.version for one in await store.read(TaskId("t2"), 1, 1)] == [2]
+    assert await store.read(TaskId("t2"), 1, 0) == []
+
+
+async def s92_what_changed_last(store: Store, clock: ManualClock) -> None:
+    """Tasks by the time of their last item, in pages that hold still while others come; and the heads since a time."""
+    author = Author(clock)
+    times: dict[str, datetime] = {}
+    for name in ("t1", "t2", "t3"):
+        await store.create(TaskId(name), [author.submitted()])
+        times[name] = clock.now()
+        clock.advance(60)
+    await store.record([author.draft(NodeStopped())])
+    await append(store, TaskId("t1"), 1, author.note())
+    assert [row.task_id for row in await store.last_changed()] == ["t1", "t3", "t2"]
+    first = (await store.last_changed(1))[0]
+    assert (first.created_at, first.updated_at, first.version) == (times["t1"], clock.now(), 2)
+    clock.advance(60)
+    await store.create(TaskId("t4"), [author.submitted()])
+    place = (first.updated_at, first.task_id)
+    assert [row.task_id for row in await store.last_changed(before=place)] == ["t3", "t2"]
+    assert [row.task_id for row in await store.last_changed(begun=times["t2"])] == ["t1", "t2"]
+    assert [row.task_id for row in await store.last_changed(1, before=place, begun=times["t2"])] == ["t2"]
+    assert await store.last_changed(user_id="sam") == []
+    assert len(await store.last_changed(user_id="alice")) == 4
+    assert [head.stream for head in await store.heads_since(first.updated_at)] == ["system", "t1", "t4"]
+    assert [head.stream for head in await store.heads_since(clock.now() + timedelta(days=1))] == ["system"]
