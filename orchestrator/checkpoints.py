@@ -4,10 +4,11 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
-from orchestrator.audit import Checkpoints, heads_of, make_checkpoint
-from orchestrator.core.audit import Anchor
+from orchestrator.audit import Checkpoints, News, make_checkpoint, news_of
+from orchestrator.core.audit import SYSTEM_STREAM, Anchor, heads_digest
 from orchestrator.core.errors import NewerSchema, OrchestratorError
 from orchestrator.core.system_facts import NodeStopped
 from orchestrator.core.wire import ComputerId
@@ -22,6 +23,10 @@ EVERY_S: Final = 60.0
 DUTY: Final = "checkpoints"
 _TURNS: Final = 3
 """Turns that the node with the duty may miss before another takes it over."""
+_ALL_EVERY: Final = 60
+"""Turns after which the heads of all tasks are looked at: what a clock that was late, or a hand, has hidden."""
+_SLACK: Final = timedelta(minutes=5)
+"""How far the clocks of nodes may be apart."""
 
 
 @dataclass
@@ -32,8 +37,11 @@ class CheckpointKeeper:
     checkpoints: Checkpoints
     every_s: float = EVERY_S
     away: HeadsAway = field(default_factory=HeadsAway)
-    _left: dict[str, Anchor] = field(default_factory=dict)
-    """The heads as the last checkpoint left them; empty: something came in beside it."""
+    _since: datetime | None = None
+    """From when on what changed is looked at; None: everything is."""
+    _turn: int = 0
+    _own: Anchor | None = None
+    """The note of the last checkpoint where nothing came between: it is an item too, and alone is nothing new."""
     _heard: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
     """What the last checkpoints noted of computers."""
 
@@ -60,38 +68,46 @@ class CheckpointKeeper:
         """
         try:
             if not await self.service.duties.take(DUTY, _TURNS * self.every_s):
-                self._left = {}
+                self._since = None
                 return
-            before = await heads_of(self.service.store)
-            if before == self._left:
-                await self._sent_away(before)
-                return
-            heard = await self._news_of_computers()
-            made = await make_checkpoint(self.service.store, self.checkpoints, self.service.clock.now())
-            await self.service.record(made.model_copy(update={"heard": heard}))
-            self._heard |= heard
-            after = await heads_of(self.service.store)
-            # The note of the checkpoint is an item too, and alone is nothing new.
-            self._left = after if _items(after) == _items(before) + 1 else {}
-            await self._sent_away(after)
+            await self._make()
         except NewerSchema as error:
             logger.info("a node of a newer version is to make the checkpoints: %s", error)
             await self.service.duties.leave(DUTY)
         except OrchestratorError as error:
             logger.error("no checkpoint of the audit: %s", error)  # noqa: TRY400 - it explains itself
 
-    async def _sent_away(self, heads: Mapping[str, Anchor]) -> None:
+    async def _make(self) -> None:
+        now, store = self.service.clock.now(), self.service.store
+        since, self._since = (self._since, None) if self._turn % _ALL_EVERY else (None, None)
+        news = await news_of(store, self.checkpoints, since)
+        self._turn += 1
+        if not news.missing and news.changed == ({} if self._own is None else {SYSTEM_STREAM: self._own}):
+            await self._sent_away(news.changed)
+        else:
+            await self._signed(news, everything=since is None)
+        self._since = now - _SLACK
+
+    async def _signed(self, news: News, *, everything: bool) -> None:
+        heard = await self._news_of_computers()
+        made = await make_checkpoint(self.service.store, self.checkpoints, self.service.clock.now(), news=news)
+        note = await self.service.record(made.model_copy(update={"heard": heard}))
+        self._heard |= heard
+        known = await asyncio.to_thread(self.checkpoints.known)
+        signed = {} if known is None else known.streams
+        own = (note.version, note.hash)
+        self._own = own if note.version == signed.get(SYSTEM_STREAM, (0, ""))[0] + 1 else None
+        await self._sent_away({**(signed if everything else news.changed), SYSTEM_STREAM: own}, everything=everything)
+
+    async def _sent_away(self, heads: Mapping[str, Anchor], *, everything: bool = False) -> None:
         """Only after a checkpoint was made of them: what it refuses to sign is no head of ours."""
         if self.away.places:
             key = await asyncio.to_thread(self.checkpoints.key_fingerprint)
-            await self.away.send(heads, self.service.clock.now(), key)
+            digest = await asyncio.to_thread(heads_digest, heads) if everything else ""
+            await self.away.send(heads, self.service.clock.now(), key, digest)
 
     async def _news_of_computers(self) -> dict[ComputerId, tuple[str, int]]:
         """What was heard of computers since the last note: it rises without an item, and must not fall."""
         records = await self.service.store.list_computers()
         heard = {one.computer: (one.known.boot if one.known else "", one.heard) for one in records if one.heard}
         return {name: said for name, said in heard.items() if self._heard.get(name) != said}
-
-
-def _items(heads: Mapping[str, Anchor]) -> int:
-    return sum(version for version, _ in heads.values())

@@ -144,24 +144,27 @@ class HeadsAway:
 
     places: Sequence[Place] = ()
     _has: dict[str, dict[str, Anchor]] = field(default_factory=dict)
+    _waiting: dict[str, dict[str, Anchor]] = field(default_factory=dict)
+    """What a place has not taken yet."""
     _failed: dict[str, str] = field(default_factory=dict)
 
-    async def send(self, heads: Mapping[str, Anchor], at: datetime, key: str) -> None:
-        """Send each place what it has not."""
+    async def send(self, heads: Mapping[str, Anchor], at: datetime, key: str, digest: str = "") -> None:
+        """Send each place what it has not of these, and what it did not take before; ``digest``: over all heads."""
         for place in self.places:
-            has = self._has.get(place.name, {})
-            news = {stream: anchor for stream, anchor in heads.items() if has.get(stream) != anchor}
-            if not news:
+            has, waiting = self._has.setdefault(place.name, {}), self._waiting.setdefault(place.name, {})
+            waiting.update({stream: anchor for stream, anchor in heads.items() if has.get(stream) != anchor})
+            if not waiting:
                 continue
             try:
-                await asyncio.to_thread(place.send, lines_of(news, heads, at, key), at)
+                await asyncio.to_thread(place.send, lines_of(waiting, digest, at, key), at)
             except (OSError, httpx2.HTTPError) as error:
                 why = str(error) or type(error).__name__
                 if self._failed.get(place.name) != why:
                     logger.error("the heads of the audit do not reach %s: %s. They are sent again.", place.name, why)  # noqa: TRY400 - it explains itself
                 self._failed[place.name] = why
             else:
-                self._has[place.name] = dict(heads)
+                has.update(waiting)
+                waiting.clear()
                 if self._failed.pop(place.name, None):
                     logger.info("the heads of the audit reach %s again", place.name)
 

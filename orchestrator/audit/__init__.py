@@ -1,6 +1,15 @@
 """The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
 
-from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, Journals, heads_of, make_checkpoint
+from orchestrator.audit.checkpoint import (
+    AuditBroken,
+    Checkpoint,
+    Checkpoints,
+    Journals,
+    News,
+    heads_of,
+    make_checkpoint,
+    news_of,
+)
 from orchestrator.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
 from orchestrator.audit.job import VerifyJob
 from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
@@ -14,6 +23,7 @@ __all__ = [
     "Checkpoints",
     "HeadsLine",
     "Journals",
+    "News",
     "Noted",
     "Records",
     "Told",
@@ -24,6 +34,7 @@ __all__ = [
     "heads_of",
     "lines_of",
     "make_checkpoint",
+    "news_of",
     "read_heads",
     "stories_of",
     "streams_of",

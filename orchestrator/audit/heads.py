@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
-from orchestrator.core.audit import Anchor, heads_digest
+from orchestrator.core.audit import Anchor
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.items import canonical_json
 from orchestrator.core.values import Value
@@ -36,14 +36,17 @@ class HeadsLine(Value):
     at: AwareDatetime
     key: str = ""
     """Which checkpoint key the node has, as a fingerprint: it tells nodes and installations apart."""
-    all: str
-    """The digest over the heads of all streams at that moment, as ``audit verify`` prints it."""
+    all: str = ""
+    """The digest over the heads of all streams at that moment, as ``audit verify`` prints it.
+
+    Empty: they were not all looked at, only what changed.
+    """
     streams: dict[str, tuple[int, str]]
 
 
-def lines_of(news: Mapping[str, Anchor], heads: Mapping[str, Anchor], at: datetime, key: str) -> list[str]:
-    """The lines of what changed; ``heads``: all that there are."""
-    names, digest = sorted(news), heads_digest(heads)
+def lines_of(news: Mapping[str, Anchor], digest: str, at: datetime, key: str) -> list[str]:
+    """The lines of what changed; ``digest``: over all that there are, empty: nobody looked."""
+    names = sorted(news)
     parts = [names[start : start + _A_LINE] for start in range(0, len(names), _A_LINE)]
     lines = (HeadsLine(at=at, key=key, all=digest, streams={name: news[name] for name in part}) for part in parts)
     return [MARK + canonical_json(one.model_dump(mode="json", by_alias=True)).decode("ascii") for one in lines]

@@ -285,7 +285,7 @@ def last_changed(
     limit: int, before: tuple[datetime, TaskId] | None, begun: datetime | None, user_id: str | None
 ) -> Script[list[TaskRow]]:
     """The port's ``last_changed``."""
-    wanted: dict[str, tuple[object, ...]] = {}
+    wanted: dict[str, tuple[str | int, ...]] = {}
     if before is not None:
         wanted["(updated_at, task_id) < (?, ?)"] = (to_us(before[0]), before[1])
     if begun is not None:

@@ -99,11 +99,12 @@ class StoredTasks:
         """
         self.bus.publish("tasks.due", {"task_id": task_id})
 
-    async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> None:
+    async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> AgentTaskItem:
         """Write down what belongs to no task, in this node's own stream; ``content`` is kept by its hash, before it."""
         if content:
             await self.store.put_blob(content)
-        await self.store.record([self.draft(fact, actor)])
+        (item,) = await self.store.record([self.draft(fact, actor)])
+        return item
 
     # -- reading -------------------------------------------------------------------------
 
