@@ -12,6 +12,7 @@ from orchestrator.audit.checkpoint import (
 )
 from orchestrator.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
 from orchestrator.audit.job import VerifyJob
+from orchestrator.audit.paging import Place, Reach, names_of, newest_of, page_of
 from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
 from orchestrator.audit.stream import Records
 from orchestrator.audit.verifying import Verification, verify_store
@@ -25,6 +26,8 @@ __all__ = [
     "Journals",
     "News",
     "Noted",
+    "Place",
+    "Reach",
     "Records",
     "Told",
     "Verification",
@@ -34,7 +37,10 @@ __all__ = [
     "heads_of",
     "lines_of",
     "make_checkpoint",
+    "names_of",
+    "newest_of",
     "news_of",
+    "page_of",
     "read_heads",
     "stories_of",
     "streams_of",

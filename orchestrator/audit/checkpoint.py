@@ -61,7 +61,7 @@ class Journals(Protocol):
     async def heads_since(self, at: datetime) -> list[StreamHead]:
         """The heads of what changed since, and of what is no task."""
 
-    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         """The items of a stream after a version, oldest first."""
 
 

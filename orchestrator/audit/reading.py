@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.audit.checkpoint import AuditBroken, Journals, heads_of
 from orchestrator.core.audit_check import Finding, Standing, check, standing_of
 from orchestrator.core.audit_story import Story, who_approved
-from orchestrator.core.errors import InvalidRequest, NewerSchema
+from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 
@@ -32,11 +32,16 @@ async def streams_of(store: Journals, names: Sequence[str] | None = None) -> Asy
         try:
             items = await store.read(TaskId(stream))
         except (InvalidRequest, NewerSchema) as error:
-            raise AuditBroken(
-                f"{stream} cannot be read: {error.message}",
-                remedy="`cc-orchestrator audit verify` says what is not as written; the others go by their names.",
-            ) from None
+            raise broken(stream, error) from None
         yield Told(stream, items)
+
+
+def broken(stream: str, error: OrchestratorError) -> AuditBroken:
+    """What is said of a stream that cannot be read."""
+    return AuditBroken(
+        f"{stream} cannot be read: {error.message}",
+        remedy="`cc-orchestrator audit verify` says what is not as written; the others go by their names.",
+    )
 
 
 async def check_store(store: Journals, names: Sequence[str] | None = None) -> list[Finding]:

@@ -117,11 +117,8 @@ class TaskPersistenceManager(Protocol):
         only some are, InvalidRequest for the id of a task.
         """
 
-    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
-        """The items of a task or a stream after ``after_version``, oldest first; empty for an unknown one.
-
-        ``limit``: at most so many; None: all.
-        """
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        """The items of a task or a stream after ``after_version``, oldest first; empty for an unknown one."""
 
     async def heads(self) -> list[StreamHead]:
         """The heads of all tasks and streams as they were at one moment, sorted by name."""

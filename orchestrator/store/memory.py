@@ -126,9 +126,9 @@ class InMemoryPersistenceManager(MemoryComputers):
         self._record(addition)
         return addition.items
 
-    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         await self._turn()
-        return self._items(task_id)[max(0, after_version) :][:limit]
+        return self._items(task_id)[max(0, after_version) :]
 
     async def heads(self) -> list[StreamHead]:
         await self._turn()

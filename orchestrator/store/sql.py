@@ -61,7 +61,6 @@ _MARK_BLOB: Final = """INSERT INTO blob_marks (sha256, size, lists, touched) VAL
     ON CONFLICT (sha256) DO UPDATE SET touched = excluded.touched"""
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
-_READ_SOME: Final = f"{_READ} LIMIT ?"
 _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
     pinned FROM tasks"""
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
@@ -251,12 +250,9 @@ def get_blob(sha256: str) -> Script[bytes]:
     return sealing.whole_blob(sha256, bytes(rows[0][0]))
 
 
-def read(task_id: TaskId, after_version: int = 0, limit: int | None = None) -> Script[list[AgentTaskItem]]:
+def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]:
     """The port's ``read``."""
-    if limit is None:
-        rows = yield _READ, (task_id, after_version)
-    else:
-        rows = yield _READ_SOME, (task_id, after_version, limit)
+    rows = yield _READ, (task_id, after_version)
     return [decode_item(data) for (data,) in rows]
 
 

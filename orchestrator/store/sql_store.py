@@ -112,8 +112,8 @@ class SqlStore(ABC):
     async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
         return await self._write(lambda now: sql_system.record(drafts, stream, now=now))
 
-    async def read(self, task_id: TaskId, after_version: int = 0, limit: int | None = None) -> list[AgentTaskItem]:
-        return await self._read(lambda _: sql.read(task_id, after_version, limit))
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        return await self._read(lambda _: sql.read(task_id, after_version))
 
     async def heads(self) -> list[StreamHead]:
         return await self._read(lambda _: sql_system.heads())

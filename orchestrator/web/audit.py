@@ -15,19 +15,22 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.audit import (
     Checkpoints,
+    Place,
+    Reach,
     VerifyJob,
     as_written,
     check_store,
-    heads_of,
+    names_of,
+    newest_of,
+    page_of,
     stories_of,
-    streams_of,
     verify_store,
 )
 from orchestrator.core.audit import SYSTEM_STREAM
 from orchestrator.core.audit_showing import Wanted
-from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotFound
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.items import AgentTaskItem, decode_item
 from orchestrator.core.redact import redact
 from orchestrator.core.rights import reviews
 from orchestrator.logs import SALT
@@ -36,12 +39,7 @@ from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.reading import read_number
 
-_ALL: Final = 100_000
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
-"""When what is written to at any time was written last."""
-Time = tuple[datetime, str, int]
-"""Where an item stands among those of all streams."""
 _CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")
 
 
@@ -58,16 +56,18 @@ class AuditDoors(Room):
         whole = _is_on(request, "whole")
         if whole:
             must_have(identity, "admin")
-        streams = await self._streams(request, identity)
-        wanted, cursor, limit = _wanted(request), _cursor(request), int(read_number(request, "limit", 200, 1, 1000))
+        reach = await self._reach(request, identity)
+        wanted, after, limit = _wanted(request), _cursor(request), int(read_number(request, "limit", 200, 1, 1000))
         if sha256 := request.query_params.get("sha256", ""):
+            streams = await self._streams(reach)
             return JSONResponse(
                 {"stories": await self._stories(streams, _digest(sha256), whole), "redacted": not whole}
             )
-        read = self._newest if request.query_params.get("order") == "newest" else self._page
-        found, after = await read(streams, wanted, cursor, limit)
-        items = await asyncio.to_thread(_forms, found, whole=whole)
-        return JSONResponse({"items": items, "next": after, "redacted": not whole})
+        read = newest_of if request.query_params.get("order") == "newest" else page_of
+        page = await read(self.service.store, reach, wanted, after, limit)
+        items = await asyncio.to_thread(_forms, page.items, whole=whole)
+        place = None if page.next is None else f"{page.next.version}:{page.next.stream}"
+        return JSONResponse({"items": items, "next": place, "redacted": not whole})
 
     async def audit_verify(self, request: Request) -> Response:
         """``GET /v1/audit/verify?wait_s=``: streams against chains and the last checkpoint, and the tables beside them.
@@ -87,24 +87,22 @@ class AuditDoors(Room):
     async def audit_check(self, request: Request) -> Response:
         """``GET /v1/audit/check?task=``: what ran and was not allowed, what was allowed and never ran."""
         identity = await self.who(request)
-        findings = await check_store(self.service.store, await self._streams(request, identity))
+        findings = await check_store(self.service.store, await self._streams(await self._reach(request, identity)))
         return JSONResponse({"findings": [one.model_dump(mode="json") for one in findings]})
 
-    async def _streams(self, request: Request, identity: Identity) -> list[str]:
-        """The streams that are asked about and that this person may read. Raises NotFound, Forbidden."""
+    async def _reach(self, request: Request, identity: Identity) -> Reach:
+        """What is asked about and may be read by this person. Raises NotFound, Forbidden."""
         reads_all = reviews(identity.roles)
         if _is_on(request, "system"):
             must_have(identity, "reviewer")
-            return [SYSTEM_STREAM]
+            return Reach(SYSTEM_STREAM)
         stream = await self._asked_about(request)
-        if stream is not None:
-            if not reads_all and await self._requester(stream) != identity.name:
-                raise Forbidden(f"{identity.name} may not read the audit of this task.", remedy="Ask a reviewer.")
-            return [stream]
-        if reads_all:
-            return sorted(await heads_of(self.service.store))
-        rows = await self.service.store.list_tasks(limit=_ALL)
-        return sorted(row.task_id for row in rows if row.user_id == identity.name)
+        if stream is not None and not reads_all and await self._requester(stream) != identity.name:
+            raise Forbidden(f"{identity.name} may not read the audit of this task.", remedy="Ask a reviewer.")
+        return Reach(stream, None if reads_all or stream is not None else identity.name)
+
+    async def _streams(self, reach: Reach) -> list[str]:
+        return [name async for name in names_of(self.service.store, reach)]
 
     async def _asked_about(self, request: Request) -> str | None:
         """The one task that is named, or whose request is; None: no single one. Raises NotFound.
@@ -112,7 +110,7 @@ class AuditDoors(Room):
         Nothing is folded for it: of a journal that was tampered with the audit has to be read too.
         """
         if task_id := request.query_params.get("task"):
-            if not await self.service.store.read(TaskId(task_id)):
+            if not await self.service.store.kept_items(task_id, 0, 1):
                 raise await self.service.no_task(TaskId(task_id))
             return task_id
         if request_id := request.query_params.get("request"):
@@ -122,51 +120,8 @@ class AuditDoors(Room):
 
     async def _requester(self, stream: str) -> str | None:
         """Whose task a stream is, as its first item says."""
-        first = (await self.service.store.read(TaskId(stream)))[0].fact
+        first = decode_item((await self.service.store.kept_items(stream, 0, 1))[0].data).fact
         return first.user_id if isinstance(first, TaskSubmitted) else None
-
-    async def _page(
-        self, streams: list[str], wanted: Wanted, cursor: tuple[str, int], limit: int
-    ) -> tuple[list[AgentTaskItem], str | None]:
-        """The next items after a place, stream by stream, and the place to go on from; None: there is no more."""
-        begin, version = cursor
-        found: list[AgentTaskItem] = []
-        async for told in streams_of(self.service.store, [one for one in streams if one >= begin]):
-            after = version if told.stream == begin else 0
-            found += [item for item in wanted.of(told.items) if item.version > after]
-            if len(found) > limit:
-                last = found[limit - 1]
-                return found[:limit], f"{last.version}:{last.task_id}"
-        return found, None
-
-    async def _newest(
-        self, streams: list[str], wanted: Wanted, cursor: tuple[str, int], limit: int
-    ) -> tuple[list[AgentTaskItem], str | None]:
-        """As ``_page``, the newest of all streams first.
-
-        A task's row says when its last item was written: those that are older than a full page are not read.
-        """
-        written = {str(row.task_id): row.updated_at for row in await self.service.store.list_tasks(limit=_ALL)}
-        end = await self._time_of(cursor)
-        found: list[AgentTaskItem] = []
-        for stream in sorted(streams, key=lambda one: written.get(one, _NEVER), reverse=True):
-            if len(found) > limit and written.get(stream, _NEVER) < found[limit].at:
-                break
-            async for told in streams_of(self.service.store, [stream]):
-                found += [item for item in wanted.of(told.items) if end is None or _time(item) < end]
-            found = sorted(found, key=_time, reverse=True)[: limit + 1]
-        last = found[limit - 1] if len(found) > limit else None
-        return found[:limit], None if last is None else f"{last.version}:{last.task_id}"
-
-    async def _time_of(self, cursor: tuple[str, int]) -> Time | None:
-        """Where an item stands among all; None: none is named. Raises NotFound where it is gone."""
-        stream, version = cursor
-        if not stream:
-            return None
-        items = await self.service.store.read(TaskId(stream), version - 1)
-        if not items or items[0].version != version:
-            raise NotFound("The place to go on from is gone.", remedy="Begin again, without after.")
-        return _time(items[0])
 
     async def _stories(self, streams: list[str], sha256: str, whole: bool) -> list[Any]:
         stories = [one.model_dump(mode="json") for one in await stories_of(self.service.store, streams, sha256=sha256)]
@@ -177,10 +132,6 @@ async def _gone(request: Request) -> None:
     """Until whoever asks has hung up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _time(item: AgentTaskItem) -> Time:
-    return item.at, item.task_id, item.version
 
 
 def _forms(items: list[AgentTaskItem], *, whole: bool) -> list[dict[str, Any]]:
@@ -224,12 +175,12 @@ def _digest(text: str) -> str:
     return text.lower()
 
 
-def _cursor(request: Request) -> tuple[str, int]:
+def _cursor(request: Request) -> Place | None:
     text = request.query_params.get("after", "")
     found = _CURSOR.fullmatch(text)
     if text and found is None:
         raise InvalidRequest("after is no place that this door gave out.", remedy="Send the last answer's next.")
-    return ("", 0) if found is None else (found[2], int(found[1]))
+    return None if found is None else Place(found[2], int(found[1]))
 
 
 def _is_on(request: Request, name: str) -> bool:
