@@ -248,7 +248,7 @@ class Checkpoints:
         line = _Whole(at=at, streams=streams, previous="" if before is None else before.sha256)
         line = line.model_copy(update={"hmac": _signature(line, key)})
         encoded = line.encoded()
-        _replace(self.path, encoded)
+        replace_file(self.path, encoded)
         made = Checkpoint(line.at, streams, line.previous, hashlib.sha256(encoded).hexdigest())
         self._known = _Lines(made, len(encoded), len(encoded))
         return made
@@ -273,7 +273,7 @@ class Checkpoints:
 
     def _new_key(self) -> bytes:
         key = secrets.token_bytes(_KEY_BYTES)
-        _replace(self.key_path, key.hex().encode() + b"\n")
+        replace_file(self.key_path, key.hex().encode() + b"\n")
         return key
 
 
@@ -285,7 +285,7 @@ def _sha256(line: _Line) -> str:
     return hashlib.sha256(line.encoded()).hexdigest()
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Put content in place of a file in one step, readable by its owner alone, on disk when this returns."""
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from orchestrator.audit.checkpoint import Journals, heads_of
+from orchestrator.audit.note import Line, Says, may_be_noted, row_digest
 from orchestrator.core import facts
 from orchestrator.core.audit import Anchor, Fault, StreamCheck, beside
 from orchestrator.core.audit_computers import ComputerBook, Work, work_of
@@ -24,7 +25,7 @@ from orchestrator.core.audit_tables import GrantBook, TokenBook, request_faults,
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
 from orchestrator.core.fold import evolve
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.moments import to_us
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import CheckpointMade, TaskPruned
 from orchestrator.core.task import AgentTask, changed
 from orchestrator.ports import Clock, KeptItem, KeptRecords, KeptRow
@@ -77,6 +78,22 @@ class Books:
         now = clock.now()
         return to_us(now if self.newest is None else max(now, self.newest))
 
+    def take_noted(self, stream: str, says: Says) -> None:
+        """What was noted of a stream, in place of its items."""
+        self.items += says.items
+        self.requests += len(says.requests)
+        self.grants.given.update({grant.grant_id: grant for grant in says.grants})
+        self.grants.used.update(says.uses)
+        for computer, number in says.highest.items():
+            if number > self.computers.highest.get(computer, (0, ""))[0]:
+                self.computers.highest[computer] = number, stream
+        newest, came = from_us(says.newest), None if says.came is None else from_us(says.came)
+        self.newest = newest if self.newest is None else max(newest, self.newest)
+        if came is not None:
+            self.oldest = came if self.oldest is None else min(came, self.oldest)
+        if says.work is not None:
+            self.work[stream] = says.work
+
     def take(self, item: AgentTaskItem) -> None:
         """One more item, of any stream."""
         for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups, self.sign_ins):
@@ -112,14 +129,18 @@ class Stream:
     """What this page's items name, and where."""
     requests: list[str] = field(default_factory=list)
     """What this page's items raised."""
+    says: Says = field(default_factory=Says)
+    """What its items say of the tables."""
+    row: KeptRow | None = None
+    """As it was before its items were read; None: it has none."""
 
     async def verified(self, anchor: Anchor | None, away: Mapping[int, str] = MappingProxyType({})) -> list[Fault]:
         """What is wrong with it; ``away``: the hashes that left the host, by their versions."""
         check = StreamCheck(self.name, anchor, away)
         try:
-            row = await self.store.kept_task(self.name)
+            row = self.row = await self.store.kept_task(self.name)
             if row is not None:
-                self.head = _anchor_of(row)
+                self.head = anchor_of(row)
             async for page in self._pages():
                 await asyncio.to_thread(self._take, page, check)
                 await self._look_up(check)
@@ -129,8 +150,14 @@ class Stream:
         if row is not None and self.task is not None and not found:
             found += task_row_faults(row, self.task)
             found += queue_faults(row, self.task, self.books.now(self.store.clock))
-            self.books.work[self.name] = work_of(self.task, row)
+            self.says.work = self.books.work[self.name] = work_of(self.task, row)
         return found
+
+    def line(self, run: int) -> Line | None:
+        """What is to be noted of it, now that nothing is wrong with it; None: it is read each time."""
+        if self.row is None or self.says.work is None or not self.says.whole or not may_be_noted(self.name):
+            return None
+        return Line(self.head, row_digest(self.row), run, self.says.encoded())
 
     async def _pages(self) -> AsyncIterator[list[KeptItem]]:
         """Its items up to its head; a task that is at work may grow meanwhile."""
@@ -149,7 +176,7 @@ class Stream:
     async def _grew(self) -> bool:
         """Whether the head is newer than it was: only then are items after it no fault."""
         row = await self.store.kept_task(self.name)
-        newer = _anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
+        newer = anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
         return newer != self.head
 
     def _take(self, page: Sequence[KeptItem], check: StreamCheck) -> None:
@@ -177,6 +204,7 @@ class Stream:
     def _follow(self, item: AgentTaskItem, check: StreamCheck) -> None:
         """What the item says of other tables, and the task as it then is."""
         self.books.take(item)
+        self.says.take(item)
         for named in blobs_named(self.task, item):
             # Of two that name the same lines, the one counts that says more of what has to be there.
             if named.is_directory or named.sha256 not in self.named:
@@ -226,6 +254,7 @@ class Stream:
                 )
 
 
-def _anchor_of(row: KeptRow) -> Anchor:
+def anchor_of(row: KeptRow) -> Anchor:
+    """The head that a task's row has."""
     version, digest = row["version"], row["head_hash"]
     return (version if isinstance(version, int) else -1, str(digest))

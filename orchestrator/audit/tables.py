@@ -25,7 +25,7 @@ async def rows_beside(store: Records, faults: list[Fault]) -> Mapping[KeptTable,
     found: dict[KeptTable, Rows] = {}
     for table in _BEFORE_AND_AFTER:
         try:
-            found[table] = {str(next(iter(row.values()))): row async for row in _rows(store, table)}
+            found[table] = {str(next(iter(row.values()))): row async for row in rows_of(store, table)}
         except OrchestratorError as error:
             faults.append(_unreadable(table, error))
             found[table] = {}
@@ -35,7 +35,7 @@ async def rows_beside(store: Records, faults: list[Fault]) -> Mapping[KeptTable,
 async def requests_known(store: Records, faults: list[Fault]) -> int:
     """How many requests the table has."""
     try:
-        return sum([1 async for _ in _rows(store, "requests")])
+        return sum([1 async for _ in rows_of(store, "requests")])
     except OrchestratorError as error:
         faults.append(_unreadable("requests", error))
         return 0
@@ -53,7 +53,8 @@ def _unreadable(table: str, error: OrchestratorError) -> Fault:
     return beside("", "unreadable", f"The table {table} cannot be read: {error.message}")
 
 
-async def _rows(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
+async def rows_of(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
+    """The rows of a table, page by page."""
     after: str | None = None
     while page := await store.kept_rows(table, after, PAGE):
         for row in page:
@@ -65,9 +66,9 @@ async def _rows(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
 
 
 async def faults_beside(
-    store: Records, before: Mapping[KeptTable, Rows], books: Books, streams: Collection[str]
+    store: Records, before: Mapping[KeptTable, Rows], books: Books, streams: Collection[str], *, blobs: bool = True
 ) -> list[Fault]:
-    """Where the tables and the items differ, read after the items and ``before`` them."""
+    """Where the tables and the items differ, read after the items and ``before`` them; ``blobs``: and all bytes."""
     found: list[Fault] = []
     after = await rows_beside(store, [])
     found += books.grants.faults(before["grants"], after["grants"])
@@ -82,7 +83,7 @@ async def faults_beside(
     found += books.pruned.faults(before["pruned"], after["pruned"], streams)
     found += books.backups.faults(before["backups"], after["backups"])
     found += await looked("blobs", _backed_up(store, books.backups))
-    return [*found, *await looked("blobs", _blobs(store, now))]
+    return [*found, *(await looked("blobs", _blobs(store, now)) if blobs else ())]
 
 
 async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
@@ -111,12 +112,21 @@ async def _claims(store: Records, suspects: Mapping[str, list[tuple[str, Fault]]
 
 
 async def _duties(store: Records, now: int) -> list[Fault]:
-    return list(duty_faults({str(row["name"]): row async for row in _rows(store, "duties")}, now))
+    return list(duty_faults({str(row["name"]): row async for row in rows_of(store, "duties")}, now))
 
 
-async def unlisted(store: Records, heads: Mapping[str, Anchor]) -> list[Fault]:
-    """Streams that have items, and no row that knows of them."""
-    found = [name async for row in _rows(store, "items") if (name := str(row["task_id"])) not in heads]
+async def unlisted(store: Records, heads: Mapping[str, Anchor], unread: set[str]) -> list[Fault]:
+    """Streams that have items, and no row that knows of them.
+
+    Of the streams that were not read those stay in ``unread`` that have another number of items than versions.
+    """
+    found: list[str] = []
+    async for row in rows_of(store, "items"):
+        name = str(row["task_id"])
+        if name not in heads:
+            found.append(name)
+        elif row["items"] == row["last"] == heads[name][0]:
+            unread.discard(name)
     if found:
         newer = await heads_of(store)
         found = [name for name in found if name not in newer]

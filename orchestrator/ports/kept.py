@@ -51,7 +51,10 @@ class KeptRecords(Protocol):
         """The items of a task or a stream by their rows' versions, undecoded."""
 
     async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
-        """The rows of a table; the first column is the key."""
+        """The rows of a table; the first column is the key.
+
+        Of ``items`` one for each stream, with how many it has and the version of the last.
+        """
 
     async def kept_blobs(self, after: str | None = None, limit: int = 64) -> list[KeptBlob]:
         """The blobs by their names, each read and hashed, one at a time."""

@@ -159,7 +159,11 @@ class MemoryTables:
             case "requests":
                 found = [{"request_id": name, "task_id": task_id} for name, task_id in self._requests.items()]
             case "items":
-                found = [{"task_id": name} for name, journal in self._journals().items() if journal.items]
+                found = [
+                    {"task_id": name, "items": len(one.items), "last": len(one.items)}
+                    for name, one in self._journals().items()
+                    if one.items
+                ]
             case "backups":
                 found = [_backup(row) for row in self._backups.values()]
             case "pruned":

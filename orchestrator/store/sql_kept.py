@@ -19,7 +19,7 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
         *("computer", "number", "task", "heard", "doubtful_below", "known", "token", "frozen", "frozen_at", "released"),
     ),
     "requests": ("request_id", "task_id"),
-    "items": ("task_id",),
+    "items": ("task_id", "items", "last"),
     "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
     "pruned": ("task_id", "pruned_at"),
     "sign_ins": ("session_hash", "token_hash", "name", "begun_at", "used_at"),
@@ -28,9 +28,10 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "duties": ("name", "holder", "until"),
     "blob_marks": ("sha256", "size", "lists", "touched"),
 }
-"""The columns that are told of each table, the key first."""
+"""The columns that are told of each table, the key first; of items, how many each stream has."""
 
 _ITEMS: Final = "SELECT version, item_id, data FROM items WHERE task_id = ? AND version > ? ORDER BY version LIMIT ?"
+_COUNTED: Final = """SELECT task_id, COUNT(*), MAX(version) FROM items {} GROUP BY task_id ORDER BY task_id LIMIT ?"""
 _TASK: Final = f"SELECT {', '.join(COLUMNS['tasks'])} FROM tasks WHERE task_id = ?"
 _BLOBS: Final = "SELECT sha256 FROM blobs {} ORDER BY sha256 LIMIT ?"
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
@@ -54,9 +55,11 @@ def kept_rows(table: KeptTable, after: str | None, limit: int) -> Script[list[Ke
     """The port's ``kept_rows``."""
     assert table in get_args(KeptTable), "only names of ours go into a statement"
     columns = COLUMNS[table]
-    distinct = "DISTINCT " if table == "items" else ""
     where = f"WHERE {columns[0]} > ?" if after is not None else ""
-    statement = f"SELECT {distinct}{', '.join(columns)} FROM {table} {where} ORDER BY {columns[0]} LIMIT ?"
+    if table == "items":
+        statement = _COUNTED.format(where)
+    else:
+        statement = f"SELECT {', '.join(columns)} FROM {table} {where} ORDER BY {columns[0]} LIMIT ?"
     rows = yield statement, (limit,) if after is None else (after, limit)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

@@ -55,6 +55,7 @@ async def s60_kept_rows(store: Store, clock: ManualClock) -> None:
         assert [next(iter(row.values())) for row in listed] == wanted
         assert await store.kept_rows(table, limit=1) == listed[:1]
         assert await store.kept_rows(table, wanted[0]) == listed[1:]
+    assert (await store.kept_rows("items"))[1] == {"task_id": "t1", "items": 7, "last": 7}
     rows = {table: (await store.kept_rows(table))[0] for table in keys}
     (head,) = [one for one in await store.heads() if one.stream == T1]
     task = await store.kept_task(T1)
