@@ -120,21 +120,24 @@ class _Verifying:
 
     async def done(self) -> Verification:
         """What it finds."""
+        earlier = await self._earlier()
+        run = 1 if earlier is None else earlier.run + 1
+        try:
+            return await self._done(earlier, run)
+        except asyncio.CancelledError:
+            self._keep_later(earlier, run)
+            raise
+
+    async def _done(self, earlier: Verified | None, run: int) -> Verification:
         store, books, faults = self.store, self.books, self.faults
         checkpoint = await _last(self.checkpoints, faults)
-        earlier = await self._earlier()
         # First the rows, then the streams that there are: what a row has then, one of these streams says.
         before = await rows_beside(store, faults)
         known = await requests_known(store, faults)
         heads = await heads_of(store)
         anchors = checkpoint.streams if checkpoint is not None else {}
         same = {} if earlier is None or self.full else await self._unchanged(earlier, heads, anchors)
-        run = 1 if earlier is None else earlier.run + 1
-        try:
-            await self._streams(heads, anchors, same, run)
-        except asyncio.CancelledError:
-            self._keep_later(earlier, run)
-            raise
+        await self._streams(heads, anchors, same, run)
         elsewhere = {
             stream: max(self.away[stream].items()) for stream in self.away.keys() - heads.keys() - anchors.keys()
         }

@@ -5,9 +5,11 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 audit_app = typer.Typer(no_args_is_help=True, help="What happened: show it, verify it, check it, export it.")
 _PAGE = 500
 _ASK_EVERY_S = 2
+_TELL_EVERY_S = 0.2
 """How soon the server says how far a verification is."""
 
 Task = Annotated[str | None, typer.Argument(metavar="TASK", help="A task's id. Default: all that you may read.")]
@@ -67,6 +70,14 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter for each flag
 @audit_app.command("verify")
 def verify(
     expect: Annotated[str | None, typer.Option(help="The digest that an earlier `audit verify` printed.")] = None,
+    full: Annotated[
+        bool | None,
+        typer.Option(
+            "--full/--since-last",
+            help="Read every item and all bytes, or go on from what was verified last. Default: all, if it takes seconds.",
+            show_default=False,
+        ),
+    ] = None,
     heads: Annotated[
         Path | None, typer.Option(help="The heads that left this host, as `heads_to` sent them: a file of lines.")
     ] = None,
@@ -78,10 +89,13 @@ def verify(
 
     Where no server holds the store of --data-dir it is read directly; else the server is asked. With --heads it is
     always read directly: a server that was put back may say what it likes.
+
+    Up to some 100,000 items all are read. In a larger store tasks that are as they were verified last are not read
+    again, and the answer says how many; --full reads all of them.
     """
     # A directory that is named is meant, whatever server the environment speaks of.
     elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
-    found = None if elsewhere or heads is not None else offline_verify(data_dir)
+    found = None if elsewhere or heads is not None else offline_verify(data_dir, full=full)
     if heads is not None:
         if url is not None:
             raise InvalidRequest(
@@ -91,7 +105,7 @@ def verify(
         found = verify_against(heads, data_dir)
     if found is None:
         with client_of(url, data_dir) as client:
-            found = _verified_there(client)
+            found = _verified_there(client, full)
     differs = expect is not None and expect.strip().lower() != found["heads_sha256"]
     if as_json:
         print_json({**found, "expected": expect})
@@ -107,7 +121,8 @@ def check(task: Task = None, as_json: AsJson = False, url: Url = None, data_dir:
     from orchestrator.core.visible import one_line
 
     with client_of(url, data_dir) as client:
-        found = client.request("GET", "/v1/audit/check", **({"task": task} if task else {}))["findings"]
+        query = f"?{urlencode({'task': task})}" if task else ""
+        found = client.request_long("GET", f"/v1/audit/check{query}")["findings"]
     if as_json:
         print_json(found)
     else:
@@ -158,8 +173,11 @@ _NOTES = {
 }
 
 
-def offline_verify(data_dir: Path | None) -> dict[str, Any] | None:
-    """What a verification of the data directory's own store finds; None: a server has it, or there is none here."""
+def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[str, Any] | None:
+    """What a verification of the data directory's own store finds; None: a server has it, or there is none here.
+
+    ``full`` as of ``verify_store``.
+    """
     from orchestrator.audit import Checkpoints, Verification, verify_store
     from orchestrator.clock import SystemClock
     from orchestrator.store import open_store
@@ -171,7 +189,7 @@ def offline_verify(data_dir: Path | None) -> dict[str, Any] | None:
     async def verified() -> Verification:
         store = open_store(settings.store_url, clock=SystemClock())
         try:
-            return await verify_store(store, Checkpoints(settings.data_dir))
+            return await verify_store(store, Checkpoints(settings.data_dir), told=_progress(), full=full)
         finally:
             await store.close()
 
@@ -182,18 +200,34 @@ def offline_verify(data_dir: Path | None) -> dict[str, Any] | None:
     return found
 
 
-def _verified_there(client: "Client") -> dict[str, Any]:
+def _verified_there(client: "Client", full: bool | None) -> dict[str, Any]:
     """What the server finds, however long it takes; meanwhile how far it is is told."""
-    shown = False
+    told = _progress()
+    query = urlencode({"wait_s": _ASK_EVERY_S} | ({} if full is None else {"full": int(full)}))
     while True:
-        found: dict[str, Any] = client.request("GET", "/v1/audit/verify", wait_s=str(_ASK_EVERY_S))
+        # However busy the server is: a slow answer is one.
+        found: dict[str, Any] = client.request_long("GET", f"/v1/audit/verify?{query}")
         if "faults" in found:
-            if shown:
-                typer.echo("", err=True)
+            told(1, 0)
             return found
-        if sys.stderr.isatty():
-            typer.echo(f"\r{found['done']} of {found['of']} streams", nl=False, err=True)
-            shown = True
+        told(found["done"], found["of"])
+
+
+def _progress() -> Callable[[int, int], None]:
+    """Tells on a terminal how many streams of how many are done, now and then; of 0: all is over."""
+    shown = 0.0
+
+    def told(done: int, of: int) -> None:
+        nonlocal shown
+        if not sys.stderr.isatty() or (of and time.monotonic() < shown + _TELL_EVERY_S):
+            return
+        if of:
+            typer.echo(f"\r{done} of {of} streams", nl=False, err=True)
+            shown = time.monotonic()
+        elif shown:
+            typer.echo("", err=True)
+
+    return told
 
 
 def verify_against(heads: Path, data_dir: Path | None) -> dict[str, Any]:
@@ -218,6 +252,12 @@ def _print_verification(found: dict[str, Any], expected: str | None) -> None:
         else "and there is no checkpoint"
     )
     typer.echo(f"{found['items']} items in {found['streams']} streams were compared with their chains, {against}.")
+    if not found["full"]:
+        typer.echo(
+            f"{found['read']} of the streams were read anew. {found['noted']} are as they were verified until "
+            f"{found['noted_at'] or 'now'}, and were not: whether somebody edited their items, or bytes, behind that "
+            "is found by `audit verify --full`."
+        )
     count = len(found["faults"])
     typer.echo(
         "Nothing was changed." if not count else f"{count} {'thing is' if count == 1 else 'things are'} not as written."

@@ -26,6 +26,8 @@ from orchestrator.tui.working import begin
 _CALM_S: Final = 1.0
 """Between two readings."""
 _PAGE: Final = 50
+_ASK_EVERY_S: Final = 2
+"""How soon the server says how far a verification is."""
 
 
 class Audit(Pane):
@@ -175,9 +177,13 @@ class Audit(Pane):
 
     async def _verify(self) -> None:
         self.desk.tell("Everything is being compared…")
-        found = await self.desk.ask_long("GET", "/v1/audit/verify")
-        if found is None:
-            return
+        while True:
+            found = await self.desk.ask_long("GET", f"/v1/audit/verify?wait_s={_ASK_EVERY_S}")
+            if found is None:
+                return
+            if "faults" in found:
+                break
+            self.desk.tell(f"{found['done']} of {counted(found['of'], 'stream')} are compared…")
         lines = list(verification_lines(found))
         self.desk.tell(one_line(lines[0].text))
         await self.app.push_screen_wait(Show("Is every item as it was written, and is none missing?", lines))

@@ -75,6 +75,9 @@ def verification_lines(found: Mapping[str, Any]) -> Iterator[Line]:
     against = f"and with the checkpoint of {moment(at)}" if at else "and there is no checkpoint yet"
     amount = f"{counted(found['items'], 'item')} in {counted(found['streams'], 'stream')}"
     yield Line(f"{amount} were compared with their chains, {against}.", prose=True)
+    if not found["full"]:
+        noted = f"{counted(found['noted'], 'stream')} are as they were verified last, and were not read again"
+        yield Line(f"{noted}; `cc-orchestrator audit verify --full` reads all.", "warning", prose=True)
     for one in faults:
         where = f" ({one_line(one['stream'])} {one['version'] or ''})" if one.get("stream") else ""
         yield Line(f"  {one_line(one['what'])}: {one_line(one['detail'], limit=600)}{where}", "alarm", prose=True)

@@ -70,7 +70,7 @@ class AuditDoors(Room):
         return JSONResponse({"items": items, "next": place, "redacted": not whole})
 
     async def audit_verify(self, request: Request) -> Response:
-        """``GET /v1/audit/verify?wait_s=``: streams against chains and the last checkpoint, and the tables beside them.
+        """``GET /v1/audit/verify?wait_s=&full=``: streams against chains and the last checkpoint, and the tables.
 
         One goes on at a time, for all who ask, and ends once nobody does.
         """
@@ -78,8 +78,9 @@ class AuditDoors(Room):
         wait_s = read_number(request, "wait_s", -1.0, 0.0, 60.0)
         if self._verifying is None:
             store, checkpoints = self.service.store, self.checkpoints
-            self._verifying = VerifyJob(lambda told: verify_store(store, checkpoints, told=told))
-        found = await self._verifying.ask(None if wait_s < 0 else wait_s, _gone(request))
+            self._verifying = VerifyJob(lambda told, full: verify_store(store, checkpoints, told=told, full=full))
+        full = _is_on(request, "full") if request.query_params.get("full") else None
+        found = await self._verifying.ask(None if wait_s < 0 else wait_s, _gone(request), full=full)
         if found is None:
             return JSONResponse({"done": self._verifying.done, "of": self._verifying.of}, status_code=202)
         return JSONResponse(found.model_dump(mode="json"))

@@ -328,7 +328,14 @@ _AUDIT: Final = (
             200: Answer("What was verified, and every fault.", (Verification,)),
             202: Answer("It goes on, so far. Ask again soon, or it ends.", (audit.Verifying,)),
         },
-        who="reviewer", takes=(_VERIFYING,),
+        who="reviewer",
+        takes=(
+            _VERIFYING,
+            _free(
+                "full",
+                "1: read every item and all bytes. 0: go on from what was verified last. Default: all, if it takes seconds.",
+            ),
+        ),
     ),
     Door(
         "GET", "/v1/audit/check", "audit_check", "audit",

@@ -294,6 +294,10 @@ async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
             "items": 10,
             "heads_sha256": heads_digest(heads),
             "checkpoint_at": "2030-01-01T00:00:00Z",
+            "full": True,
+            "read": 2,
+            "noted": 0,
+            "noted_at": None,
             "faults": [],
         }
         tamper(tmp_path, "DELETE FROM items WHERE task_id = 't2' AND version = 2")

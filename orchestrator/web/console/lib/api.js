@@ -54,14 +54,15 @@ export async function problemOf(answer) {
   return problem;
 }
 
-export async function ask(method, path, body) {
+// `stop`: a signal of whoever no longer wants to know.
+export async function ask(method, path, body, stop) {
   const headers = method === "GET" ? {} : { "X-CSRF-Token": held.csrf };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {
     answer = await fetch(path, {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.timeout(LIMIT_MS),
+      signal: stop ? AbortSignal.any([AbortSignal.timeout(LIMIT_MS), stop]) : AbortSignal.timeout(LIMIT_MS),
     });
   } catch {
     throw unreachable(method);
@@ -78,6 +79,6 @@ export async function ask(method, path, body) {
   }
 }
 
-export const get = (path) => ask("GET", path);
+export const get = (path, stop) => ask("GET", path, undefined, stop);
 export const post = (path, body = {}) => ask("POST", path, body);
 export const id = encodeURIComponent;
