@@ -58,11 +58,15 @@ class Journals(Protocol):
     async def heads(self) -> list[StreamHead]:
         """The heads of all streams."""
 
-    async def heads_since(self, at: datetime) -> list[StreamHead]:
-        """The heads of what changed since, and of what is no task."""
-
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         """The items of a stream after a version, oldest first."""
+
+
+class ChangingJournals(Journals, Protocol):
+    """Of a store, what a checkpoint reads."""
+
+    async def heads_since(self, at: datetime) -> list[StreamHead]:
+        """The heads of what changed since, and of what is no task."""
 
 
 async def heads_of(store: Journals) -> dict[str, Anchor]:
@@ -329,7 +333,7 @@ class News(NamedTuple):
     """Streams of the last checkpoint that are not there."""
 
 
-async def news_of(store: Journals, checkpoints: Checkpoints, since: datetime | None = None) -> News:
+async def news_of(store: ChangingJournals, checkpoints: Checkpoints, since: datetime | None = None) -> News:
     """What is not as the last checkpoint has it; ``since``: only streams that changed since then are looked at.
 
     Raises AuditBroken.
@@ -346,7 +350,7 @@ async def news_of(store: Journals, checkpoints: Checkpoints, since: datetime | N
 
 
 async def make_checkpoint(
-    store: Journals, checkpoints: Checkpoints, at: datetime, *, news: News | None = None
+    store: ChangingJournals, checkpoints: Checkpoints, at: datetime, *, news: News | None = None
 ) -> CheckpointMade:
     """Sign the heads as they are; the fact to record of it. ``news`` None: all of them are looked at.
 

@@ -74,7 +74,7 @@ def verify(
         bool | None,
         typer.Option(
             "--full/--since-last",
-            help="Read every item and all bytes, or go on from what was verified last. Default: all, if it takes seconds.",
+            help="Read every item and all bytes, or go on from what was verified last. Default: full if that is quick.",
             show_default=False,
         ),
     ] = None,

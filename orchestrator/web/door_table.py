@@ -333,7 +333,7 @@ _AUDIT: Final = (
             _VERIFYING,
             _free(
                 "full",
-                "1: read every item and all bytes. 0: go on from what was verified last. Default: all, if it takes seconds.",
+                "1: read every item and all bytes. 0: go on from what was verified last. Default: 1 if it is quick.",
             ),
         ),
     ),
