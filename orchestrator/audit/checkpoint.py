@@ -386,7 +386,10 @@ async def _pruned_since(store: Journals, known: Mapping[str, Anchor]) -> PruneBo
 async def _must_hold(store: Journals, stream: str, anchor: Anchor, head: Anchor | None) -> None:
     version = anchor[0]
     since = [] if head is None else await store.read(TaskId(stream), version - 1)
-    if head is None or not await asyncio.to_thread(verify_onward, since, anchor):
+    # The row says what is signed: it has to be what the items say.
+    at = -1 if head is None else head[0] - version
+    holds = 0 <= at < len(since) and (since[at].version, since[at].hash) == head
+    if not holds or not await asyncio.to_thread(verify_onward, since, anchor):
         raise AuditBroken(
             f"{stream} no longer holds version {version} of the last checkpoint and what followed it: it was changed, "
             "or the store was restored from an older backup. No new checkpoint was made.",
