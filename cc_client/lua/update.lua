@@ -27,8 +27,8 @@ local FIRST_RETRY_S, LAST_RETRY_S = 30, 3600
 local LOOK_EVERY_S = 5
 
 --- What is said of a client that is not from the server with which this computer was paired.
-local FORGED = "Client %s is not signed with the key of this computer and is not used: somebody may stand between it and"
-  .. " the server. If the server was set up anew, pair this computer again."
+local FORGED = "Client %s is not signed with the key of this computer and is not used: somebody may stand between it"
+  .. " and the server. If the server was set up anew, pair this computer again."
 
 --- `hurry`: somebody asked, or the server is back, since the last try. `counts`: this start still counts
 -- as a try of a client on trial.
