@@ -94,6 +94,14 @@ def test_appends_yield_a_ratio_for_one_task_and_for_many(tmp_path: Path) -> None
 
 
 @pytest.mark.deep
+def test_the_audit_is_told_in_milliseconds(tmp_path: Path) -> None:
+    """Each figure with how many tasks there are, and none of them held against a bar."""
+    lines = lines_of("audit", tmp_path)
+    assert len(lines) == 9
+    assert {(line["unit"], line["judged"]) for line in lines} == {("ms", "nothing")}
+
+
+@pytest.mark.deep
 async def test_appends_on_postgresql_are_held_against_bare_asyncpg(tmp_path: Path, postgres_url: str) -> None:
     """The same figures, with the database that is named on both sides."""
     arguments = ("--json", "--store", postgres_url, "--dir", str(tmp_path))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import appends, calls, memory, routed, steps
+from bench import appends, audit, calls, memory, routed, steps
 from bench.machine import machine, sentence
 from bench.measure import SCALES, Asked, Line, WorkerFailed
 
@@ -21,6 +21,7 @@ BENCHES: Final[Mapping[str, Callable[[Asked], Iterator[Line]]]] = {
     "memory": memory.lines,
     "steps": steps.lines,
     "appends": appends.lines,
+    "audit": audit.lines,
 }
 ROOT: Final = Path(__file__).resolve().parents[2]
 HEAD: Final = f"{'':<46}{'here':>10}{'wall':>10}{'beside':>10}  {'':<22}{'ratio':>7}  bar"

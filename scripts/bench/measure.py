@@ -88,13 +88,15 @@ class Scale:
     peer_steps: tuple[int, ...]
     appends: int
     """Appends of one turn, over all tasks."""
+    tasks: int
+    """Tasks of the store that is audited."""
 
 
 SCALES: Final[Mapping[str, Scale]] = {
-    "full": Scale("full", 5, 3, (1, 100, 1000), 4000, 2000, (20, 100, 400, 1000), (20, 100, 400), 2000),
-    "quick": Scale("quick", 3, 3, (1, 100), 2000, 500, (20, 100, 400), (20, 100), 600),
+    "full": Scale("full", 5, 3, (1, 100, 1000), 4000, 2000, (20, 100, 400, 1000), (20, 100, 400), 2000, 100_000),
+    "quick": Scale("quick", 3, 3, (1, 100), 2000, 500, (20, 100, 400), (20, 100), 600, 10_000),
     # The tests': every path is walked, no figure means anything.
-    "tiny": Scale("tiny", 1, 1, (1, 3), 30, 20, (4, 8), (4,), 20),
+    "tiny": Scale("tiny", 1, 1, (1, 3), 30, 20, (4, 8), (4,), 20, 60),
 }
 
 
