@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser.seats import PHONE, Seat, Seats
 from tests.browser.test_approving import waiting, write
@@ -115,6 +115,33 @@ async def test_the_audit_is_narrowed_down_read_and_verified(server: Server, pc: 
     other = await seats.open("audit", token=otto.token)
     await expect(other.page.get_by_text("You see what was done for your own tasks.")).to_be_visible()
     await expect(other.button("Verify it all")).to_have_count(0)
+
+
+async def test_a_long_verification_says_how_far_it_is_and_can_be_canceled(server: Server, seats: Seats) -> None:
+    """As a store with much in it answers; who cancels no longer asks, and may begin again."""
+    seat, far = await seats.open("audit"), 3
+    asked: list[str] = []
+
+    async def slow(route: Route) -> None:
+        asked.append(route.request.url)
+        if far:
+            await route.fulfill(status=202, json={"done": far, "of": 10})
+        else:
+            await route.continue_()
+
+    await seat.page.route("**/v1/audit/verify*", slow)
+    said = seat.page.get_by_role("region", name="Verify")
+    await seat.button("Verify it all").click()
+    await expect(said).to_contain_text("3 of 10 streams")
+    await expect(said.get_by_role("progressbar")).to_have_attribute("max", "10")
+    await seat.button("Cancel").click()
+    await expect(said.get_by_role("progressbar")).to_have_count(0)
+    await expect(said).not_to_contain_text("streams")
+    count, far = len(asked), 0
+    await expect(seat.button("Verify it all")).to_be_enabled()
+    await seat.button("Verify it all").click()
+    await expect(said).to_contain_text("Nothing was changed.")
+    assert len(asked) == count + 1
 
 
 async def _by_person_and_time(seat: Seat) -> None:

@@ -529,3 +529,27 @@ async def test_a_verification_ends_when_its_asker_hangs_up(tmp_path: Path) -> No
         store.go_on.set()
         assert (await doors.get("/verify")).json()["faults"] == []
         assert store.times == 2
+
+
+async def test_who_wants_all_read_has_a_verification_begin_again(tmp_path: Path) -> None:
+    """One that goes on from the last is left for it, and whoever asked for that hears of the full one."""
+    async with held(tmp_path) as (doors, store):
+        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
+        waiting = asyncio.create_task(doors.get("/verify", full=1))
+        await within(store.reached.wait())
+        less = await doors.get("/verify", full=0, wait_s=0)
+        assert (less.status_code, store.times) == (202, 1)
+        store.go_on.set()
+        assert (await waiting).json()["full"] is True
+        onward = (await doors.get("/verify", full=0)).json()
+        assert (onward["full"], onward["read"] + onward["noted"], store.times) == (False, 2, 1)
+
+
+async def test_the_command_says_what_it_did_not_read(tmp_path: Path) -> None:
+    """A verification that goes on from the last promises less, and names the command that promises all."""
+    async with house(tmp_path, fill_in_order) as doors:
+        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
+        done = await doors.cli("verify", "--since-last")
+        assert done.returncode == 0
+        assert "is found by `audit verify --full`" in done.stdout
+        assert "--full" not in (await doors.cli("verify", "--full")).stdout

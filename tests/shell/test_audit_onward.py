@@ -25,6 +25,8 @@ from orchestrator.audit import (
     page_of,
     verify_store,
 )
+from orchestrator.bus import LocalBus
+from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.core.audit_showing import Wanted
 from orchestrator.core.errors import NotFound
 from orchestrator.core.facts import TaskId
@@ -33,9 +35,11 @@ from orchestrator.core.system_facts import NodeStopped
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import KeptItem, Store, StreamHead, TaskRow
 from orchestrator.store import InMemoryPersistenceManager, open_store
+from orchestrator.tasks import TaskService
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author, append
 from tests.core.journal import NOW
+from tests.shell.test_actor import Anyone
 from tests.shell.test_audit import opened, tamper
 
 MANY = 60
@@ -208,6 +212,31 @@ async def test_a_checkpoint_of_an_earlier_release_goes_on(tmp_path: Path) -> Non
     assert set(before) == {"schema", "at", "streams", "previous", "hmac"}
     await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
     assert lines_of(Checkpoints(tmp_path))[0] == before
+    assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+
+
+async def test_whoever_makes_them_looks_at_all_heads_once_and_then_at_what_changed(tmp_path: Path) -> None:
+    """The note of a checkpoint alone is nothing new; after an hour, and after a start, all are looked at."""
+    clock = ManualClock()
+    store = Counting(clock=clock)
+    author = await filled(store, clock)
+    service = TaskService(store=store, bus=LocalBus(), clock=clock, authorizer=Anyone())
+    keeper = CheckpointKeeper(service, Checkpoints(tmp_path, whole_below=0))
+    await keeper.make()
+    assert len(lines_of(keeper.checkpoints)) == 1
+    store.forget()
+    for _ in range(3):
+        clock.advance(60)
+        await keeper.make()
+    assert len(lines_of(keeper.checkpoints)) == 1, "nothing was new"
+    clock.advance(600)
+    await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
+    await keeper.make()
+    assert [set(line["changed"]) for line in lines_of(keeper.checkpoints)[1:]] == [{named(7), "system"}]
+    assert store.asked["heads"] == 0
+    for _ in range(60):
+        await keeper.make()
+    assert store.asked["heads"] == 1
     assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
 
 
