@@ -74,6 +74,11 @@ async def heads_of(store: Journals) -> dict[str, Anchor]:
     return {head.stream: (head.version, head.hash) for head in await store.heads()}
 
 
+def number(version: object) -> int:
+    """A version as a row has it; -1: somebody put something else there, which SQLite takes."""
+    return version if isinstance(version, int) else -1
+
+
 class _Line(Value):
     """What the lines of the file have in common."""
 
@@ -367,6 +372,9 @@ async def make_checkpoint(
         for stream in {*news.missing, *(pruned.told.keys() & before.keys())} - news.changed.keys()
         if pruned.explains(stream, before[stream])
     }
+    for stream, (version, _) in news.changed.items():
+        if number(version) < 0:
+            raise AuditBroken(f"The row of {stream} has no number for its version.", remedy=_LATER)
     for stream in sorted(one for one in {*news.changed, *news.missing} - gone if one in before):
         await _must_hold(store, stream, before[stream], news.changed.get(stream))
     made = await asyncio.to_thread(checkpoints.advance, news.changed, gone, at)

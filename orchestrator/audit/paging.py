@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
+from orchestrator.audit.checkpoint import number
 from orchestrator.audit.reading import broken
 from orchestrator.core.audit_showing import Wanted
 from orchestrator.core.errors import InvalidRequest, NewerSchema, NotFound
@@ -169,7 +170,7 @@ class _Newest:
     async def _back(self, head: StreamHead) -> AsyncIterator[list[_Row]]:
         """What is meant of a stream, from its end on, as long as it may be for this page."""
         stream, found = head.stream, 0
-        if self.wanted.request_id:
+        if self.wanted.request_id or number(head.version) < 0:
             async for rows in _onward(self.store, stream, 0, self.wanted, _ITEMS):
                 yield rows
             return

@@ -16,7 +16,7 @@ from typing import Final
 
 from pydantic import AwareDatetime
 
-from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, heads_of
+from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, heads_of, number
 from orchestrator.audit.heads import Noted
 from orchestrator.audit.note import Line, Says, Verified, VerifiedNote, row_digest
 from orchestrator.audit.stream import Books, Records, Stream, anchor_of
@@ -86,7 +86,7 @@ async def verify_store(
         heads = await heads_of(store)
         version, _ = heads.get(SYSTEM_STREAM, (0, ""))
         if full is None:
-            full = sum(last for last, _ in heads.values()) <= FULL_UP_TO
+            full = sum(number(last) for last, _ in heads.values()) <= FULL_UP_TO
         found = await _Verifying(store, checkpoints, away, told, full=full or bool(away)).done()
         if not found.faults or not await _removed_since(store, version):
             break

@@ -80,7 +80,7 @@ async def s60_kept_rows(store: Store, clock: ManualClock) -> None:
         **{"token": "", "frozen": None, "frozen_at": None, "released": 0},
     }
     assert rows["requests"] == {"request_id": "r1", "task_id": T1}
-    assert rows["items"] == {"task_id": "Z"}
+    assert rows["items"] == {"task_id": "Z", "items": 1, "last": 1}
 
 
 async def s61_kept_blobs(store: Store, clock: ManualClock) -> None:

@@ -522,3 +522,17 @@ async def test_both_ends_of_a_list_come_from_an_index(tmp_path: Path) -> None:
             assert index in plan
             assert "TEMP B-TREE" not in plan
             assert "SCAN tasks\n" not in f"{plan}\n"
+
+
+async def test_a_version_that_is_no_number_is_told_and_not_stumbled_over(tmp_path: Path) -> None:
+    """SQLite takes any type: the pages show the task all the same, and no checkpoint is made of it."""
+    clock = ManualClock()
+    async with opened(tmp_path) as store:
+        await filled(store, clock, 2)
+    tamper(tmp_path, "UPDATE tasks SET version = 'mine' WHERE task_id = 't-000'")
+    async with opened(tmp_path) as store:
+        page = await newest_of(store, Reach(), Wanted(), None, 50)
+        assert {item.version for item in page.items if item.task_id == named(0)} == {1, 2, 3, 4}
+        with pytest.raises(AuditBroken, match="no number for its version"):
+            await make_checkpoint(store, Checkpoints(tmp_path), NOW)
+        assert (await verify_store(store, full=None)).faults != ()
