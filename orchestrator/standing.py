@@ -37,7 +37,7 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
         claimant = await store.claimant(computer)
         if not looks and claimant not in (None, task.task_id):
             return f"waiting for computer {computer}, on which {claimant} works"
-    return ""
+    return world.held_up.get(task.task_id, "")
 
 
 @dataclass

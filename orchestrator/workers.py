@@ -7,15 +7,16 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from orchestrator.actor import Leaving
+from orchestrator.actor import Leaving, TaskJournal
 from orchestrator.core.errors import LeaseLost, NewerSchema, OrchestratorError
 from orchestrator.core.facts import TaskId
+from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import AgentTask
 from orchestrator.logs import about
 from orchestrator.ports import ChatModel, Lease
 from orchestrator.runner import GIVE_BACK_S, LEASE_S, give_back, process_task
 from orchestrator.tasks import AWAY, TaskService
-from orchestrator.world import World
+from orchestrator.world import World, settled
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ _AGAIN_S = 0.5
 _AGAIN_AT_MOST_S = 5.0
 _POSTPONED_S = 5.0
 """A task whose actor failed is due again after this."""
+MAX_FAILED = 5
+"""Times in a row that a task's actor may fail: then the task ends."""
 
 
 @dataclass
@@ -62,6 +65,8 @@ class Workers:
     _working: set[asyncio.Task[None]] = field(default_factory=set)
     _newer: dict[TaskId, float] = field(default_factory=dict)
     """The tasks that are left to newer versions, and until when by the loop's clock."""
+    _failed: dict[TaskId, int] = field(default_factory=dict)
+    """How often in a row each task's actor failed on this node."""
     _not_had: int = 0
     """How often in a row something was due and not to be had."""
     at_work: int = 0
@@ -172,14 +177,47 @@ class Workers:
             logger.warning("task %s is acted for elsewhere now", lease.task_id)
         except NewerSchema as error:
             await self._pass_by(lease, error)
-        except OrchestratorError as error:
+        except AWAY as error:
             # Of a node that is left, a lease that could not be given back is no trouble: it ends by itself.
             level = logging.INFO if self._leaving.over else logging.ERROR
             logger.log(level, "task %s stops for now: %s", lease.task_id, error)
             await self._postpone(lease)
-        except Exception:
+        except OrchestratorError as error:
+            logger.log(logging.INFO if self._leaving.over else logging.ERROR, "task %s stops: %s", lease.task_id, error)
+            await self._fail(lease, str(error))
+        except Exception as error:
             logger.exception("task %s met a defect and stops for now", lease.task_id)
+            await self._fail(lease, f"The orchestrator met a defect ({type(error).__name__}); its log says more.")
+        else:
+            self._failed.pop(lease.task_id, None)
+            self.world.held_up.pop(lease.task_id, None)
+
+    async def _fail(self, lease: Lease, why: str) -> None:
+        """Have the task looked at again, with what a person is told meanwhile; after so many times it ends."""
+        if self._leaving.over:
+            return
+        count = self._failed.get(lease.task_id, 0) + 1
+        self._failed[lease.task_id] = count
+        self.world.held_up[lease.task_id] = f"tried {count} of {MAX_FAILED} times: {why}"
+        if count < MAX_FAILED:
             await self._postpone(lease)
+            return
+        del self._failed[lease.task_id], self.world.held_up[lease.task_id]
+        try:
+            await self._end(lease, f"It was tried {count} times and does not go on. {why}")
+        except Exception:
+            logger.exception("task %s cannot be ended; its lease ends by itself", lease.task_id)
+
+    async def _end(self, lease: Lease, why: str) -> None:
+        """End a task that does not go on: what was begun is of unknown outcome, and nothing is tried any more."""
+        journal = TaskJournal(lease, self.service, await self.service.load(lease.task_id))
+        for record in journal.task.open_runs:
+            await journal.happened(settled(record, "unknown", reason=why), SYSTEM)
+        task = await self.service.fail(lease.task_id, "stuck", why)
+        # An undo that the policy wants, and that cannot be begun either, waits for a person.
+        due = None if journal.task.ended is not None else self.service.clock.now()
+        await self.service.store.park(lease, task.version, due=due)
+        self.service.falls_due(lease.task_id)
 
     async def _pass_by(self, lease: Lease, newer: NewerSchema) -> None:
         """Leave a task to the nodes of a newer version, at once; where there is none, it waits for one."""

@@ -157,11 +157,15 @@ class TaskActor:
             if missing is not None:
                 return Wait(computer=missing)
             self._unheard += 1
-            return Wait(seconds=BUSY_S) if self._unheard > MAX_UNHEARD else None
+            if self._unheard <= MAX_UNHEARD:
+                return None
+            self._world.held_up[self._journal.task.task_id] = f"waiting for a computer that does not answer: {away}"
+            return Wait(seconds=BUSY_S)
         except ComputerClaimed as claimed:
             return Wait(computer=ComputerId(claimed.computer))
         except CallVoid as void:
             logger.info("task %s looks again soon: %s", self._journal.task.task_id, void)
+            self._world.held_up[self._journal.task.task_id] = f"waiting, and trying again: {void}"
             return Wait(seconds=BUSY_S)
 
     async def _do(self, effect: todo.Effect) -> Wait | None:

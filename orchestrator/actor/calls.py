@@ -117,9 +117,10 @@ class Calls:
             await self.world.acknowledge(effect.computer, settled.run_id)
 
     def _given_up(self, settled: facts.ToolSettled) -> facts.ToolSettled:
-        """A look that was interrupted too often is told as a failure instead of being taken once more."""
+        """What would be done once more, but was begun too often, is told as a failure."""
         record = self.journal.record(settled.call_id)
-        if settled.state != "interrupted" or record.mutates or record.runs < MAX_VOIDS:
+        looked = settled.state == "interrupted" and not record.mutates
+        if record.runs < MAX_VOIDS or not (looked or settled.state == "void"):
             return settled
         text = f"It was interrupted {record.runs} times: {settled.reason}"
         return settled.model_copy(update={"state": "finished", "ok": False, "text": text, "code": "interrupted"})

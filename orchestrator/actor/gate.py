@@ -10,7 +10,14 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.programs import Programs
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
-from orchestrator.core.approval import OPEN_STATES, CallState, action_digest, call_digest
+from orchestrator.core.approval import (
+    CANNOT_BE_KNOWN,
+    MAX_ASKED_AGAIN,
+    OPEN_STATES,
+    CallState,
+    action_digest,
+    call_digest,
+)
 from orchestrator.core.check_results import NO_PROGRAM
 from orchestrator.core.deadlines import overdue
 from orchestrator.core.deciding import Law
@@ -223,7 +230,7 @@ class Gate:
             return observed
         try:
             return observed.model_copy(update={"made": await self.world.missing_for(record, observed)})
-        except (ToolFailed, ComputerFailed):
+        except (ToolFailed, ComputerFailed, InvalidRequest):
             return observed
 
     def _as_edited(self, record: CallRecord, observed: Observed, verdict: PolicyDecision) -> bool:
@@ -262,7 +269,8 @@ class Gate:
             observed = Observed(state={}, note=f"It could not be looked at: {error}")
         note = " ".join(filter(None, (observed.note, self.programs.note(record.call))))
         if unknown:
-            note = f"{record.note} Whether it was done is not known. {observed.note}".strip()
+            doubt = CANNOT_BE_KNOWN if record.asked_again >= MAX_ASKED_AGAIN else "Whether it was done is not known."
+            note = f"{record.note} {doubt} {observed.note}".strip()
         found = {"identity": self.world.identity(record.call.computer), "note": note}
         return observed.model_copy(update=found)
 

@@ -10,7 +10,7 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.wait import Wait
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
-from orchestrator.core.errors import NotFound, OrchestratorError, ToolFailed
+from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, ToolFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listing
@@ -52,7 +52,7 @@ class Restoring:
             first = await self.undoing.first_look(task)
             wish = await self.undoing.wish(task.restores, first)
             own = await self.undoing.changes(task.task_id)
-        except (NotFound, ToolFailed) as gone:
+        except (NotFound, ToolFailed, InvalidRequest) as gone:
             # It went between the look at it and this task, or the computer cannot tell what is on it.
             await self.journal.intend(_impossible(gone))
             return None

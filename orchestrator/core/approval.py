@@ -39,6 +39,12 @@ DECISIONS: Final[Mapping[str, tuple[DecisionAction, ...]]] = {
     "outcome_unknown": ("check", "mark_done", "mark_failed", "retry"),
 }
 """Which verbs a request takes, by the reason it was raised for."""
+MAX_ASKED_AGAIN: Final = 2
+"""How often ``check`` has the computer asked once more; then it cannot be known from there."""
+CANNOT_BE_KNOWN: Final = (
+    "The computer was asked again twice, and cannot say whether this was done. Look in the game, then mark it done or "
+    "failed, or retry it."
+)
 INFORMATIONAL: Final = ("goal", "explanation", "context")
 """The fields of a request whose text people and models wrote."""
 

@@ -32,8 +32,10 @@ def move_call(task: AgentTask, record: CallRecord, event: CallEvent, **changes: 
 
 
 def told(record: CallRecord, text: str) -> str:
-    """A result as the model is told it: with what really ran, where a person changed it (hitl.md D19)."""
+    """A result as the model is told it: with who changed the call, why, and what really ran (hitl.md D19)."""
     if record.original is None:
         return text
     ran = json.dumps(record.call.args, ensure_ascii=False)
-    return f"A person edited this call before it ran. What ran instead has these arguments: {ran}\n{text}"
+    who = f"A person ({record.approved_by})" if record.approved_by else "A person"
+    why = f" Their reason: {record.edit_reason}" if record.edit_reason else ""
+    return f"{who} edited this call before it ran.{why} What ran instead has these arguments: {ran}\n{text}"

@@ -100,7 +100,7 @@ def _decide_one(task: AgentTask, decision: facts.Decision, valid_until: datetime
             task = changed(task, rejections=(*task.rejections, (record.call.call_digest, decision.reason)))
             return update_call(task, record.call_id, "reject", ok=False, result=rejection_text(decision.reason))
         case "check":
-            return update_call(task, record.call_id, "check", request_id=None)
+            return update_call(task, record.call_id, "check", request_id=None, asked_again=record.asked_again + 1)
         case "mark_done" | "mark_failed":
             done = decision.action == "mark_done"
             said = f"The outcome was unknown; {actor_id} looked and says that it was {'done' if done else 'not done'}."
@@ -125,6 +125,7 @@ def _edited(
         action_digest=decision.runs_digest or None,
         valid_until=until,
         approved_by=by,
+        edit_reason=decision.reason,
     )
 
 

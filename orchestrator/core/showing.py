@@ -9,6 +9,7 @@ from typing import Any, Final
 from orchestrator.core.approval import (
     DECISIONS,
     INFORMATIONAL,
+    MAX_ASKED_AGAIN,
     HitlResponse,
     RequestedCallView,
     ResumeRequest,
@@ -16,7 +17,7 @@ from orchestrator.core.approval import (
     request_digest,
 )
 from orchestrator.core.errors import InvalidDecision, NotFound
-from orchestrator.core.facts import CallId, Observed
+from orchestrator.core.facts import CallId, DecisionAction, Observed
 from orchestrator.core.grants import own_paths
 from orchestrator.core.policy import PolicyDecision, RiskLevel, severity
 from orchestrator.core.redact import redact
@@ -84,7 +85,7 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
         rejection_url=f"/v1/reject/{request.request_id}",
         tool_calls=calls,
         reason="outcome_unknown" if request.reason == "outcome_unknown" else "approval",
-        allowed_decisions=DECISIONS[request.reason],
+        allowed_decisions=_verbs(task, request.reason),
         risk=max((call.evaluation.risk for call in calls), key=severity, default=RiskLevel.UNKNOWN),
         policy_version=request.policy_version,
         action_digest=request_digest(digests) if all(digests) else "",
@@ -101,6 +102,12 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
         informational=informational,
         redacted=shown.redacted,
     )
+
+
+def _verbs(task: AgentTask, reason: str) -> tuple[DecisionAction, ...]:
+    """What the request takes: ``check`` as long as asking the computer once more may tell something."""
+    over = all(record.asked_again >= MAX_ASKED_AGAIN for record in task.pending_tool_calls)
+    return tuple(verb for verb in DECISIONS[reason] if verb != "check" or not over)
 
 
 def _call(task: AgentTask, record: CallRecord, shown: _Shown) -> RequestedCallView:

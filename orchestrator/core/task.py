@@ -86,6 +86,10 @@ class CallRecord:
     """The number of the item with its outcome; 0: there is none."""
     approved_by: str = ""
     """The person who decided that it may run; empty: the policy or a standing approval lets it, or nothing yet."""
+    edit_reason: str = ""
+    """Why that person edited it, in their words; empty: they gave no reason, or did not edit it."""
+    asked_again: int = 0
+    """How often a person had the computer asked once more what became of it."""
     checks: tuple[facts.ShownCheck, ...] = ()
     """The checks that its approval approves as well, as they were shown with it."""
     question_id: QuestionId | None = None

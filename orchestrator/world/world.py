@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.core import facts
-from orchestrator.core.errors import ComputerFailed, OrchestratorError, ToolFailed
+from orchestrator.core.errors import ComputerFailed, InvalidRequest, OrchestratorError, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listed
@@ -59,6 +59,8 @@ class World(Reach):
     """Computers, workspace and mode of one orchestrator (or of one library call)."""
 
     workspace: Workspace | None = None
+    held_up: dict[TaskId, str] = field(default_factory=dict)
+    """Why tasks do not go on that this node acted for last, in words for people; computers that are away apart."""
     run_timeout_s: int = RUN_TIMEOUT_S
     """Seconds of the game that a program may run where nothing else says."""
     library: CCAgentDeps = field(default_factory=lambda: CCAgentDeps(mode="stub"))
@@ -236,7 +238,7 @@ class World(Reach):
         deps = self._deps(record.call.computer, None)
         try:
             undone = await tool.settle(deps, run_id)
-        except ToolFailed as error:
+        except (ToolFailed, InvalidRequest) as error:
             return settled(record, "unknown", reason=f"The orchestrator stopped while this ran. {error.message}")
         if undone:
             return settled(record, "void", reason="The orchestrator stopped before it was done.")
@@ -249,7 +251,7 @@ class World(Reach):
         deps.expected = record.before
         try:
             return await tool.left(deps, **_arguments(record)) if tool.left is not None else {}
-        except ToolFailed:
+        except (ToolFailed, InvalidRequest):
             return {}
 
     async def _settled(self, record: CallRecord, answer: Settlement) -> facts.ToolSettled:
@@ -261,7 +263,7 @@ class World(Reach):
             if error.reason == OUTCOME_UNKNOWN:
                 return settled(record, "unknown", reason=error.message)
             return settled(record, "finished", ok=False, text=str(error), code=error.reason)
-        except ToolFailed as error:
+        except (ToolFailed, InvalidRequest) as error:
             return settled(record, "finished", ok=False, text=str(error), ran=ran_by(error))
         after = dict(outcome.after)
         return settled(record, "finished", ok=True, text=outcome.text, after=after, ran=outcome.ran)

@@ -7,7 +7,14 @@ anew.
 from typing import Final
 
 from orchestrator.core import facts
-from orchestrator.core.approval import DECISIONS, CallDecision, action_digest, call_digest
+from orchestrator.core.approval import (
+    CANNOT_BE_KNOWN,
+    DECISIONS,
+    MAX_ASKED_AGAIN,
+    CallDecision,
+    action_digest,
+    call_digest,
+)
 from orchestrator.core.deciding.command import Decide
 from orchestrator.core.deciding.repeating import said_digest
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, ReplyRefused
@@ -36,6 +43,8 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         raise InvalidDecision(
             f"This request takes {', '.join(verbs)}, not {wanted.action}.", remedy="Use one of these."
         )
+    if wanted.action == "check" and record.asked_again >= MAX_ASKED_AGAIN:
+        raise InvalidDecision(CANNOT_BE_KNOWN, remedy="Use mark_done, mark_failed or retry.")
     if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
         raise InvalidDecision(
             f"Call {wanted.call_id!r} is not the one you saw: its digest differs.",
