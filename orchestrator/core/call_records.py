@@ -37,5 +37,5 @@ def told(record: CallRecord, text: str) -> str:
         return text
     ran = json.dumps(record.call.args, ensure_ascii=False)
     who = f"A person ({record.approved_by})" if record.approved_by else "A person"
-    why = f" Their reason: {record.edit_reason}" if record.edit_reason else ""
+    why = f" Their reason: {json.dumps(record.edit_reason, ensure_ascii=False)}." if record.edit_reason else ""
     return f"{who} edited this call before it ran.{why} What ran instead has these arguments: {ran}\n{text}"

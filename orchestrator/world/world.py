@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator.core import facts
 from orchestrator.core.errors import ComputerFailed, InvalidRequest, OrchestratorError, ToolFailed
-from orchestrator.core.facts import Observed
+from orchestrator.core.facts import Observed, TaskId
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listed
 from orchestrator.core.restoring.planning import Found

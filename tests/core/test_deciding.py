@@ -95,8 +95,20 @@ def test_D19_an_edit_keeps_both_and_the_model_is_told_what_ran() -> None:
     story.finished("c1", text="Wrote 3 bytes to farm")
     told = story.task.turns[-1].results[0][1]
     assert told == (
-        "A person edited this call before it ran. What ran instead has these arguments: "
+        "A person (alice) edited this call before it ran. What ran instead has these arguments: "
         '{"path": "farm", "content": "new"}\nWrote 3 bytes to farm'
+    )
+
+
+def test_D19_the_model_is_told_who_edited_and_why() -> None:
+    """With the person's own words as data."""
+    story = shown(WRITE)
+    done(story, decisions=edit(reason='"farm" is taken'))
+    story.started("c1")
+    story.finished("c1", text="Wrote 3 bytes to farm")
+    told = story.task.turns[-1].results[0][1]
+    assert told.startswith(
+        r'A person (alice) edited this call before it ran. Their reason: "\"farm\" is taken". What ran instead has'
     )
 
 
@@ -113,7 +125,7 @@ def test_D19_an_edited_question_is_told_too(tool: str, arg: str) -> None:
         story.add(facts.StatusSent(call_id=facts.CallId("c1"), message="new"))
     told = story.task.turns[-1].results[0][1]
     assert told.startswith(
-        f'A person edited this call before it ran. What ran instead has these arguments: {{"{arg}": '
+        f'A person (alice) edited this call before it ran. What ran instead has these arguments: {{"{arg}": '
     )
 
 

@@ -13,11 +13,20 @@ import pytest
 from orchestrator.bus import LocalBus
 from orchestrator.core import facts
 from orchestrator.core.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed, FrameRefused, LeaseLost, ModelFailed
+from orchestrator.core.errors import (
+    CallLost,
+    CallVoid,
+    ComputerFailed,
+    FrameRefused,
+    InvalidDecision,
+    LeaseLost,
+    ModelFailed,
+)
 from orchestrator.core.facts import DecisionAction, OnReject, TaskId
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
 from orchestrator.core.rights import Saying
+from orchestrator.core.showing import hitl_response
 from orchestrator.core.system_facts import ComputerSide
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.task_states import Phase, TaskStatus
@@ -716,6 +725,25 @@ async def test_check_looks_again_and_asks_again() -> None:
     assert bench.disk.done == ["run_program a.lua"]
 
 
+async def test_after_two_checks_it_cannot_be_known() -> None:
+    """The person is told so, and is asked what only they can see; a third check is refused."""
+    bench = Bench(Listening(says(RUN), final()))
+    task = await unknown_run(bench)
+    for _ in range(2):
+        assert "check" in hitl_response(task).allowed_decisions
+        await bench.decide(task, "check")
+        task = await bench.act()
+    observed = only(task).observed
+    assert observed is not None
+    assert "cannot say whether this was done. Look in the game" in observed.note
+    assert hitl_response(task).allowed_decisions == ("mark_done", "mark_failed", "retry")
+    with pytest.raises(InvalidDecision, match="cannot say whether"):
+        await bench.decide(task, "check")
+    await bench.decide(task, "mark_done")
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert bench.disk.done == ["run_program a.lua"]
+
+
 async def test_retry_is_a_new_call_with_a_new_approval() -> None:
     """`retry` runs nothing by itself: a new call id is asked about, and runs only when approved (E3)."""
     bench = Bench(Listening(says(RUN), final()))
@@ -1199,6 +1227,32 @@ async def test_a_path_that_the_workspace_refuses_closes_its_bracket(tmp_path: Pa
     assert [one.code for one in await bench.happened(task_id, "tool_finished")] == ["unsafe_path"]
     assert [one.end for one in await bench.happened(task_id, "request_ended")] == ["superseded"]
     assert "goes" in model.told or "relative path" in model.told
+
+
+@pytest.mark.parametrize("place", ["above it", "of what is staged"])
+async def test_a_change_whose_directory_became_a_link_is_unknown(tmp_path: Path, place: str) -> None:
+    """Killed in the middle of a change of this host, and then the way there leaves the workspace: a person is asked."""
+    root = tmp_path / "space"
+    (root / "notes").mkdir(parents=True)
+    bench = Bench(
+        Replaying(says(call("local_write", path="notes/plan.txt", content="new\n")), final()),
+        policy=rules(),
+        workspace=DirectoryWorkspace(root),
+    )
+    task_id = await bench.submit()
+    moment = bench.store.after if place == "of what is staged" else bench.store.before
+    moment["tool_started" if place == "of what is staged" else "tool_finished"] = killing()
+    await bench.dies()
+    moved = root / (STAGING if place == "of what is staged" else "notes")
+    moved.rename(tmp_path / "elsewhere")
+    moved.symlink_to(tmp_path / "elsewhere")
+    task = await bench.act()
+    (settled,) = await bench.happened(task_id, "tool_settled")
+    if place == "of what is staged":
+        assert (settled.state, task.status_reason) == ("unknown", "outcome_unknown")
+        assert "symbolic link" in settled.reason
+    else:
+        assert (settled.state, task.status) == ("finished", TaskStatus.COMPLETED)
 
 
 async def test_a_node_with_another_workspace_refuses_local_tools(tmp_path: Path) -> None:
