@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from orchestrator.console.editing import edit_call
+from orchestrator.console.editing import MAX_REASON_CHARS, edit_call
 from orchestrator.console.lines import Line
 from orchestrator.console.person import Person
 from orchestrator.console.remembering import ask_grant
@@ -18,7 +18,6 @@ from orchestrator.core.approval import CallDecision, HitlResponse, RequestedCall
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import DecisionAction, OnReject
 
-MAX_REASON_CHARS: Final = 2000
 MAX_ANSWER_CHARS: Final = 20_000
 _HOUR_S: Final = 3600.0
 _LONGEST_S: Final = 31_536_000.0
@@ -185,11 +184,11 @@ class Deciding:
     def _edit(self) -> ResumeRequest | None:
         (call,) = self._calls()
         key = (self._request.request_id, call.call_id)
-        args = edit_call(self._person, call, self._person.kept.pop(key, None))
-        if args is None:
+        edited = edit_call(self._person, call, self._person.kept.pop(key, None))
+        if edited is None:
             return None
-        self._person.kept[key] = args
-        return decision(self._request, "edit", calls=(call,), args=args)
+        self._person.kept[key], reason = edited
+        return decision(self._request, "edit", reason, calls=(call,), args=edited[0])
 
     def _reject(self) -> ResumeRequest | None:
         reason = self._person.typed("Reason (may be empty): ")

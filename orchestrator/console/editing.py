@@ -20,6 +20,8 @@ from orchestrator.console.person import Person
 from orchestrator.core.approval import RequestedCallView
 from orchestrator.core.visible import visible
 
+MAX_REASON_CHARS: Final = 2000
+"""Of a reason for a decision."""
 _LONG: Final[Mapping[str, str]] = {
     "cc_write": "content",
     "cc_edit": "new",
@@ -98,8 +100,10 @@ def parsed(text: str) -> dict[str, Any]:
     return value
 
 
-def edit_call(person: Person, call: RequestedCallView, begin: dict[str, Any] | None) -> dict[str, Any] | None:
-    """All arguments as the person wants them; None: they changed nothing, or dropped it.
+def edit_call(
+    person: Person, call: RequestedCallView, begin: dict[str, Any] | None
+) -> tuple[dict[str, Any], str] | None:
+    """All arguments as the person wants them, and why; None: they changed nothing, or dropped it.
 
     ``begin``: what they had written before, where it was not taken.
     """
@@ -111,11 +115,15 @@ def edit_call(person: Person, call: RequestedCallView, begin: dict[str, Any] | N
             person.tell("Unchanged: nothing was decided.")
             return None
         person.write([Line("  what you changed:"), *differs])
-        answer = ""
-        while answer not in ("y", "yes", "e", "n", "no"):
-            answer = person.typed("Approve it like this: [y]es, [e]dit again, [n]o, drop it > ").lower()
+        answer = reason = ""
+        while answer not in ("y", "yes", "e", "n", "no") or (reason and not answer.startswith("y")):
+            said = person.typed(
+                "Approve it like this: [y]es (y REASON: the model is told), [e]dit again, [n]o, drop it > "
+            )
+            answer, _, reason = said.strip().partition(" ")
+            answer = answer.lower()
         if answer != "e":
-            return args if answer.startswith("y") else None
+            return (args, reason[:MAX_REASON_CHARS]) if answer.startswith("y") else None
 
 
 def _edited(person: Person, tool: str, args: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App
 
-from orchestrator.console.deciding import MAX_ANSWER_CHARS, MAX_REASON_CHARS, decision
+from orchestrator.console.deciding import MAX_ANSWER_CHARS, decision
+from orchestrator.console.editing import MAX_REASON_CHARS
 from orchestrator.console.lines import Line
 from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import OnReject

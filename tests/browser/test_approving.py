@@ -147,18 +147,19 @@ async def test_an_edit_in_place_is_what_runs(server: Server, pc: Computer, seats
     await seat.request().get_by_role("button", name="Edit").click()
     dialog = seat.page.get_by_role("dialog")
     await expect(dialog.get_by_role("button", name="Approve as edited")).to_be_disabled()
-    await dialog.get_by_role("textbox").fill(PROGRAM.replace("north", "south"))
+    await dialog.get_by_role("textbox").first.fill(PROGRAM.replace("north", "south"))
     await expect(dialog.locator("tr.add")).to_contain_text("local wall = 'south'")
     await expect(dialog.locator("tr.del")).to_contain_text("local wall = 'north'")
     await dialog.get_by_role("button", name="Side by side").click()
     beside = dialog.locator("table.split tr", has_text="local wall = 'north'")
     await expect(beside.locator("td.half.add")).to_contain_text("local wall = 'south'")
+    await dialog.get_by_label("Reason").fill("south is where the chest is")
     await dialog.get_by_role("button", name="Approve as edited").click()
     assert "edited and approved by you" in await seat.told("done")
     items = await api.journal(task_id)
     assert pc.read("build.lua") == PROGRAM.replace("north", "south").encode()
     (recorded,) = facts_of(items, facts.DecisionRecorded)
-    assert recorded.decisions[0].action == "edit"
+    assert (recorded.decisions[0].action, recorded.decisions[0].reason) == ("edit", "south is where the chest is")
 
 
 async def test_a_rejection_has_a_reason_and_says_what_then(server: Server, pc: Computer, seats: Seats) -> None:

@@ -27,7 +27,7 @@ async def test_an_edit_outlives_a_reload_and_an_ended_sign_in(server: Server, pc
     task_id = await api.submit(write(), final(), computers=(pc.name,))
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
     dialog = seat.page.get_by_role("dialog")
-    box = dialog.get_by_role("textbox")
+    box = dialog.get_by_role("textbox").first
     await seat.request().get_by_role("button", name="Edit").click()
     await seat.button("Edit all arguments").click()
     await box.fill(json.dumps({"path": "other.lua", "content": "print('\x1b')\n"}))
@@ -88,14 +88,14 @@ async def test_who_edits_is_told_at_once_that_another_decided(server: Server, pc
     seat = await seats.open(f"approvals/{request_id}")
     await seat.request().get_by_role("button", name="Edit").click()
     dialog = seat.page.get_by_role("dialog")
-    await dialog.get_by_role("textbox").fill("print('mine')\n")
+    await dialog.get_by_role("textbox").first.fill("print('mine')\n")
     server.kill()
     await expect(dialog.get_by_role("status").last).to_contain_text("The server is away.")
     server.start()
     await expect(dialog.get_by_role("status").last).to_be_empty()
     await rita.resume(request_id, "approve")
     await expect(dialog.get_by_role("status").last).to_contain_text("Decided elsewhere: approved by rita.")
-    await expect(dialog.get_by_role("textbox")).to_have_value("print('mine')\n")
+    await expect(dialog.get_by_role("textbox").first).to_have_value("print('mine')\n")
     await seat.check_access("an edit that comes too late")
 
 
@@ -302,7 +302,7 @@ async def test_a_refused_edit_is_there_to_be_mended(server: Server, pc: Computer
     await seat.check_access("a change of blanks")
     await seat.request().get_by_role("button", name="Edit").click()
     await seat.button("Edit all arguments").click()
-    box = seat.page.get_by_role("dialog").get_by_role("textbox")
+    box = seat.page.get_by_role("dialog").get_by_role("textbox").first
     await box.fill(json.dumps({"content": "print(3)\n"}))
     await seat.button("Approve as edited").click()
     assert "Not carried out" in await seat.told("refused")

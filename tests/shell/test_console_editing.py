@@ -55,6 +55,14 @@ def test_the_long_text_is_edited_by_itself(editor: Path) -> None:
     assert "  │ +and newer" in said
 
 
+def test_the_reason_of_an_edit_is_sent_with_it(editor: Path) -> None:
+    """Behind the yes; another answer with words is none."""
+    does(editor, 'echo newer > "$2"')
+    one, _ = edit(request(), "n", "e why", "y the path was wrong")
+    assert one is not None
+    assert (one.action, one.reason) == ("edit", "the path was wrong")
+
+
 def test_the_file_is_private_and_gone_afterwards(editor: Path) -> None:
     """Only this user can read it, and neither it nor its directory stays."""
     does(editor, f'stat -c %a "$(dirname "$2")" > "{editor.parent}/directory"', 'echo x > "$2"')

@@ -9,6 +9,7 @@ import { Dialog, pretty } from "../lib/ui.js";
 
 // The one argument of a tool that is a text to edit by itself.
 const LONG = { cc_write: "content", cc_edit: "new", cc_shell: "command", local_write: "content", local_patch: "patch" };
+const MAX_REASON = 2000;
 const ODD = /[^\x00-\x7f]|\x7f/gu;
 
 // As JSON, in which what no text box would show is an escape.
@@ -35,6 +36,7 @@ export function EditDialog({ request, calls: [call], note, onClose, onDecide }) 
   const first = useMemo(() => ({ json: !(name && fitsBox(call.args[name])), args: call.args, typed: "" }), []);
   // `args` are what the text stands in; `typed` is what is typed as JSON, empty before anything was.
   const [draft, setDraft] = useDraft(request.request_id, `edit ${call.call_id}`, first);
+  const [reason, setReason] = useDraft(request.request_id, `edit reason ${call.call_id}`, "");
   const { json } = draft;
   const typed = draft.typed || asJson(draft.args);
   const { args, why } = json ? parsed(typed) : { args: draft.args };
@@ -49,7 +51,7 @@ export function EditDialog({ request, calls: [call], note, onClose, onDecide }) 
   };
   const submit = (event) => {
     event.preventDefault();
-    if (changed.length) onDecide(decisionsOn([call], "edit", { args }));
+    if (changed.length) onDecide(decisionsOn([call], "edit", { args, reason }));
   };
   const lua = isLua(String(call.args.path ?? "x.txt"));
   return html`<${Dialog} title="Edit, then approve" wide onClose=${onClose}>
@@ -66,6 +68,9 @@ export function EditDialog({ request, calls: [call], note, onClose, onDecide }) 
       ${odd && html`<p class="muted small">What a text box would not show as it is, is edited as JSON.</p>`}
       ${changed.length > 0 && html`<h3>What you changed</h3>${changed.map(([key, before, after]) => html`
         <${Diff} key=${key} label=${oneLine(key)} lua=${lua && key === name} diff=${unified(before, after)} />`)}`}
+      <label for="edit-reason">Reason <span class="muted">(may be empty; the model reads it)</span></label>
+      <input id="edit-reason" maxlength=${MAX_REASON} value=${reason}
+          onInput=${(event) => setReason(event.target.value)} />
       ${note}
       <footer><button class="primary" disabled=${!changed.length}>Approve as edited</button>
         <button type="button" onClick=${drop}>Drop it</button></footer>
