@@ -43,9 +43,7 @@ async def test_a_line_over_plain_http_says_so(tmp_path: Path) -> None:
     async with running(tmp_path, model=Listening(final()), public_url=away) as server, seated(server) as seat:
         await seat.asks("4", "There are no computers yet. p has the line")
         await seat.asks("p", "Its name here")
-        await seat.asks(
-            "enter", f"wget run {away}/install", "This address is plain http:", "--pin`, or put TLS before the server"
-        )
+        await seat.asks("enter", f"wget run {away}/install", "This address is plain http:", "--pin`, or put TLS before")
 
 
 async def pairing(server: Server, code: str) -> tuple[int, str]:
