@@ -106,7 +106,7 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
 
 def _verbs(task: AgentTask, reason: str) -> tuple[DecisionAction, ...]:
     """What the request takes: ``check`` as long as asking the computer once more may tell something."""
-    over = all(record.asked_again >= MAX_ASKED_AGAIN for record in task.pending_tool_calls)
+    over = any(record.asked_again >= MAX_ASKED_AGAIN for record in task.pending_tool_calls)
     return tuple(verb for verb in DECISIONS[reason] if verb != "check" or not over)
 
 

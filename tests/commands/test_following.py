@@ -167,16 +167,16 @@ def test_a_computer_that_is_away_is_named(talker: Served) -> None:
 
 def test_a_computer_that_is_frozen_says_why_and_what_to_do(talker: Served) -> None:
     """It does not come back by itself, so a follower is not told to wait for that."""
-    token = talker.cli("token", "computer", "shed").stdout.strip()
+    one, another = (talker.cli("token", "computer", "shed").stdout.strip() for _ in range(2))
 
-    async def copied() -> None:
-        async with dialed(talker.url, token) as first:
+    async def two_of_a_name() -> None:
+        async with dialed(talker.url, one) as first:
             await first.greet()
-        async with dialed(talker.url, token) as other:
+        async with dialed(talker.url, another) as other:
             await other.send(hello(computer_id=99))
             await other.hear("refused")
 
-    asyncio.run(copied())
+    asyncio.run(two_of_a_name())
     follower = talker.start("run", script(says(tool("cc_list", path="/")), final()), "--computer", "shed")
     text = until(follower, "Switch off the one")
     follower.kill()

@@ -42,7 +42,9 @@ class People:
             self.seen[f"refused: {error.code}"] += 1
             may = by in (BOB, CAROL) or (by is ALICE and resume.action == "reject")
             late = shown is not None and shown.expires_at is not None and self.node.clock.now() >= shown.expires_at
-            self._refused(error, sound=sure and plain and may and not late, may=may)
+            # The computer was asked twice what became of it, and no more.
+            spent = shown is not None and shown.reason == "outcome_unknown" and "check" not in shown.allowed_decisions
+            self._refused(error, sound=sure and plain and may and not late and not spent, may=may)
             self._names_who_was_first(request_id, error)
             return None
         assert by in (BOB, CAROL) or (by is ALICE and _only_rejects(resume)), f"{by.name} decided"
