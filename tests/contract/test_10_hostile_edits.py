@@ -206,13 +206,11 @@ def verified(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("edit", [one for one in ALL if one.fate == "found"], ids=lambda one: one.name)
+@pytest.mark.parametrize("edit", [one for one in IN_A_FILE if one.fate == "found"], ids=lambda one: one.name)
 def test_what_is_edited_after_a_verification_is_found(
     verified: Path, tmp_path: Path, edit: Edit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the usual one, which reads all; by one that goes on from the last, all but what docs/audit.md names."""
-    if edit.name == "a lease for ever":
-        pytest.skip("a file has one process: whoever opens it takes every lease")
     # None is read again only because it is its turn.
     monkeypatch.setattr(verifying, "_AGAIN_AT_LEAST", 0)
     directory = Path(shutil.copytree(verified, tmp_path / "data"))

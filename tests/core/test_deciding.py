@@ -12,6 +12,7 @@ from orchestrator.core.finding.evidence import NOTHING
 from orchestrator.core.items import Actor
 from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.redact import redact
+from orchestrator.core.showing import hitl_response
 from orchestrator.core.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown
@@ -145,6 +146,23 @@ def test_D19_an_edit_is_not_forgotten_where_its_outcome_is_unknown(verb: Any) ->
         assert made.decisions[0].said_digest
     else:
         assert '{"path": "farm", "content": "new"}' in story.task.turns[-1].results[0][1]
+
+
+def test_E3_a_computer_is_asked_twice_what_became_of_a_call() -> None:
+    """Then it cannot be known from there: a third time is refused, and the request does not offer it."""
+    story = shown(WRITE)
+    done(story, action="approve")
+    story.started("c1")
+    story.settled("c1", "unknown")
+    for number in (2, 3):
+        story.reviewed("c1", request_id=f"q{number}", reason="outcome_unknown")
+        assert "check" in hitl_response(story.task).allowed_decisions
+        done(story, request=f"q{number}", action="check")
+    story.reviewed("c1", request_id="q4", reason="outcome_unknown")
+    assert hitl_response(story.task).allowed_decisions == ("mark_done", "mark_failed", "retry")
+    with pytest.raises(InvalidDecision, match="cannot say whether this was done"):
+        done(story, request="q4", action="check")
+    done(story, request="q4", action="mark_done")
 
 
 def test_B1_an_edit_of_what_was_seen_is_bound_to_it() -> None:
