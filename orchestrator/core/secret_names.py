@@ -52,7 +52,8 @@ _DEPTH: Final = 4
 """Strings in strings: JSON in a Lua string in a shell line is three."""
 
 _LEX: Final = re.compile(
-    r"""(?P<quote>(?<!\\)\\{0,7}["'`]) | \[(?P<level>={0,3})\[ | (?P<word>[^\W\d]\w*+(?:[.-]\w++)*)
+    r"""(?P<quote>(?<!\\)\\{0,7}["'`]) | (?P<escape>\\{1,7}[nrt](?=[^\W\d]))
+      | \[(?P<level>={0,3})\[ | (?P<word>[^\W\d]\w*+(?:[.-]\w++)*)
       | (?P<sign>==|~=|!=|=>|:=|\?=|\+=|\.\.|[=:,;(){}\n])""",
     re.X,
 )
@@ -175,17 +176,18 @@ class _Reader:
         """Reads it all; yields what stands inside of each string."""
         position = 0
         while match := _LEX.search(self.text, position):
-            position = match.end()
+            position, sign = match.end(), ""
             if match["word"]:
                 self._word(match["word"], match.start())
-            elif match["sign"]:
-                self._sign(match["sign"], match.start(), match.end())
+            elif match["sign"] or match["escape"]:
+                sign = match["sign"] or "\n"  # What an escape in a text begins is a line or a column of its own.
+                self._sign(sign, match.start(), match.end())
             elif span := self._string(match):
                 position = span[1] + len(match.group())
                 self._value(*span)
                 yield span
-            self.begun = match["sign"] != "\n"
-            self.joined = match["sign"] == ".." or (self.joined and not self.begun)
+            self.begun = sign != "\n"
+            self.joined = sign == ".." or (self.joined and not self.begun)
             position = max(position, self.read_to)
 
     def _string(self, match: re.Match[str]) -> Span | None:

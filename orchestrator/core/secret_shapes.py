@@ -7,26 +7,38 @@ from typing import Final
 from orchestrator.core.secret_names import Span, is_number, looks_random, may_hide
 
 _KEYS: Final = re.compile(
-    r"""(?<![A-Za-z0-9])(?:
-        cc[a-z]_[\w-]{43,}+                                 # ours: people, computers
-      | (?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])  # AWS
+    r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too
+        cc[a-z]_(?=[\w-]{0,42}[0-9])(?=[\w-]{0,42}[A-Z])[\w-]{43,}+
+      | A[KS]IA[A-Z2-7]{16}(?![A-Za-z0-9])
       | gh[opsur]_[A-Za-z0-9]{36,}+ | github_pat_\w{22,}+
       | gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat)-[\w-]{20,}+
-      | xox[abeoprs]-[\w-]{10,}+ | xapp-[\w-]{10,}+         # Slack
+      | xox[abeoprs]-[\w-]{10,}+ | xapp-[0-9]-[\w-]{10,}+
+      | sk-(?:ant-[a-z]{3,5}[0-9]{2}-|(?:proj|svcacct)-(?=[\w-]{0,39}[0-9])(?=[\w-]{0,39}[A-Z]))[\w-]{16,}+
+      | sk-or-v1-[0-9a-f]{32,}+ | AIza[\w-]{35,}+ | GOCSPX-[\w-]{20,}+
+      | [rs]k_(?:live|test)_(?=[A-Za-z0-9]{0,15}[0-9])[A-Za-z0-9]{16,}+ | whsec_[A-Za-z0-9]{16,}+
+      | npm_[A-Za-z0-9]{36,}+ | pypi-AgE[\w-]{50,}+ | dop_v1_[a-f0-9]{64} | dckr_pat_[\w-]{20,}+
+      | sntrys_[\w+/=-]{20,}+ | PMAK-[a-f0-9]{24}-[a-f0-9]{34} | shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}
+      | eyJ[\w-]{10,300}\.eyJ[\w-]{10,}+\.[\w-]*+
+      | AGE-SECRET-KEY-1[A-Z0-9]{50,}+
+    )
+    | (?:(?<![A-Za-z0-9])                                   # A word begins, or an escape or %20 ends
+        |(?<=\\[abefnrtvz])|(?<=\\[0-9])|(?<=\\[0-9]{2})|(?<=\\[0-9]{3})
+        |(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})
+        |(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m)                # and a colour of a terminal
+      )(?:
+        cc[a-z]_[\w-]{43,}+                                 # ours: people, computers
+      | (?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])  # AWS
+      | xapp-[\w-]{10,}+                                    # Slack
       | sk-(?:ant|proj|svcacct|admin|or)-[\w-]{16,}+        # Anthropic, OpenAI, OpenRouter
       | sk-[A-Za-z0-9]{20,}+                                # OpenAI, before 2024
       | gsk_[A-Za-z0-9]{20,}+ | xai-[A-Za-z0-9]{20,}+ | hf_[A-Za-z0-9]{30,}+
-      | AIza[\w-]{35,}+ | ya29\.[\w-]{20,}+ | GOCSPX-[\w-]{20,}+
-      | [rs]k_(?:live|test)_[A-Za-z0-9]{16,}+ | whsec_[A-Za-z0-9]{16,}+
-      | npm_[A-Za-z0-9]{36,}+ | pypi-[\w-]{50,}+ | SG\.[\w-]{16,64}\.[\w-]{16,}+ | dop_v1_[a-f0-9]{64}
+      | [rs]k_(?:live|test)_[A-Za-z0-9]{16,}+ | ya29\.[\w-]{20,}+ | pypi-[\w-]{50,}+ | SG\.[\w-]{16,64}\.[\w-]{16,}+
       | (?<!\w)(?<![\w-]-)eyJ[\w-]{10,}+\.[\w-]{10,}+\.[\w-]*+                # JWT
       | [MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}+            # Discord bots
       | [0-9]{8,10}:AA[\w-]{33,}+                           # Telegram bots
-      | AGE-SECRET-KEY-1[A-Z0-9]{50,}+
       | tvly-[\w-]{20,}+ | pplx-[A-Za-z0-9]{40,}+ | nvapi-[\w-]{40,}+ | r8_[A-Za-z0-9]{30,}+ | fw_[A-Za-z0-9]{20,}+
-      | shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32} | sq0(?:atp|csp)-[\w-]{20,}+ | PMAK-[a-f0-9]{24}-[a-f0-9]{34}
-      | lin_api_[A-Za-z0-9]{32,}+ | (?:ntn|secret)_[A-Za-z0-9]{40,}+ | key-[a-z0-9]{32}(?![\w-])
-      | EAA[A-Za-z0-9]{25,}+ | dckr_pat_[\w-]{20,}+ | sntrys_[\w+/=-]{20,}+ | atlasv1\.[\w-]{40,}+
+      | sq0(?:atp|csp)-[\w-]{20,}+ | lin_api_[A-Za-z0-9]{32,}+ | (?:ntn|secret)_[A-Za-z0-9]{40,}+
+      | key-[a-z0-9]{32}(?![\w-]) | EAA[A-Za-z0-9]{25,}+ | atlasv1\.[\w-]{40,}+
     )""",
     re.X | re.A,
 )
@@ -43,7 +55,7 @@ _PLACES: Final = (
         r"\b(?:host|user|dbname)=[\w.-]+[ ](?:\w+=[\w.-]+[ ]){0,6}password=(?P<secret>[^\s,;\"'`<>()\[\]{}]++)", re.I
     ),
     re.compile(r"://[^\s/:@\"'`<>()\[\]{}]*+:(?P<secret>[^\s/@\"'`<>()\[\]{}]++)@"),
-    re.compile(r"\bbearer[ \t]++(?P<secret>[\w.~+/-]{16,}+=*+)", re.I),
+    re.compile(r"(?:\b|(?<=\\[nrt]))bearer[ \t]++(?P<secret>[\w.~+/-]{16,}+=*+)", re.I),
     re.compile(
         r"""authorization\\{0,7}["']?\]?[ \t]*+[:=][ \t]*+\\{0,7}["']?"""
         r"""(?:bearer|basic|token|digest)[ \t]++(?P<secret>[\w.~+/-]{3,}+=*+)""",

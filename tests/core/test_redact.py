@@ -169,6 +169,24 @@ user 1234-5678 called
 """.strip().splitlines()
 
 
+GLUED = [
+    f"ghp_{TAIL[:36]}", f"github_pat_{TAIL[:30]}", f"glpat-{TAIL[:20]}", "xoxb-1234567890-abcdef",
+    f"sk-ant-api03-{TAIL}", f"sk-proj-{TAIL}", f"AIza{TAIL[:35]}", "AKIAIOSFODNN7EXAMPLE", f"ccc_{TAIL[:43]}",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", f"AGE-SECRET-KEY-1{'QPZRY9X8GF'*6}", f"npm_{TAIL[:36]}",
+    "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc",
+]  # fmt: skip
+"""What is so long and odd that it is a key behind a letter, too."""
+ESCAPED = [
+    *GLUED, f"sk-{TAIL}", f"hf_{TAIL[:34]}", f"1234567890:AA{TAIL[:35]}", f"gsk_{TAIL}", f"xai-{TAIL}",
+    f"SG.{TAIL[:22]}.{TAIL[:43]}", "key-" + "0123456789abcdef" * 2, f"Bearer {TAIL}", "password=letmein",
+    "token: abc123def",
+]  # fmt: skip
+"""What is a key where a word begins; an escape before it is no word."""
+ESCAPES = ["\\n", "\\t", "\\r\\n", "\\\\n"]
+CODES = ["\\27", "\\027", "\\x20", "%3D", "%20", "\\u0020", "\\x1b[1m", "\\0"]
+TASKS = ["task_test_somethingverylongwithoutend", "risk-admin-of-a-very-long-name", "task-proj-of-a-very-long-name"]
+
+
 def without_signs(line: str) -> str:
     """A line of the tables above as it stands in a program."""
     return line.replace("«", "").replace("»", "")
@@ -190,6 +208,33 @@ def shown(text: str) -> str:
 def test_v4_a_secret_in_a_text_is_a_marker(line: str, before: str) -> None:
     """By its name or its shape, on lines of a diff too, and it alone."""
     assert shown(before + without_signs(line)) == before + as_marked(line)
+
+
+@pytest.mark.parametrize("key", GLUED)
+@pytest.mark.parametrize("before", ["a", "Z", "7", "x_", "\x1b[1m"], ids=repr)
+def test_v4_an_unmistakable_key_is_found_behind_a_letter(key: str, before: str) -> None:
+    """Glued to a name, a digit or a code of a terminal."""
+    assert key[6:] not in redact_text(f'print("a{before}{key}")', salt=SALT)
+
+
+@pytest.mark.parametrize("key", ESCAPED)
+@pytest.mark.parametrize("before", ESCAPES, ids=repr)
+def test_v4_a_key_is_found_behind_an_escape(key: str, before: str) -> None:
+    """In the source of a program, and in JSON."""
+    assert key[-6:] not in redact_text(f'print("a{before}{key}")', salt=SALT)
+
+
+@pytest.mark.parametrize("key", [one for one in ESCAPED if one[:2] not in ("Be", "pa", "to", "12")])
+@pytest.mark.parametrize("before", CODES, ids=repr)
+def test_v4_a_key_is_found_behind_a_code_of_a_sign(key: str, before: str) -> None:
+    """By its number, in Lua, JSON and addresses."""
+    assert key[6:] not in redact_text(f'print("a{before}{key}")', salt=SALT)
+
+
+@pytest.mark.parametrize("line", [*TASKS, *(f"x = '{one}'" for one in TASKS), "print('a\\nnext line')"])
+def test_v4_a_word_that_ends_like_the_beginning_of_a_key_stays(line: str) -> None:
+    """``task_test_…`` is no key of a shop."""
+    assert redact_text(line, salt=SALT) == line
 
 
 @pytest.mark.parametrize("line", ORDINARY)
@@ -394,7 +439,7 @@ NASTIER = [
     'password="', "password = '", "eyJ-", "://a:", "://", "Bearer ", "authorization:", "-----BEGIN PRIVATE KEY-----",
     "pair ", "password is ", " --password ", "M-", "[redacted 12345678]", "token=a==", " ", "(\n\t", '"password"',
     "password:", 'password=="', ":?", "a=", "a ", "sk-", "-", "\u0301", "password..\n", "1.", "{", "'", '"', "`", "x.",
-    "\r\n", "=", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
+    "\r\n", "=", "eyJ", "eyJaaaaaaaaaa.eyJ", "ccc_", "\\n", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
 ]  # fmt: skip
 
 
