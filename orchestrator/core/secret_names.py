@@ -12,15 +12,25 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 Span = tuple[int, int]
 
 _SECRET_WORDS: Final = frozenset({
     "password", "passwords", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "secret", "secrets",
-    "token", "cookie", "authorization", "credential", "credentials", "privkey", "psk",
+    "token", "authorization", "credential", "credentials", "privkey", "psk", "passwort", "kennwort", "contrasena",
 })  # fmt: skip
-_SECRET_ENDS: Final = ("password", "passwd", "passphrase", "authtoken", "accesstoken", "apitoken", "bottoken")
+_SECRET_ENDS: Final = (
+    "password",
+    "passwd",
+    "passphrase",
+    "authtoken",
+    "accesstoken",
+    "apitoken",
+    "bottoken",
+    "motdepasse",
+)
 _KEYS: Final = (
     "api",
     "private",
@@ -35,6 +45,13 @@ _KEYS: Final = (
     "ssh",
 )
 _SECRET_KEYS: Final = tuple(f"{kind}key" for kind in _KEYS)
+_PERHAPS_KEYS: Final = tuple(
+    f"{kind}key"
+    for kind in ("rednet", "modem", "network", "cipher", "crypt", "crypto", "hmac", "aes", "license", "licence",
+                 "session", "deploy", "wallet", "webhook")
+)  # fmt: skip
+_PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid"})
+"""What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are none."""
 _NO_SECRET_TOKENS: Final = frozenset({
     "next", "current", "cur", "last", "prev", "previous", "peek", "start", "end", "eof", "page", "expected",
     "lookahead", "lexer", "parser",
@@ -44,8 +61,12 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NAME_CHARS: Final = 80
 """Of a longer name only the end is looked at: that is where the word stands."""
 
-_MENTIONED: Final = re.compile(r"pass|pwd|pw\b|secret|token|cookie|authorization|credential|key|psk|pin\b", re.I)
+_MENTIONED: Final = re.compile(
+    r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|pin\b|kennwort|contrase|session|sid\b", re.I
+)
 """Without one of these there is no name to find, which is so in nearly every program."""
+_LONG: Final = 16
+"""Characters of a word that is made up even where it has letters alone."""
 _NAMES: Final = 15
 """Names on the left of one assignment, less one; nobody writes more."""
 _DEPTH: Final = 4
@@ -60,12 +81,40 @@ _LEX: Final = re.compile(
 _BARE: Final = re.compile(r"""(?P<gap>[ \t]*+)(?P<value>[^\s"'`,;&|<>()\[\]{}\\]{1,300}+)(?P<after>[ \t]*+\S{0,3})""")
 _BARE_REST: Final = re.compile(r"""[^\s"'`,;&|<>()\[\]{}\\]*+""")
 _SET_LINE: Final = re.compile(r"^[-+ \t]*set[ \t]++(?P<name>[\w.-]++)[ \t]++(?P<value>[^\n]*\S)", re.M)
+_TAG: Final = re.compile(r"<(?P<name>[\w.:-]{1,60})(?:\s[^<>]{0,200})?>(?P<value>[^<>\n]{1,300})</")
+_PAIR_TAG: Final = re.compile(
+    r"""\b(?:key|name)=(?P<q>["'])(?P<name>[\w.:-]{1,60})(?P=q)\s{1,9}value=(?P<r>["'])(?P<value>[^"'<>\n]{1,300})(?P=r)""",
+    re.I,
+)
+_NETRC: Final = re.compile(
+    r"""(?:(?P<machine>\b(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default)[ \t\r\n]{1,9}
+            (?:(?:login|account)[ \t\r\n]{1,9}[^\s"'`]{1,99}[ \t\r\n]{1,9}){0,2})
+        |^[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
+        password[ \t]{1,9}(?P<value>[^\s"'`()]{1,200})(?=[ \t]*$|[ \t\r]|\\)""",
+    re.X | re.M,
+)
+_COOKIES: Final = re.compile(
+    r"""\bcookie\\{0,7}["']?\]?[ \t]{0,9}[:=][ \t]{0,9}\\{0,7}["']?(?P<pairs>[\w.%+-]{1,99}=[^\n"'`\\]++)""", re.I
+)
+_COOKIE: Final = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,99}=(?P<value>[^\s;,()=]++)")
+_YAML_BLOCK: Final = re.compile(
+    r"""^(?P<indent>[ ]{0,40})(?:-[ ])?["']?(?P<name>[\w.-]{1,80})["']?:[ ]{1,9}[|>][+-]?[0-9]?[ \t\r]{0,9}\n
+        (?P<block>(?:(?P=indent)[ \t]+\S[^\n]*+(?:\n|\Z))+)""",
+    re.X | re.M,
+)
+_TOML_BLOCK: Final = re.compile(
+    r"""(?<![\w.-])(?P<name>[\w.-]{1,80})["']?[ \t]{0,9}[:=][ \t]{0,9}(?P<q>\"{3}|'{3})
+        (?P<block>(?:(?!(?P=q))[\s\S]){1,2000})(?P=q)""",
+    re.X,
+)
+_LINE: Final = re.compile(r"\S(?:[^\n]*\S)?")
 _CODE_WORDS: Final = re.compile(r"\b(?:local|function|then|return|end|elseif|def|class|import|const|let|var)\b")
 _SETTERS: Final = frozenset({
     "set", "setenv", "put", "define", "store", "save", "setHeader", "addHeader", "set_header", "add_header",
 })  # fmt: skip
 _SENDERS: Final = frozenset({"rednet.send", "rednet.broadcast", "rednet.host"})
 _ASSIGNS: Final = frozenset({"=", ":", "=>", ":=", "?=", "+="})
+_LINE_END: Final = re.compile(r"[ \t]*\r?\n")
 _COMPARES: Final = frozenset({"==", "~=", "!="})
 
 _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
@@ -87,24 +136,45 @@ _COMMON: Final = frozenset({
 _CHAIN: Final = re.compile(r"[^\W\d]\w*(?:[.:][^\W\d]\w*)+")
 _GOES_ON: Final = re.compile(r"[ \t]*(?:\.\.|[+*/%^<>~=(\[{]|and\b|or\b|-(?![\w-]))")
 """What makes of a word a part of an expression; flags and comments do not."""
+_ALONE: Final = re.compile(r"[0-9]{4,} | [A-Za-z]{8,}", re.X)
+"""What follows ``--password`` in a command and is no word of a comment, as far as one can tell."""
 _NAME: Final = re.compile(r"[\w.-]{1,80}")
 
 
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is a secret: its last word says so, in any spelling."""
-    words = [word.lower() for word in _WORD.findall(name[-_NAME_CHARS:])]
+    words = _words(name)
     if not words or name == "PWD":
         return False
     last, both = words[-1], "".join(words[-2:])
     if last == "token" and len(words) > 1 and words[-2] in _NO_SECRET_TOKENS:
         return False
-    return last in _SECRET_WORDS or last.endswith(_SECRET_ENDS) or both.endswith(_SECRET_KEYS)
+    return last in _SECRET_WORDS or "".join(words[-3:]).endswith(_SECRET_ENDS) or both.endswith(_SECRET_KEYS)
+
+
+def _is_perhaps_secret(name: str) -> bool:
+    """Whether what has this name is a secret where it looks made up."""
+    words = _words(name)
+    both = "".join(words[-2:])
+    return words[-1:] != [] and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name[-_NAME_CHARS:].replace("ñ", "n"))]
 
 
 def looks_random(value: str) -> bool:
     """Whether a bare word looks made up for a lock: letters with digits, or signs that no program has there."""
     mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
     return (mixed and len(value) >= 6) or any(char in "@!$" for char in value)
+
+
+def is_made_up(value: str) -> bool:
+    """Whether a value is surely no word: one piece, of letters with digits, or of letters in no order of cases."""
+    if len(value) < 8 or any(char.isspace() for char in value):
+        return False
+    switches = sum(one.isupper() != other.isupper() for one, other in pairwise(value))
+    return looks_random(value) or (len(value) >= _LONG and switches * 3 >= len(value))
 
 
 def is_number(value: str) -> bool:
@@ -128,12 +198,32 @@ def _read(text: str, base: int, depth: int) -> Iterator[Span]:
     for line in _SET_LINE.finditer(text):
         if is_secret_name(line["name"]) and may_hide(line["value"]):
             yield base + line.start("value"), base + line.end("value")
+    yield from ((base + start, base + end) for start, end in _of_forms(text))
     reader = _Reader(text)
     inside = list(reader.read())
     yield from ((base + start, base + end) for start, end in reader.found)
     if depth:
         for start, end in inside:
             yield from _read(text[start:end], base + start, depth - 1)
+
+
+def _of_forms(text: str) -> Iterator[Span]:
+    """Values whose place beside their name is a form of its own: headers, XML, ``.netrc``, blocks of lines."""
+    for match in (*_TAG.finditer(text), *_PAIR_TAG.finditer(text)):
+        if _fits(match["name"], "=", match["value"]) and may_hide(match["value"]):
+            yield match.span("value")
+    for match in _NETRC.finditer(text):
+        if may_hide(match["value"]) and (match["machine"] or looks_random(match["value"])):
+            yield match.span("value")
+    for match in _COOKIES.finditer(text):
+        for pair in _COOKIE.finditer(text, match.start("pairs"), match.end("pairs")):
+            if may_hide(pair["value"]) and is_made_up(pair["value"]):
+                yield pair.span("value")
+    for block in (*_YAML_BLOCK.finditer(text), *_TOML_BLOCK.finditer(text)):
+        if is_secret_name(block["name"]):
+            for line in _LINE.finditer(text, block.start("block"), block.end("block")):
+                if may_hide(line.group()):
+                    yield line.span()
 
 
 @dataclass
@@ -157,7 +247,7 @@ class _Reader:
     opened: int = 0
     """Brackets that are open on this line: inside of them ``a, b = 1`` is no assignment to two."""
     joined: bool = False
-    """Whether the last sign was ``..``: the value goes on, on the next line too."""
+    """Whether the last sign was ``..``, or ``=`` at the end of the line: the value goes on, on the next line too."""
     read_to: int = 0
     """What is left of here was taken as a value without quotes."""
     setter: bool = False
@@ -165,6 +255,8 @@ class _Reader:
     last: Span | None = None
     """The string read last on this line; with ``compared``: a comparison follows it."""
     compared: bool = False
+    signs: bool = False
+    """Whether a sign of a program stands left of here on the line."""
     begun: bool = False
     """Whether something stands left of here on the line."""
 
@@ -187,7 +279,9 @@ class _Reader:
                 self._value(*span)
                 yield span
             self.begun = sign != "\n"
-            self.joined = sign == ".." or (self.joined and not self.begun)
+            self.signs = self.begun and (self.signs or sign != "")
+            ends = sign in _ASSIGNS and _LINE_END.match(self.text, position) is not None
+            self.joined = sign == ".." or ends or (self.joined and not self.begun)
             position = max(position, self.read_to)
 
     def _string(self, match: re.Match[str]) -> Span | None:
@@ -233,7 +327,8 @@ class _Reader:
             self.listed = self.waiting[-1] if sign == "=" and self.assigned and self.waiting[1:] else ""
             self.assigned = self.assigned or sign == "="
             self.sign, self.place, self.names = sign, 0, []
-            secret = [name for name in (*self.waiting[:1], self.listed) if is_secret_name(name)]
+            named = (*self.waiting[:1], self.listed)
+            secret = [name for name in named if is_secret_name(name) or _is_perhaps_secret(name)]
             if sign in _ASSIGNS and secret:
                 self._bare(secret[0], start, end)
         elif sign == ",":
@@ -266,6 +361,8 @@ class _Reader:
         value, close = match["value"], not match["gap"]
         if is_secret_name(value) or _CHAIN.fullmatch(value) or not may_hide(value):
             return
+        if not is_secret_name(name) and not is_made_up(value):
+            return
         tight = close and not self.text[start - 1 : start].isspace()
         if is_number(value):
             secret = not name.lower().endswith("token")
@@ -287,8 +384,10 @@ class _Reader:
     def _flag(self, end: int) -> None:
         """What follows ``--password`` in a command; in Lua that would be a comment."""
         match = _BARE.match(self.text, end)
-        if match and match["gap"] and looks_random(match["value"]) and may_hide(match["value"]):
-            self._take(match.start("value"))
+        if match and match["gap"] and may_hide(match["value"]):
+            alone = not self.signs and not self.code and match["after"].lstrip(" \t")[:1] in ("", *"\n-;&|#\"'`")
+            if looks_random(match["value"]) or (alone and _ALONE.fullmatch(match["value"])):
+                self._take(match.start("value"))
 
     def _take(self, start: int) -> None:
         rest = _BARE_REST.match(self.text, start)
@@ -301,7 +400,9 @@ def _fits(name: str, sign: str, value: str) -> bool:
     last = (_WORD.findall(name[-_NAME_CHARS:]) or [""])[-1].lower()
     if last == "pin":
         return is_number(value)
-    if not is_secret_name(name) or value.lower() == last:
+    if not is_secret_name(name):
+        return _is_perhaps_secret(name) and is_made_up(value)
+    if value.lower() == last:
         return False
     if last == "token":
         # In a parser a token is a word or a sign; only what looks made up is one to compare with.

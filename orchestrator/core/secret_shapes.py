@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain, zip_longest
 from typing import Final
 
 from orchestrator.core.secret_names import Span, is_number, looks_random, may_hide
@@ -85,6 +86,18 @@ _PRIVATE_KEY: Final = re.compile(
     re.X,
 )
 
+_HEAD: Final = re.compile(
+    r"-----BEGIN (?:(?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V[0-9])-----|Private-Lines: [0-9]"
+)
+_FOOT: Final = re.compile(r"-----END |Private-MAC:")
+_PIECE: Final = re.compile(
+    r"""(?:["'`]|\\{1,7}[nrt])[ \t]{0,9}(?P<secret>=?[A-Za-z0-9+/]{4,}+={0,2})(?=[ \t]{0,9}(?:\\{1,7}[nr]|["'`]))"""
+)
+"""A line of a key that stands in a string, with or without others."""
+_KEY_LINE: Final = 24
+_KEY_CHARS: Final = 20_000
+_STATIC: Final = re.compile(r"^[-+ \t]{0,40}(?P<secret>[0-9a-f]{32})(?=[ \t]{0,9}\r?$)", re.M)
+
 _SAID: Final = re.compile(
     r"""\b(?:password|passcode|passphrase|pin|token|api[ _-]?key|secret)[ \t]++(?:is|to|was)[ \t]++"""
     r"""(?P<quote>["'`]?)(?P<secret>[^\s"'`,;()\[\]{}]++)""",
@@ -100,10 +113,26 @@ def shaped_secrets(text: str) -> Iterator[Span]:
     for pattern in _PLACES:
         yield from (match.span("secret") for match in pattern.finditer(text) if may_hide(match["secret"]))
     yield from (match.span("secret") for match in _PRIVATE_KEY.finditer(text))
+    yield from _pieces_of_keys(text)
     for match in _SAID.finditer(text):
         value = match["secret"].rstrip(".!?:")
         if may_hide(value) and (match["quote"] or looks_random(value) or is_number(value)):
             yield match.start("secret"), match.start("secret") + len(value)
+
+
+def _pieces_of_keys(text: str) -> Iterator[Span]:
+    """The lines of keys that stand in strings: with line ends as a string has them, or each in a string of its own."""
+    heads = list(_HEAD.finditer(text))
+    for head, following in zip_longest(heads, heads[1:]):
+        start, end = head.end(), following.start() if following else len(text)
+        foot = _FOOT.search(text, start, end)
+        end = min(foot.start() if foot else end, start + _KEY_CHARS)
+        spans = [
+            one.span("secret") for one in chain(_PIECE.finditer(text, start, end), _STATIC.finditer(text, start, end))
+        ]
+        if any(last - first >= _KEY_LINE for first, last in spans):
+            # Behind a head without a foot a program may go on: its short words are of no key.
+            yield from (one for one in spans if foot or one[1] - one[0] >= _KEY_LINE)
 
 
 def is_pairing_code(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Secrets leave what people are shown and come back into what they send; programs stay as they are."""
 
 import json
+import re
 import string
 import time
 
@@ -97,6 +98,54 @@ SHAPED = [
     f'"-----BEGIN PRIVATE KEY-----«\\n{TAIL}\\n{TAIL}\\n»-----END PRIVATE KEY-----"',
 ]
 
+WORD = TAIL[:24]
+NAMED += [
+    line.replace("#", WORD)
+    for line in r"""
+local rednetKey = "«#»"
+modemKey: "«#»"
+cipherKey = '«#»'
+local hmac_key = "«#»"
+license_key=«#»
+session_id = "«#»"
+{"auths": {"ghcr.io": {"auth": "«c3RldmU6aHVudGVyMg»"}}}
+//npm.example.org/:_auth=«c3RldmU6aHVudGVyMg»
+cipherKey = "«xYzQwErTyUiOpAsDfGhJ»"
+local passwort = "«hunter2»"
+kennwort: «hunter2»
+mot_de_passe = "«hunter2»"
+contraseña = "«hunter2»"
+machine example.org login steve password «hunter»
+machine example.org password «hunter2»
+default login x password «hunter»
+  password «hunter2»
+Cookie: theme=dark; session=«#»; lang=en
+Set-Cookie: connect.sid=«s%3A#»; Path=/; HttpOnly
+["Cookie"] = "session=«#»",
+<db><user>x</user><password>«hunter2»</password></db>
+<add key="ApiKey" value="«hunter2»"/>
+tool --password «hunterhunter»
+tool --token «12345678» --port 3
+""".strip().splitlines()
+]
+NAMED += [
+    f'local c = {{\n  apiToken =\n    "«{WORD}»",\n  other = 1,\n}}',
+    f"db:\n  password: |\n    «{WORD}»\n    «next {WORD}»\n  port: 3",
+    f"db:\n  password: >-\n    «{WORD}»",
+    f'[db]\nsecret_key = """\n«{WORD}»\n"""\n',
+]
+KEY = "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn"
+STATIC = "0123456789abcdef" * 2
+STRINGS = [
+    f'x = "-----BEGIN PRIVATE KEY-----\\n" ..\n  "«{KEY}»\\n" ..\n  "«Ab3d»\\n" .. "-----END PRIVATE KEY-----"',
+    f'{{"k": "-----BEGIN RSA PRIVATE KEY-----\\nProc-Type: 4,ENCRYPTED\\nDEK-Info: A,B\\n\\n«{KEY}»\\n«{KEY}»"}}',
+    f'"-----BEGIN PGP PRIVATE KEY BLOCK-----\\nVersion: x v2\\n\\n«{KEY}»\\n«=aBc4»\\n-----END PGP"',
+    f'{{"k": "PuTTY\\nPrivate-Lines: 2\\r\\n«{KEY}»\\r\\n«Ab3d»\\r\\nPrivate-MAC: 0a1b\\r\\n"}}',
+    f"-----BEGIN OpenVPN Static key V1-----\n«{STATIC}»\n«{STATIC}»\n-----END OpenVPN Static key V1-----",
+    f'"-----BEGIN OpenVPN Static key V1-----\\n«{STATIC}»\\n-----END OpenVPN Static key V1-----"',
+]
+"""Keys whose lines stand in strings."""
+
 ORDINARY = r"""
 turtle.forward()
 while turtle.detect() do turtle.dig() end
@@ -166,6 +215,26 @@ secret: a note, and more text
 pin = "left"
 local pass, n = next(t), "x"
 user 1234-5678 called
+local modemKey = "left"
+key = "w"
+keyName = keys.up
+turnKey = "turn_left_2"
+local seed = 12345
+auth = "basic"
+session_id = "none"
+x = cond --password checkedbefore
+f() --password checkedbefore
+--password checkedbefore
+<password>read("*")</password>
+<name>hunter2</name>
+<add key="Port" value="hunter2"/>
+password hunter
+text = '''plain'''
+wrong = '''tag''' .. '<password>read(1)</password>'
+the password hunter2 is old
+Cookie: theme=dark; lang=en
+Set-Cookie: theme=dark; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT
+if line:find("-----BEGIN PRIVATE KEY-----") then print("found") end
 """.strip().splitlines()
 
 
@@ -201,6 +270,14 @@ def as_marked(line: str) -> str:
 def shown(text: str) -> str:
     """A redacted text, markers without their number."""
     return MARKER.sub("[redacted]", redact_text(text, salt=SALT))
+
+
+@pytest.mark.parametrize("line", STRINGS)
+def test_v4_the_lines_of_a_key_in_a_string_are_markers(line: str) -> None:
+    """With line ends as a string has them, or each in a string of its own; what is around them stays."""
+    text = shown(without_signs(line))
+    assert [one for one in re.findall("«([^»]*)»", line) if one in text] == []
+    assert text.startswith(line.partition("-----BEGIN")[0].partition("«")[0])
 
 
 @pytest.mark.parametrize("line", NAMED + SHAPED)
@@ -439,7 +516,9 @@ NASTIER = [
     'password="', "password = '", "eyJ-", "://a:", "://", "Bearer ", "authorization:", "-----BEGIN PRIVATE KEY-----",
     "pair ", "password is ", " --password ", "M-", "[redacted 12345678]", "token=a==", " ", "(\n\t", '"password"',
     "password:", 'password=="', ":?", "a=", "a ", "sk-", "-", "\u0301", "password..\n", "1.", "{", "'", '"', "`", "x.",
-    "\r\n", "=", "eyJ", "eyJaaaaaaaaaa.eyJ", "ccc_", "\\n", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
+    "\r\n", "=", "eyJ", "eyJaaaaaaaaaa.eyJ", "ccc_", 'a="""', "<a>", "<password ", "cookie: a=", "a=b;", "password: |\n ",
+    "machine a ",
+    "Private-Lines: 1\n", "'AAAAAAAA' ", "\\n", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
 ]  # fmt: skip
 
 
