@@ -20,9 +20,9 @@ from pydantic import JsonValue
 
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.policy import SecretsToModel
-from orchestrator.core.redact import BROKEN, MARKER, Redactor, texts_of
+from orchestrator.core.redact import MARKER, Redactor, damaged_in, texts_of
 from orchestrator.core.response import ToolRequest, read_reply
-from orchestrator.core.secret_names import looks_random
+from orchestrator.core.secret_names import is_made_up, looks_random
 from orchestrator.core.task import StepCall, Turn
 
 _MASKED: Final = (
@@ -80,12 +80,23 @@ class Mask(Redactor):
         """Secrets that are known again by themselves."""
         self._is_of_world = True
         """Whether what is masked is the world's: a marker that the model made up is not to stand for itself."""
-        self._damaged = False
-        """Whether what was told has something that looks like a damaged marker."""
+        self._damaged: set[str] = set()
+        """What looks like a damaged marker in what the world has: it may be written as it is."""
 
     def text(self, text: str) -> str:
         """A text with the markers of its secrets."""
         return self._told(text, [])
+
+    def goal(self, text: str, history: str) -> str:
+        """The task's text, with what is quoted from earlier tasks behind it.
+
+        A marker in them is of another task, or a person copied it from there: it is not to stand for itself.
+        """
+        self._damaged |= damaged_in(text)
+        self._is_of_world = False
+        told = self._told(text + history, [])
+        self._is_of_world = True
+        return told
 
     def turn(self, turn: Turn, reply: str) -> tuple[Turn, str]:
         """A step as the model may be told it."""
@@ -112,16 +123,15 @@ class Mask(Redactor):
         return value
 
     def _put_back(self, text: str, *, strict: bool) -> str:
-        broken = BROKEN.search(text)
-        if strict and broken and not self._damaged:
+        if strict and (damaged := damaged_in(text) - self._damaged):
             raise ReplyRefused(
-                f"What begins with {text[broken.start() :][:20]!r} was the mark of a secret and is damaged. "
+                f"What begins with {min(damaged)[:20]!r} was the mark of a secret and is damaged. "
                 "Copy each mark as it was shown to you."
             )
         for marker in set(MARKER.findall(text)) if strict else ():
             if not self._one(marker):
                 raise ReplyRefused(
-                    f"The mark {marker} is of no secret that you were shown. Read the file again and copy the mark."
+                    f"The mark {marker} is of no secret that this task has shown you. Read the file, copy the mark."
                 )
         return MARKER.sub(lambda match: self._one(match.group()) or match.group(), text)
 
@@ -152,7 +162,8 @@ class Mask(Redactor):
         return reply if clean == value else json.dumps(clean, ensure_ascii=False)
 
     def _told(self, text: str, used: list[str], *, is_env: bool = False) -> str:
-        self._damaged = self._damaged or (self._is_of_world and BROKEN.search(text) is not None)
+        if self._is_of_world:
+            self._damaged |= damaged_in(text)
         numbers = [match.group() for match in _NUMBER.finditer(text)]
         if not numbers:
             return self._shown(self._masked(text, used, is_env=is_env))
@@ -222,7 +233,7 @@ def seen_by(turn: Turn, reply: str) -> Iterator[str]:
 
 def has_marker(value: JsonValue) -> bool:
     """Whether a value has a marker somewhere, or something that looks like a damaged one."""
-    return any(MARKER.search(text) or BROKEN.search(text) for text in texts_of(value))
+    return any(MARKER.search(text) or damaged_in(text) for text in texts_of(value))
 
 
 def _is_known_again(secret: str) -> bool:
@@ -235,7 +246,8 @@ def _is_known_again(secret: str) -> bool:
 def _is_secret_setting(value: str) -> bool:
     """Whether a value of a ``.env`` may be secret: it is no word, number, host or path, and no marker."""
     value = value.strip()
-    return len(value) >= _USED and not _ENV_PLAIN.fullmatch(value) and not MARKER.fullmatch(value)
+    plain = _ENV_PLAIN.fullmatch(value) and not (value.isalnum() and len(value) >= _LONG and is_made_up(value))
+    return len(value) >= _USED and not plain and not MARKER.fullmatch(value)
 
 
 def _key_lines(text: str) -> Iterator[tuple[int, int]]:

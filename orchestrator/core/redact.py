@@ -27,10 +27,24 @@ from orchestrator.core.secret_names import Span, is_secret_name, named_secrets
 from orchestrator.core.secret_shapes import is_pairing_code, shaped_secrets
 
 MARKER: Final = re.compile(r"\[redacted [0-9a-f]{8}\]")
-BROKEN: Final = re.compile(r"\[redacted\b(?! [0-9a-f]{8}\])")
+_HIDDEN: Final = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*+"
+"""What nobody sees: letters of no width, which a copy may have."""
+_REDACTED: Final = rf"{_HIDDEN}".join("redacted")
+_BROKEN: Final = re.compile(
+    rf"""\[\s{{0,9}}{_HIDDEN}{_REDACTED}(?:(?![\w])|_?[0-9a-f]{{3}})[^\[\]\n]{{0,20}}\]?
+      | (?<!\w){_REDACTED}[\s:_-]{{0,9}}(?:
+        [0-9a-f]{{8}}(?![0-9a-z]) | (?:[0-9a-f]{{2,8}})?\s?(?:…|\.\.\.)\s?[\])])[\])}}>]?""",
+    re.X | re.I,
+)
+"""What was a marker: in other letters, without its brackets or its number, or with something inside."""
 _STAND_INS: Final = range(0x20000, 0x110000)
 """One that is not in the text stands for each marker while it is searched: a rare letter, so that what is
 called or given a value behind a marker still looks so."""
+
+
+def damaged_in(text: str) -> set[str]:
+    """What in a text looks like a marker and is none."""
+    return {match.group() for match in _BROKEN.finditer(MARKER.sub("\0", text))}
 
 
 def redact(value: JsonValue, *, salt: str) -> JsonValue:
@@ -51,12 +65,12 @@ def restore(edited: JsonValue, original: JsonValue, *, salt: str) -> JsonValue:
     """
     known = Redactor(salt)
     known.value(original)
-    damaged = any(BROKEN.search(text) for text in texts_of(original))
+    allowed = {one for text in texts_of(original) for one in damaged_in(text)}
 
     def put_back(text: str) -> str:
-        if not damaged and (broken := BROKEN.search(text)):
+        if damaged := damaged_in(text) - allowed:
             raise InvalidRequest(
-                f"What begins with {text[broken.start() :][:20]!r} was a marker of a secret and is damaged.",
+                f"What begins with {min(damaged)[:20]!r} was a marker of a secret and is damaged.",
                 remedy="Leave each marker as it was shown, or write a new secret in its place.",
             )
         return MARKER.sub(lambda match: known.secret(match.group()), text)

@@ -12,6 +12,7 @@ from orchestrator.core.facts import BlobRef
 from orchestrator.core.masking import TOLD, Mask, has_marker, seen_by
 from orchestrator.core.task import StepCall, Turn
 from tests.contract.secret_files import FILE, KINDS, SECRETS
+from tests.core.test_redact import DAMAGED
 
 ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"\[redacted [0-9a-f]{8}\]")
@@ -134,8 +135,11 @@ def test_a_key_on_one_line_and_one_of_putty_are_masked() -> None:
 def test_values_of_an_env_file_are_masked_but_for_plain_ones(asked: str) -> None:
     """Whatever they are called; words, numbers, hosts and paths stay."""
     text = "export SALT=q8w7e6r5t4\nPORT=8080\nMODE=production\nHOST=db.example.com:5432\nLOGS=/var/log\nX='a-b_9!'\n"
+    text += "FOO_ID=q8w7e6r5t4q8w7e6r5tA\n"
     shown = told(text, asked=asked)
-    assert MARKER.sub("X", shown) == text.replace("q8w7e6r5t4", "X").replace("a-b_9!", "X")
+    assert MARKER.sub("X", shown) == text.replace("q8w7e6r5t4q8w7e6r5tA", "X").replace("q8w7e6r5t4", "X").replace(
+        "a-b_9!", "X"
+    )
     assert told(text) == text
 
 
@@ -193,7 +197,7 @@ def test_each_line_of_a_secret_has_a_mark_and_blank_ones_none() -> None:
 # -- markers -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", ["[redacted 00000000]", "[redacted 0000", "[redacted]"])
+@pytest.mark.parametrize("wrong", ["[redacted 00000000]", "[redacted 0000", *DAMAGED])
 def test_a_marker_that_means_nothing_is_refused_and_never_learned(wrong: str) -> None:
     """Also when the model has said it before, and when it was told so; where all is told, it stays."""
     mask = Mask("t1")
@@ -202,6 +206,7 @@ def test_a_marker_that_means_nothing_is_refused_and_never_learned(wrong: str) ->
     mask.turn(turn("", refused=f"{wrong} is no mark"), json.dumps({"content": wrong}))
     with pytest.raises(ReplyRefused, match="mark"):
         mask.restored({"content": wrong})
+    assert has_marker({"content": wrong})
     assert mask.restored({"content": [wrong, 1, None]}, strict=False) == {"content": [wrong, 1, None]}
 
 
@@ -215,6 +220,29 @@ def test_what_looks_like_a_marker_in_the_world_is_text() -> None:
     (marker,) = MARKER.findall(told("password = 'farm'", mask=mask))
     told(f"it is {marker}", mask=mask)
     assert mask.restored(marker) == "farm"
+
+
+def test_a_damaged_marker_of_the_world_allows_no_other() -> None:
+    """A file that has ``[REDACTED]`` is written with it, and nothing else passes for that."""
+    mask = Mask("t1")
+    told("shown as [REDACTED]", mask=mask)
+    mask.goal("Write (redacted …) there", "")
+    assert mask.restored("[REDACTED] (redacted …)") == "[REDACTED] (redacted …)"
+    with pytest.raises(ReplyRefused, match="damaged"):
+        mask.restored("[REDACTED 1A2B3C4D]")
+
+
+def test_a_marker_of_an_earlier_task_is_refused() -> None:
+    """What an earlier task was told, or a person copied from there, is no text of the world."""
+    mask = Mask("t2")
+    old = "[redacted bb142e7d]"
+    assert mask.goal(f"Use {old}", f'\n- "find it" ended done: "it is {old} [REDACTED]"').count(old) == 2
+    for wrong in (old, "[REDACTED]"):
+        with pytest.raises(ReplyRefused, match="mark"):
+            mask.restored(wrong)
+    # Where a file has it, it is text.
+    told(f"shown as {old}", mask=mask)
+    assert mask.restored(old) == old
 
 
 def test_another_task_has_other_markers() -> None:

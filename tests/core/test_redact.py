@@ -230,6 +230,7 @@ f() --password checkedbefore
 <add key="Port" value="hunter2"/>
 password hunter
 text = '''plain'''
+password = '''{{filled}}'''
 wrong = '''tag''' .. '<password>read(1)</password>'
 the password hunter2 is old
 Cookie: theme=dark; lang=en
@@ -425,12 +426,50 @@ def test_a8_a_marker_of_no_secret_is_refused(edited: JsonValue) -> None:
         restore(edited, 'password = "hunter2"', salt=SALT)
 
 
-@pytest.mark.parametrize("edited", ["[redacted 1a2b3c4]", "[redacted]", "[redacted 1A2B3C4D]", "[redacted"])
+DAMAGED = [
+    "[redacted 1a2b3c4]", "[redacted]", "[redacted 1A2B3C4D]", "[redacted", "[REDACTED 1A2B3C4D]", "[REDACTED]",
+    "[redacted1a2b3c4d]", "[ redacted 1a2b3c4d ]", "(redacted 1a2b3c4d)", "redacted 1a2b3c4d]", "redacted 1a2b3c4d",
+    "{redacted 1a2b3c4d}", "<redacted 1a2b3c4d>", "[redacted: 1a2b3c4d]", "[redacted\u200b 1a2b3c4d]",
+    "[red\u200bacted 1a2b3c4d]", "[\ufeffredacted 1a2b3c4d]", "[redacted 1a2b\u200d3c4d]",
+    "\uff3bredacted 1a2b3c4d\uff3d",
+    "[Redacted]", "[redacted …]", "(redacted 1a2b…)", "redacted 09a0…]", "redacted …]", "(redacted …)",
+    "[redacted\n1a2b3c4d]",
+]  # fmt: skip
+"""Markers that somebody copied badly."""
+
+
+@pytest.mark.parametrize("edited", DAMAGED)
 def test_a8_a_damaged_marker_is_refused(edited: str) -> None:
     """Unless the original itself had such words."""
     with pytest.raises(InvalidRequest, match="is damaged"):
         restore(edited, {"a": ['password = "hunter2"']}, salt=SALT)
     assert restore(edited, {"a": [f"-- {edited}", 1]}, salt=SALT) == edited
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the file was redacted",
+        "(redacted by bob)",
+        "Redacted: 12 lines",
+        "local redacted = t[redacted_lines]",
+        "It is redacted, see [1].",
+        "redacted(1)",
+        "[1: redacted]",
+        "unredacted 1a2b3c4d",
+    ],
+)
+def test_a8_ordinary_words_are_no_damaged_marker(text: str) -> None:
+    """Prose and programs that speak of what is redacted."""
+    assert restore(text, {"a": ['password = "hunter2"']}, salt=SALT) == text
+
+
+def test_a8_a_damaged_marker_of_the_original_allows_no_other() -> None:
+    """What the original has may stay; what it has not is refused all the same."""
+    original: JsonValue = 'password = "hunter2" -- [REDACTED]'
+    assert restore("x -- [REDACTED]", original, salt=SALT) == "x -- [REDACTED]"
+    with pytest.raises(InvalidRequest, match="is damaged"):
+        restore("x = [REDACTED 1A2B3C4D]", original, salt=SALT)
 
 
 def test_a8_a_view_of_another_salt_is_refused() -> None:
@@ -516,7 +555,8 @@ NASTIER = [
     'password="', "password = '", "eyJ-", "://a:", "://", "Bearer ", "authorization:", "-----BEGIN PRIVATE KEY-----",
     "pair ", "password is ", " --password ", "M-", "[redacted 12345678]", "token=a==", " ", "(\n\t", '"password"',
     "password:", 'password=="', ":?", "a=", "a ", "sk-", "-", "\u0301", "password..\n", "1.", "{", "'", '"', "`", "x.",
-    "\r\n", "=", "eyJ", "eyJaaaaaaaaaa.eyJ", "ccc_", 'a="""', "<a>", "<password ", "cookie: a=", "a=b;", "password: |\n ",
+    "\r\n", "=", "eyJ", "eyJaaaaaaaaaa.eyJ", "ccc_", 'a="""', "<a>", "<password ", "cookie: a=", "a=b;",
+    "password: |\n ",
     "machine a ",
     "Private-Lines: 1\n", "'AAAAAAAA' ", "\\n", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
 ]  # fmt: skip
