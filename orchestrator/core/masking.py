@@ -42,6 +42,9 @@ _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 _NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
 _BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-Lines: \d+")
 _END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-MAC:")
+_PUBLIC: Final = re.compile(
+    r"-----(?P<end>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,4}(?:PUBLIC KEY(?: BLOCK)?|CERTIFICATE)-----"
+)
 _HEADER: Final = re.compile(r"[-+ \t]{0,40}[A-Z][\w-]{1,30}: ")
 """What stands between the beginning of a key and its letters: ``Proc-Type: 4,ENCRYPTED``."""
 _OF_KEY: Final = re.compile(r"[-+ \t]{0,40}(?P<secret>[A-Za-z0-9+/]{1,100}={0,2})\s*")
@@ -64,6 +67,9 @@ _SHORTEST: Final = 8
 _LONG: Final = 16
 """Characters of a secret that is known again wherever it stands; a shorter one may be a word of any text."""
 _USED: Final = 3
+_HEAD: Final = re.compile(r"""(?<!\S)(\S{8,}?)((?:\[|\[?\.\.\.)?…)""")
+_TAIL: Final = re.compile(r"""(…\]?)([^\s…]{8,})""")
+"""What stands at the edges of a cut."""
 
 
 class Mask(Redactor):
@@ -194,10 +200,25 @@ class Mask(Redactor):
 
     def _again(self, text: str, used: list[str]) -> str:
         """The text without the secrets that are known by now."""
+        text = self._without_pieces(text, used) if "…" in text else text
         for secret in sorted({*self._known, *used}, key=len, reverse=True):
             if secret in text:
                 text = text.replace(secret, self.whole(secret))
         return text
+
+    def _without_pieces(self, text: str, used: list[str]) -> str:
+        """The text without the pieces of known secrets that stand at the edge of a cut."""
+        known = [one for one in {*self._known, *used} if len(one) > _SHORTEST]
+
+        def head(match: re.Match[str]) -> str:
+            ends = [n for one in known for n in range(_SHORTEST, len(one)) if match[1].endswith(one[:n])]
+            return match[1][: len(match[1]) - max(ends, default=0)] + match[2]
+
+        def tail(match: re.Match[str]) -> str:
+            ends = [n for one in known for n in range(_SHORTEST, len(one)) if match[2].startswith(one[-n:])]
+            return match[1] + match[2][max(ends, default=0) :]
+
+        return _TAIL.sub(tail, _HEAD.sub(head, text))
 
     def whole(self, text: str) -> str:
         """The markers of a text that is secret as a whole, one for each of its lines."""
@@ -254,13 +275,18 @@ def _key_lines(text: str) -> Iterator[tuple[int, int]]:
     """Where the lines of private keys stand, also of keys of which only a part is there."""
     if not re.search(r"PRIVATE KEY|Private-|[A-Za-z0-9+/]{64}", text):
         return
-    inside = False
+    inside = public = False
     run: list[tuple[int, int]] = []
     """Lines that may be of a key whose beginning was not seen."""
     for line in re.finditer(r"[^\n]*", text):
         content = line.group()
         found = _OF_KEY.fullmatch(content)
-        if begun := _BEGIN.search(content):
+        if known := _PUBLIC.search(content):
+            # What stands before an end whose beginning was not seen is public, too.
+            inside, public, run = False, known["end"] == "BEGIN", []
+        elif public and found:
+            continue
+        elif begun := _BEGIN.search(content):
             inside, run = not _END.search(content, begun.end()), []
         elif _END.search(content):
             yield from run

@@ -120,9 +120,10 @@ _COMPARES: Final = frozenset({"==", "~=", "!="})
 _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
 """A name with a call, an index or an assignment behind it."""
 _PLAIN: Final = re.compile(
-    r"""\W* | [<{$%].* | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | .*[:?]\s*
+    r"""\W* | [<{$%].* | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
+      | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | .*[:?]\s*
       | [a-z_]{2,}:[a-z_/]+ | nil | null | none | true | false | undefined | token\W* | (?:bearer|basic|token|digest)\ ?
-      | \S+(?:[ ]\S+){5,}""",
+      | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
     re.X | re.I | re.S,
 )
 """Values that are no secret: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
@@ -402,7 +403,8 @@ def _fits(name: str, sign: str, value: str) -> bool:
         return is_number(value)
     if not is_secret_name(name):
         return _is_perhaps_secret(name) and is_made_up(value)
-    if value.lower() == last:
+    if value.lower() == last or (_words(name) == ["pass"] and value.islower() and value.isalpha()):
+        # A pass of a bus or of a loop: ``pass = "weekly"``.
         return False
     if last == "token":
         # In a parser a token is a word or a sign; only what looks made up is one to compare with.

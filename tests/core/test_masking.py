@@ -128,6 +128,18 @@ def test_a_key_on_one_line_and_one_of_putty_are_masked() -> None:
     assert MARKER.sub("X", told(putty)) == "Private-Lines: 1\nX\nPrivate-MAC: 01\n"
 
 
+@pytest.mark.parametrize("kind", ["PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE", "PGP PUBLIC KEY BLOCK"])
+@pytest.mark.parametrize("width", [64, 76])
+@pytest.mark.parametrize("part", [slice(None), slice(1, None), slice(0, -1)])
+def test_what_is_public_stays(kind: str, width: int, part: slice) -> None:
+    """Its letters look like those of a key; its head or its foot says what it is."""
+    line = (PEM[1] * 2)[:width]
+    text = "\n".join([f"-----BEGIN {kind}-----", *[line] * 4, f"-----END {kind}-----"][part])
+    assert told(text) == text
+    behind = f"-----BEGIN {kind}-----\n{line}\n-----END {kind}-----\n" + "\n".join(PEM)
+    assert PEM[1] not in told(behind).split(f"END {kind}-----")[1]
+
+
 # -- .env --------------------------------------------------------------------------------
 
 
@@ -153,6 +165,17 @@ def test_a_secret_that_was_found_once_is_known_wherever_it_stands() -> None:
     first, second = MARKER.findall(shown)
     assert told("I am hunter2-Xy of the farm", mask=mask) == f"I am {first} of the farm"
     assert (mask.restored(first), mask.restored(second)) == ("hunter2-Xy", "farm")
+
+
+def test_a_piece_of_a_known_secret_at_a_cut_is_left_out() -> None:
+    """Of either end, however much of it is there; other words at a cut stay."""
+    mask = Mask("t1")
+    secret = "hunter2-XyZ9876543210"
+    told(f"password = '{secret}'", mask=mask)
+    gap = "[… 9 characters left out, 1-9 of this line …]"
+    cut = f"it is x={secret[:12]}… and {secret[:9]}{gap}{secret[-10:]} ordinary… …ordinary"
+    shown = told(cut, mask=mask)
+    assert shown == f"it is x=… and {gap} ordinary… …ordinary"
 
 
 def test_what_the_model_named_by_its_marker_is_masked_in_what_comes_of_it() -> None:

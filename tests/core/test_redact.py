@@ -215,6 +215,12 @@ secret: a note, and more text
 pin = "left"
 local pass, n = next(t), "x"
 user 1234-5678 called
+secret = "CHANGE_ME"
+password = "changeme"
+api_key = "YOUR_KEY_HERE"
+local cookie = "chocolate"
+pass = "weekly"
+wrong_password = "That password is wrong."
 local modemKey = "left"
 key = "w"
 keyName = keys.up
