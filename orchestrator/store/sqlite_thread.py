@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from orchestrator.core.errors import OrchestratorError, StoreBusy
+from orchestrator.core.errors import OrchestratorError, StoreAway, StoreBusy
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.ports import Clock
@@ -242,7 +242,8 @@ def explained(error: Exception, path: Path) -> Exception:
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     match code.split("_")[1]:
         case "FULL" | "IOERR":
-            return OrchestratorError(
+            # This may pass: the task waits for room, and does not fail for it.
+            return StoreAway(
                 f"The store {path} could not be written ({error}); nothing of this was kept.",
                 remedy="Make room on its disk, or see what is wrong with the disk, and try again.",
             )

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from orchestrator.clock import SystemClock
-from orchestrator.core.errors import GrantVoid, OrchestratorError
+from orchestrator.core.errors import GrantVoid, OrchestratorError, StoreAway
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, ItemId, verify_chain
 from orchestrator.core.system_facts import GrantId, GrantRevoked
@@ -132,7 +132,7 @@ async def fill(store: Store, path: str) -> None:
             store.append(task_id, 1, drafts[task_id], status=TaskStatus.QUEUED, blobs=_blobs(size)) for task_id in ids
         ]
         for answer in await asyncio.gather(*attempts, return_exceptions=True):
-            assert isinstance(answer, OrchestratorError), answer
+            assert isinstance(answer, StoreAway), answer
             assert "Make room" in answer.remedy, answer
         assert await _everything(store, ids) == before
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))
