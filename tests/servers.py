@@ -34,6 +34,8 @@ NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of servers without TLS: a client that makes its own context reads all certificates, which takes 40 ms."""
 PASSWORD: Final = "xyzzy-plugh"
 """Of ``postgres`` over TCP; the socket in its own directory asks for none."""
+UNPRIVILEGED: Final = "nobody"
+"""The user that runs a server where the tests run as root, which servers refuse."""
 _VERSION: Final = "pginstall18"
 _FAST: Final = {
     # The machine outlives the run: what the processes wrote is there without a flush, also after kill -9.
@@ -63,10 +65,10 @@ class PostgresServer:
 
     def __init__(self, *, fast: bool = True, directory: Path | None = None, settings: Mapping[str, str] = {}) -> None:
         # Short: the path of a socket has at most 107 characters.
-        self._directory = Path(tempfile.mkdtemp(prefix="cc-pg-", dir=directory))
-        self._data = self._directory / "data"
+        self.directory = Path(tempfile.mkdtemp(prefix="cc-pg-", dir=directory))
+        self._data = self.directory / "data"
         self._settings = {**_ALWAYS, **(_FAST if fast else {}), **settings}
-        self._user = _unprivileged() if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+        self._user = UNPRIVILEGED if hasattr(os, "geteuid") and os.geteuid() == 0 else None
         self._numbers = count(1)
         self._own = "postgres"
         self._watch: subprocess.Popen[bytes] | None = None
@@ -82,11 +84,11 @@ class PostgresServer:
         return self
 
     def _begin(self) -> None:
-        self._binaries = _binaries(self._directory, self._user)
+        self._binaries = _binaries(self.directory, self._user)
         if self._user is not None:
-            shutil.chown(self._directory, self._user)
-        self._directory.chmod(0o755)
-        word = self._directory / "word"
+            shutil.chown(self.directory, self._user)
+        self.directory.chmod(0o755)
+        word = self.directory / "word"
         word.write_text(PASSWORD)
         how = ("-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
         auth = (f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256")
@@ -100,19 +102,19 @@ class PostgresServer:
 
     def __exit__(self, _kind: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
         self.kill()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def start(self) -> None:
         """Start it, or start it again on the same port; returns when it takes connections."""
-        settings = {**self._settings, "port": str(self.port), "unix_socket_directories": str(self._directory)}
+        settings = {**self._settings, "port": str(self.port), "unix_socket_directories": str(self.directory)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(self._binaries / "postgres"), "-D", str(self._data), *options]
-        with (self._directory / "log").open("ab") as log:
+        with (self.directory / "log").open("ab") as log:
             self._watch = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCH, "sh", str(self._directory), *command],
+                ["/bin/sh", "-c", _WATCH, "sh", str(self.directory), *command],
                 **(_PIPES | {"stderr": log}),
                 user=self._user,
-                cwd=self._directory,
+                cwd=self.directory,
                 start_new_session=True,
             )
         assert self._watch.stdout is not None
@@ -135,12 +137,12 @@ class PostgresServer:
 
     def log(self) -> str:
         """What it has said so far."""
-        path = self._directory / "log"
+        path = self.directory / "log"
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
     def url(self, database: str = "") -> str:
         """By its socket, as its owner; without a database: the one that is of this process alone."""
-        return f"postgresql://postgres@/{database or self._own}?host={self._directory}&port={self.port}"
+        return f"postgresql://postgres@/{database or self._own}?host={self.directory}&port={self.port}"
 
     def take_part(self) -> None:
         """Get a database for this process, which shares the server with others."""
@@ -177,7 +179,7 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), *arguments]
-        done = subprocess.run(command, user=self._user, cwd=self._directory, capture_output=True, check=False)
+        done = subprocess.run(command, user=self._user, cwd=self.directory, capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stderr.decode()}")
 
@@ -250,11 +252,6 @@ def free_port() -> int:
         else:
             _CLAIMS.append(claim)
             return port
-
-
-def _unprivileged() -> str:
-    """Whom the server runs as where the tests run as root, which it refuses."""
-    return "nobody"
 
 
 def _binaries(directory: Path, user: str | None) -> Path:

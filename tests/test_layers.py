@@ -27,8 +27,9 @@ ROOMS: dict[str, frozenset[str]] = {
     "duties": ADAPTERS,
     "logs": frozenset({"core"}),
     # what the ports are made of; none of them knows another
-    "store": ADAPTERS | {"clock"},
-    "bus": ADAPTERS | {"clock"},
+    "postgresql": frozenset(),
+    "store": ADAPTERS | {"clock", "postgresql"},
+    "bus": ADAPTERS | {"clock", "postgresql"},
     "model": ADAPTERS,
     "lua": frozenset(),
     "reference": frozenset({"core"}),
@@ -53,7 +54,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "audit": ADAPTERS,
     "heads_away": ADAPTERS | {"audit"},
     "checkpoints": ADAPTERS | {"audit", "heads_away", "tasks"},
-    "moving": ADAPTERS | {"audit", "clock", "store"},
+    "moving": ADAPTERS | {"audit", "clock", "postgresql", "store"},
     "web": ADAPTERS
     | {
         "backups",

@@ -97,7 +97,8 @@ class PostgresNetwork:
             try:
                 await session.run(self._outbox, self._served, self._each_beat)
             except* LOSSES as lost:
-                logger.warning("the bus lost its connection to the database: %r", lost.exceptions[0])
+                said = away(self._url, lost.exceptions[0], connecting=False)
+                logger.warning("the bus lost its database and connects again: %s", said)
             except* Exception:
                 logger.exception("the bus connects again after a mistake of its own")
             finally:
@@ -117,13 +118,16 @@ class PostgresNetwork:
         return session
 
     async def _again(self) -> Session:
-        pause = _FIRST_PAUSE_S
+        pause, told = _FIRST_PAUSE_S, ""
         while True:
             await asyncio.sleep(pause * random.uniform(0.5, 1))
             try:
                 return await self._connected()
             except (*LOSSES, ValueError) as error:
-                logger.debug("the database of the bus is still away: %s", type(error).__name__)
+                said = str(away(self._url, error))
+                if said != told:
+                    logger.warning("the bus has no database: %s", said)
+                told = said
             except Exception:
                 # A bus that gave up would stay away until the next start of the node.
                 logger.exception("the bus connects again after a mistake of its own")
@@ -197,8 +201,8 @@ class PostgresNetwork:
         short = said(frame)
         try:
             text = short or spilled(frame, await session.spill(frame))
-        except LOSSES as error:
-            raise NobodyServes("The database of the bus went away.") from error
+        except LOSSES:
+            raise NobodyServes("The database of the bus went away.") from None
         if await self._sent(Outgoing(text, subject=head["subject"])) is None:
             if short is None:
                 self._go_aside(session.drop(frame))

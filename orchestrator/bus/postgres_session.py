@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,8 @@ from orchestrator.bus.postgres_errors import ANSWERS_WITHIN_S
 from orchestrator.bus.postgres_frames import Frame, fetched, large, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
 from orchestrator.clock import steady_s
+from orchestrator.postgresql import sessions
+from orchestrator.postgresql.sessions import SharedSession
 
 PART_BYTES: Final = 1 << 20
 """What is spilled goes in parts of this size, so that nothing else waits long for the connection."""
@@ -50,8 +52,9 @@ class Session:
         self._url = url
         self._me = identity
         self._hear = hear
-        self._connections: list[Any] = []
+        self._connections: list[sessions.Session] = []
         self._ear_turn = asyncio.Lock()
+        self._sender_turn = asyncio.Lock()
         self._spill_turn = asyncio.Lock()
         self._spiller: Any = None
         self._declared: frozenset[str] | None = None
@@ -64,10 +67,16 @@ class Session:
         return f"{self._channel}_{node}"
 
     async def open(self) -> None:
-        """Connect, make the tables where they are missing, listen, and enter the list. Raises what asyncpg does."""
-        self._sender = await self._connect("says")
+        """Connect, make the tables where they are missing, listen, and enter the list.
+
+        Raises what asyncpg does, and SharedSession.
+        """
+        self._sender = await self._connect()
+        self._ear = await self._connect()
+        await sessions.must_be_sessions(self._ear, self._sender)
+        await self._sender.adopt(self._settings("says"))
+        await self._ear.adopt(self._settings("hears"))
         self._channel = await sql.make_tables(self._sender)
-        self._ear = await self._connect("hears")
         # Listening comes first: who is on the list hears.
         for channel in (self._channel, self.channel_of(self._me.key)):
             await self._ear.add_listener(channel, self._notified)
@@ -85,7 +94,8 @@ class Session:
     async def declare(self, served: Collection[str]) -> None:
         """Say what is served; requests may come before this returns."""
         self._declared = frozenset(served)
-        await self._sender.execute(sql.DECLARE, self._me.key, sorted(self._declared))
+        async with self._sender_turn:
+            await self._sender.execute(sql.DECLARE, self._me.key, sorted(self._declared))
 
     async def leave(self) -> None:
         """Take this node off the list."""
@@ -134,27 +144,41 @@ class Session:
         async with self._spilling() as connection:
             await connection.execute(sql.DROP, frame.place)
 
-    async def _connect(self, does: str) -> Any:
-        # So that an administrator sees in pg_stat_activity which connection is what.
-        settings = {**_SETTINGS, "application_name": f"cc-orchestrator bus {does} {self._me.name}"[:63]}
-        connection = await asyncpg.connect(
-            self._url, timeout=ANSWERS_WITHIN_S, command_timeout=ANSWERS_WITHIN_S, server_settings=settings
+    async def _connect(self, settings: Mapping[str, str] | None = None) -> sessions.Session:
+        connection = await sessions.connect(
+            self._url, settings or {}, timeout_s=ANSWERS_WITHIN_S, command_timeout=ANSWERS_WITHIN_S
         )
         self._connections.append(connection)
         connection.add_termination_listener(lambda _: self._lost.set())
         return connection
+
+    def _settings(self, does: str) -> Mapping[str, str]:
+        # So that an administrator sees in pg_stat_activity which connection is what.
+        return {**_SETTINGS, "application_name": f"cc-orchestrator bus {does} {self._me.name}"[:63]}
 
     @contextlib.asynccontextmanager
     async def _spilling(self) -> AsyncIterator[Any]:
         """The connection for what is large, made when it is first needed: for many nodes that is never."""
         async with self._spill_turn:
             if self._spiller is None:
-                self._spiller = await self._connect("carries")
+                self._spiller = await self._connect(self._settings("carries"))
             yield self._spiller
 
     def _notified(self, connection: object, pid: int, channel: str, text: str) -> None:
         del connection, pid, channel
         self._hear(text)
+
+    async def _must_be_sessions(self) -> None:
+        """Raises SharedSession where a pooler was changed to another mode: nothing would be heard any more.
+
+        The ear has just had its session. A pooler that takes sessions away gives it, most often, to the sender next.
+        """
+        async with self._sender_turn:
+            if not await self._sender.is_own():
+                raise SharedSession
+        async with self._ear_turn:
+            if not await self._ear.is_own():
+                raise SharedSession
 
     async def _send_for_ever(self, outbox: Outbox, served: Callable[[], Collection[str]]) -> None:
         while True:
@@ -172,13 +196,14 @@ class Session:
 
     async def _send(self, batch: list[Outgoing]) -> None:
         texts = [await self._text(message) for message in batch]
-        rows = await self._sender.fetch(
-            sql.SEND,
-            self.channel_of(""),
-            [self._channel_for(message) for message in batch],
-            [message.subject for message in batch],
-            texts,
-        )
+        async with self._sender_turn:
+            rows = await self._sender.fetch(
+                sql.SEND,
+                self.channel_of(""),
+                [self._channel_for(message) for message in batch],
+                [message.subject for message in batch],
+                texts,
+            )
         for message, row in zip(batch, rows, strict=True):
             if message.sent is not None and message.wanted:
                 message.sent.set_result(row["node"])
@@ -199,6 +224,7 @@ class Session:
         while True:
             await asyncio.sleep(sql.BEAT_S)
             await self.beat()
+            await self._must_be_sessions()
             each_beat()
             if now() >= sweep_at:
                 sweep_at = now() + _SWEEP_EVERY_S

@@ -7,11 +7,12 @@ from typing import Any, Final, TypeVar
 from orchestrator.core.errors import NotFound
 from orchestrator.moving.rows import Row, asked
 from orchestrator.moving.sides import not_empty, schema_of
+from orchestrator.postgresql.sessions import must_give_sessions, place
 from orchestrator.store import sealing, sql
 from orchestrator.store.postgres import MIGRATING, TABLES, PostgresPersistenceManager
 from orchestrator.store.postgres_dialect import drive, kept
 from orchestrator.store.postgres_errors import explained, not_connected
-from orchestrator.store.postgres_links import connect, place
+from orchestrator.store.postgres_links import connect
 from orchestrator.store.script import Script
 from orchestrator.store.tables import STAYS, TRAVELS, Table
 
@@ -132,6 +133,7 @@ async def _emptied(side: PostgresSide) -> None:
 @asynccontextmanager
 async def _connected(url: str) -> AsyncIterator[Any]:
     try:
+        await must_give_sessions(url)
         connection = await connect(url, _SETTINGS)
     except Exception as error:  # noqa: BLE001 - whoever moves a store is told in a sentence
         raise not_connected(error, place(url)) from None

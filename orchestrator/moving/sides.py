@@ -118,7 +118,7 @@ def shown(url: str) -> str:
     if url.startswith(SQLITE):
         return url
     if is_postgresql(url):
-        from orchestrator.store.postgres_links import place
+        from orchestrator.postgresql.sessions import place
 
         return f"postgresql://{place(url)}"
     return f"{url.partition(':')[0]}:…"

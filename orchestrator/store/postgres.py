@@ -123,7 +123,7 @@ class PostgresPersistenceManager(SqlStore):
         await asyncio.gather(self._writing.close(), self._reading.close())
 
     async def _prepare(self) -> None:
-        links = Links(self._url, PREPARING, most=1, patience_s=self._patience_s)
+        links = Links(self._url, PREPARING, most=1, patience_s=self._patience_s, doubted=True)
         try:
             await self._again(lambda: self._prepare_once(links), links.place)
         finally:

@@ -1,18 +1,16 @@
-"""Connections to a PostgreSQL server: how each is made, and a few of them kept for who needs one.
-
-Through pgbouncer it has to be in session mode: prepared statements and settings are a session's.
-"""
+"""Connections to a PostgreSQL server: how each is made, and a few of them kept for who needs one."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import asyncpg
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway
+from orchestrator.postgresql import sessions
+from orchestrator.postgresql.sessions import SharedSession, is_pooled, place
 from orchestrator.store import sealing
 from orchestrator.store.postgres_errors import is_lasting, not_connected
 
@@ -70,9 +68,20 @@ _STATEMENTS: Final = 256
 
 
 class Links:
-    """At most ``most`` connections, made when they are needed, each lent to one at a time."""
+    """At most ``most`` connections, made when they are needed, each lent to one at a time.
 
-    def __init__(self, url: str, settings: Mapping[str, str], *, most: int, patience_s: float = PATIENCE_S) -> None:
+    ``doubted``: see before the first one that connections of this URL are sessions.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        settings: Mapping[str, str],
+        *,
+        most: int,
+        patience_s: float = PATIENCE_S,
+        doubted: bool = False,
+    ) -> None:
         self._url = url
         self.place = place(url)
         self._settings = dict(settings)
@@ -87,6 +96,7 @@ class Links:
         """When the last attempt failed, and how."""
         self._reached = False
         """Whether there was a connection ever."""
+        self._doubted = doubted
         self._lent: dict[Any, float] = {}
         """Since when."""
         self._watching: asyncio.Task[None] | None = None
@@ -107,15 +117,19 @@ class Links:
                 # Nothing was heard of it, and nothing would be the next time.
                 connection.terminate()
                 raise
-            except Exception:
-                raise
+            except Exception as error:
+                if not await _is_shared(connection, error):
+                    raise
+                # No connection is trusted any more, and the next ones are tried before they are used.
+                self._doubted = True
+                raise self._told(SharedSession()) from None
             except BaseException:
                 # Given up in the middle of a statement.
                 connection.terminate()
                 raise
             finally:
                 del self._lent[connection]
-                if connection.is_closed() or connection.is_in_transaction() or self._closed:
+                if connection.is_closed() or connection.is_in_transaction() or self._closed or self._doubted:
                     connection.terminate()
                 else:
                     self._idle.append(connection)
@@ -140,14 +154,14 @@ class Links:
         self._must_not_be_known_away()
         while not self._closed:
             try:
-                connection = await connect(self._url, self._settings)
+                connection = await self._connected()
             except Exception as error:  # noqa: BLE001 - told as one that teaches
                 if self._gives_no_more(error):
                     if time.monotonic() + pause > began + self._patience_s:
                         raise self._told(error) from None
                 else:
                     self._failed = time.monotonic(), error
-                    if is_lasting(error) or self._is_hopeless(pause):
+                    if is_lasting(error, self.place) or self._is_hopeless(pause):
                         raise self._told(error) from None
             else:
                 self._away_since = self._failed = None
@@ -158,11 +172,19 @@ class Links:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         raise sealing.store_closed()
 
+    async def _connected(self) -> sessions.Session:
+        if self._doubted:
+            await sessions.must_give_sessions(self._url, timeout_s=_CONNECT_S)
+            self._doubted = False
+        return await connect(self._url, self._settings)
+
     def _at_hand(self) -> Any:
         """One that is idle; None: none is."""
         while self._idle:
             connection = self._idle.pop()
-            if not connection.is_closed():
+            if self._doubted:
+                connection.terminate()
+            elif not connection.is_closed():
                 return connection
         return None
 
@@ -239,38 +261,30 @@ class Links:
         return now + pause > self._away_since + self._patience_s
 
 
-async def connect(url: str, settings: Mapping[str, str]) -> Any:
+async def connect(url: str, settings: Mapping[str, str]) -> sessions.Session:
     """A new connection with these settings. Raises what asyncpg raises."""
     most_ms = int(settings["statement_timeout"])
-    connection = await asyncpg.connect(
+    return await sessions.connect(
         url,
-        timeout=_CONNECT_S,
+        settings,
+        timeout_s=_CONNECT_S,
         # As for the server, 0 is no end at all.
         command_timeout=most_ms / 1000 + _BEYOND_S if most_ms else None,
         statement_cache_size=_STATEMENTS,
         # They stay for as long as the connection does.
         max_cached_statement_lifetime=0,
     )
-    try:
-        # Not with the connection's first packet: a pooler in between refuses settings there.
-        wanted = ";".join(f"SET {name} = '{value}'" for name, value in settings.items())
-        await connection.execute(wanted, timeout=_CONNECT_S)
-    except BaseException:
-        connection.terminate()
-        raise
-    return connection
 
 
-def place(url: str) -> str:
-    """Server and database of the URL, without user, password and options."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "this URL"
-    if "@" not in parts.netloc and "@" in url:
-        # A password with a slash in it: nobody knows where it ends.
-        return "this URL"
-    return f"{parts.netloc.rpartition('@')[2] or 'a local socket'}{parts.path}"
+async def _is_shared(connection: Any, error: Exception) -> bool:
+    """Whether a pooler, changed to another mode meanwhile, has given this connection another session."""
+    if is_pooled(error):
+        return True
+    if not isinstance(error, asyncpg.PostgresError) or connection.is_closed() or connection.is_in_transaction():
+        return False
+    with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        return not await connection.is_own()
+    return False
 
 
 async def _closed(connection: Any) -> None:

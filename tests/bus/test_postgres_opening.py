@@ -15,26 +15,27 @@ from tests.servers import PASSWORD, PostgresServer
 
 async def test_no_server() -> None:
     away = await _refused("postgresql://me:secret@127.0.0.1:1/there")
-    assert "127.0.0.1:1 cannot be reached" in away.message
+    assert "127.0.0.1:1/there cannot be reached (connection refused)" in away.message
 
 
 async def test_a_name_that_is_none() -> None:
     away = await _refused("postgresql://me:secret@nowhere.invalid/there")
-    assert "nowhere.invalid cannot be reached" in away.message
+    assert "nowhere.invalid/there cannot be reached (the name of the host is not known)" in away.message
 
 
 async def test_a_wrong_password(postgres_server: PostgresServer) -> None:
-    away = await _refused(postgres_server.tcp_url(password="secret"))
+    away = await _refused(postgres_server.tcp_url(password="secret"), InvalidRequest)
     assert "does not let this user in" in away.message
 
 
 async def test_no_such_database(postgres_server: PostgresServer) -> None:
-    away = await _refused(postgres_server.tcp_url("nowhere"))
-    assert 'database "nowhere" does not exist' in away.message
+    away = await _refused(postgres_server.tcp_url("nowhere"), InvalidRequest)
+    assert "There is no such database: " in away.message
+    assert "/nowhere" in away.message
 
 
 async def test_no_such_schema(postgres_server: PostgresServer) -> None:
-    away = await _refused(f"{postgres_server.url()}&search_path=nowhere")
+    away = await _refused(f"{postgres_server.url()}&search_path=nowhere", InvalidRequest)
     assert "No schema of the search path exists" in away.message
 
 
@@ -43,8 +44,8 @@ async def test_no_right_to_make_tables(postgres_server: PostgresServer) -> None:
     name = await postgres_server.new_database()
     await postgres_server.execute(f"CREATE ROLE guest_{name} LOGIN PASSWORD 'secret'")
     url = postgres_server.tcp_url(name).replace(f"postgres:{PASSWORD}", f"guest_{name}:secret")
-    away = await _refused(url)
-    assert "may not make or use the tables" in away.message
+    away = await _refused(url, InvalidRequest)
+    assert "may not do this" in away.message
     owner = open_bus(postgres_server.url(name))
     await owner.open()
     await postgres_server.execute(f"GRANT ALL ON bus_nodes, bus_served, bus_parts TO guest_{name}", database=name)
@@ -99,8 +100,8 @@ def test_the_databases_clock_is_known_within_bounds() -> None:
     assert (clock.earliest(30), clock.latest(30)) == pytest.approx((2029.5, 2030))
 
 
-async def _refused(url: str) -> BusAway:
-    away = await refused(BusAway, open_bus(url).open())
+async def _refused(url: str, kind: type[OrchestratorError] = BusAway) -> OrchestratorError:
+    away = await refused(kind, open_bus(url).open())
     _keeps_the_secret(away)
     return away
 

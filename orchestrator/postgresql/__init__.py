@@ -1,0 +1,1 @@
+"""What the store and the bus share of PostgreSQL: connections that are sessions, and errors in plain words."""
