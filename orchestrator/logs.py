@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, Literal, TextIO
 
+from orchestrator.core.errors import BusAway, StoreAway, StoreBusy
 from orchestrator.core.redact import redact_text
 from orchestrator.core.visible import one_line, visible
 
@@ -26,6 +27,7 @@ SALT: Final = secrets.token_hex(16)
 MAX_CHARS: Final = 20_000
 """Of one message, and of one traceback; what is beyond is said to be left out."""
 _MAX_ID_CHARS: Final = 128
+_OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
 
 LINES: Final[Counter[str]] = Counter()
 """Lines that this process wrote, by level."""
@@ -90,7 +92,11 @@ def _said(record: logging.LogRecord) -> str:
 
 def _traced(form: logging.Formatter, record: logging.LogRecord) -> str:
     """The record's traceback and stack, without secrets; empty: it has none."""
-    parts = [form.formatException(record.exc_info)] if record.exc_info and record.exc_info[0] else []
+    parts: list[str] = []
+    if record.exc_info and record.exc_info[0]:
+        error = record.exc_info[1]
+        # Of a server that is away the sentence says everything, and a traceback nothing.
+        parts.append(str(error) if isinstance(error, _OUTAGES) else form.formatException(record.exc_info))
     if record.stack_info:
         parts.append(form.formatStack(record.stack_info))
     return redact_text("\n".join(parts)[-2 * MAX_CHARS :], salt=SALT)

@@ -5,6 +5,7 @@ gives a connection another session at each transaction or statement. Each connec
 other connection has. A connection that has lost its mark, or has another's, is not a session of its own.
 """
 
+import os
 import secrets
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,10 +19,15 @@ _MARK: Final = "cc_orchestrator.session"
 _ROUNDS: Final = 3
 """Another client of the pooler may take the server connection that would have shown it."""
 _SEARCH_PATH: Final = "search_path"
+_TLS_FILES: Final = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 
 class SharedSession(Exception):
     """A pooler changes the session behind a connection."""
+
+
+class UnreadableFile(ValueError):
+    """A file that an option of the URL names cannot be read; it says which option."""
 
 
 class Session(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types here
@@ -53,10 +59,21 @@ class Session(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types 
         return bool(said == "SELECT 1")
 
 
-async def connect(url: str, settings: Mapping[str, str], *, timeout_s: float = CONNECT_S, **options: Any) -> Session:
-    """A new connection with these settings; ``options`` are asyncpg's. Raises what asyncpg raises."""
+async def connect(url: str, settings: Mapping[str, str], *, timeout_s: float | None = None, **options: Any) -> Session:
+    """A new connection with these settings; ``options`` are asyncpg's. Raises what asyncpg raises, and UnreadableFile.
+
+    ``timeout_s`` None: CONNECT_S.
+    """
     bare, path = _without_search_path(url)
-    connection: Session = await asyncpg.connect(bare, timeout=timeout_s, connection_class=Session, **options)
+    timeout_s = CONNECT_S if timeout_s is None else timeout_s
+    try:
+        connection: Session = await asyncpg.connect(bare, timeout=timeout_s, connection_class=Session, **options)
+    except (FileNotFoundError, PermissionError):
+        # The error has no name: it may as well be the server's socket.
+        for name, value in _options(url):
+            if name in _TLS_FILES and not os.access(unquote_plus(value), os.R_OK):
+                raise UnreadableFile(name) from None
+        raise
     try:
         await connection.adopt({**path, **settings})
     except BaseException:
@@ -65,7 +82,7 @@ async def connect(url: str, settings: Mapping[str, str], *, timeout_s: float = C
     return connection
 
 
-async def must_give_sessions(url: str, *, timeout_s: float = CONNECT_S) -> None:
+async def must_give_sessions(url: str, *, timeout_s: float | None = None) -> None:
     """Raises SharedSession where connections of this URL are no sessions, and what asyncpg raises."""
     first = await connect(url, {}, timeout_s=timeout_s)
     try:
@@ -87,7 +104,12 @@ async def must_be_sessions(first: Session, second: Session) -> None:
     for _ in range(_ROUNDS):
         await first.adopt({})
         # It holds the server connection that it gets: most often the one that the first has just used.
-        await second.execute("BEGIN", timeout=CONNECT_S)
+        try:
+            await second.execute("BEGIN", timeout=CONNECT_S)
+        except asyncpg.PostgresError as error:
+            if is_pooled(error):
+                raise SharedSession from None
+            raise
         if await second.shares_with(first) or not await first.is_own():
             raise SharedSession
         await second.execute("ROLLBACK", timeout=CONNECT_S)
@@ -114,11 +136,17 @@ def place(url: str) -> str:
 
 def _without_search_path(url: str) -> tuple[str, dict[str, str]]:
     """The URL without its search path, which a pooler would refuse there, and the search path."""
-    base, _, query = url.partition("?")
-    options = [option.partition("=") for option in query.split("&") if option]
-    path = {name: unquote_plus(value) for name, _, value in options if name == _SEARCH_PATH}
-    rest = "&".join("".join(option) for option in options if option[0] != _SEARCH_PATH)
+    options = _options(url)
+    path = {name: unquote_plus(value) for name, value in options if name == _SEARCH_PATH}
+    rest = "&".join(f"{name}={value}" for name, value in options if name != _SEARCH_PATH)
+    base = url.partition("?")[0]
     return (f"{base}?{rest}" if rest else base), path
+
+
+def _options(url: str) -> list[tuple[str, str]]:
+    """What the URL says behind its question mark, as it is written."""
+    parts = (option.partition("=") for option in url.partition("?")[2].split("&") if option)
+    return [(name, value) for name, _, value in parts]
 
 
 def _quoted(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import asyncpg
 
-from orchestrator.postgresql.sessions import is_pooled
+from orchestrator.postgresql.sessions import UnreadableFile, is_pooled
 
 _NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 _NO_SOCKET: Final = "no server has a socket there"
@@ -63,7 +63,7 @@ def _pooled(where: str, option: str) -> Trouble:
         Kind.SETUP,
         f"PostgreSQL at {where} is behind a connection pooler in transaction or statement mode (such as pgbouncer's "
         "pool_mode), and LISTEN/NOTIFY, advisory locks and prepared statements need a session that lasts.",
-        "Set `pool_mode = session` for this database in pgbouncer.ini (with its `server_reset_query = DISCARD ALL`), or "
+        "Set `pool_mode = session` for this database in pgbouncer.ini (with `server_reset_query = DISCARD ALL`), or "
         f"name the server's own address in the URL of {option}.",
     )
 
@@ -83,11 +83,17 @@ def _of_url(error: BaseException, where: str, option: str) -> Trouble | None:
                 f"PostgreSQL at {where} does not speak TLS with this node{_reason(error)}.",
                 f"Switch TLS on at the server or the pooler, or write another sslmode in the URL of {option}.",
             )
-        case asyncpg.ClientConfigurationError() if "ssl" in said.lower():
+        case UnreadableFile():
             return Trouble(
                 Kind.SETUP,
-                f"A TLS file or option in the URL of {option} cannot be used.",
-                "See that the files of sslrootcert, sslcert and sslkey exist and can be read, and what sslmode says.",
+                f"The file of {said} in the URL of {option} is not there or cannot be read.",
+                "Name a file that the user of this program may read.",
+            )
+        case asyncpg.ClientConfigurationError() if "ssl" in said or "certificate" in said:
+            return Trouble(
+                Kind.SETUP,
+                f"What the URL of {option} says of TLS cannot be used.",
+                "See what sslmode says, and that the files of sslrootcert, sslcert and sslkey can be read.",
             )
         case ValueError():
             # What it says may repeat the URL.

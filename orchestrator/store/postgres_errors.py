@@ -7,6 +7,7 @@ from typing import Final
 import asyncpg
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway, StoreBusy
+from orchestrator.postgresql.sessions import SharedSession, is_pooled
 from orchestrator.postgresql.troubles import Kind, trouble
 
 _KINDS: Final[Mapping[Kind, type[OrchestratorError]]] = {
@@ -44,6 +45,7 @@ _AWAY: Final = (
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    SharedSession,
     # A server that became a standby, or is about to: the next connection may find the one that writes.
     asyncpg.ReadOnlySQLTransactionError,
 )
@@ -83,7 +85,11 @@ def _told(error: Exception, where: str, *, connecting: bool) -> Exception:
     if isinstance(error, OrchestratorError):
         return error
     found = trouble(error, where, "--store", connecting=connecting)
-    return error if found is None else _KINDS[found.kind](found.message, remedy=found.remedy)
+    if found is None:
+        return error
+    # A pooler that is changed while nodes work is one that they wait for.
+    kind = StoreAway if is_pooled(error) and not connecting else _KINDS[found.kind]
+    return kind(found.message, remedy=found.remedy)
 
 
 def unknown(where: str) -> StoreAway:

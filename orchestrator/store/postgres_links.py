@@ -105,7 +105,7 @@ class Links:
     async def one(self) -> AsyncIterator[Any]:
         """A connection; one that was left in the middle of something is not used again.
 
-        Raises StoreAway after ``patience_s`` in vain, InvalidRequest.
+        Raises StoreAway after ``patience_s`` in vain, InvalidRequest, and SharedSession for what failed by a pooler.
         """
         async with self._free:
             connection = await self._taken()
@@ -122,7 +122,7 @@ class Links:
                     raise
                 # No connection is trusted any more, and the next ones are tried before they are used.
                 self._doubted = True
-                raise self._told(SharedSession()) from None
+                raise SharedSession from None
             except BaseException:
                 # Given up in the middle of a statement.
                 connection.terminate()
