@@ -179,6 +179,11 @@ def browser(options: Options) -> Outcome:
     return there(tools.chromium())
 
 
+def pooler(options: Options) -> Outcome:
+    """Whether there is a pgbouncer for the tests of a pooler, which are skipped where there is none."""
+    return there(tools.pgbouncer())
+
+
 def docs(options: Options) -> Outcome:
     """Whether the tables in the docs are those of the code."""
     return judged([sys.executable, "scripts/docs.py", "--check"])
@@ -227,6 +232,7 @@ def core_coverage(options: Options) -> Outcome:
 BEFORE: dict[str, Check] = {
     "Lua 5.2": stock_lua,
     "browser": browser,
+    "pooler": pooler,
     "engine": engine,
 }
 """What the tests need."""

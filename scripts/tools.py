@@ -1,6 +1,6 @@
-"""The tools that Python's packages do not have: luacheck, stylua, Lua and Chromium.
+"""The tools that Python's packages do not have: luacheck, stylua, Lua, Chromium and pgbouncer.
 
-luacheck, Lua and Chromium come from the system's packages (Debian's ``lua-check``, ``lua5.2`` and ``chromium``),
+All but stylua come from the system's packages (Debian's ``lua-check``, ``lua5.2``, ``chromium`` and ``pgbouncer``),
 stylua as a native binary from npm, into ``.venv/tools``, held against the hash in ``stylua/package-lock.json``.
 Where a person would have to be asked for the right to install, nothing is installed and the sentence says what to do.
 """
@@ -25,6 +25,7 @@ FETCHED: Final = (
     ("luacheck", "the system's", "MIT", "the system's packages, signed", "lints the Lua"),
     ("Lua 5.2", "the system's", "MIT", "the system's packages, signed", "runs the specs of the client"),
     ("Chromium", "the system's", "BSD-3-Clause and others", "the system's packages, signed", "runs the page's stories"),
+    ("PgBouncer", "the system's", "ISC", "the system's packages, signed", "stands before PostgreSQL in tests"),
     ("npm and Node.js", "the system's", "Artistic-2.0, MIT", "the system's packages, signed", "fetch stylua"),
 )
 """What the tests have that is no Python package: name, version, licence, from where, what for."""
@@ -57,6 +58,11 @@ def chromium() -> Path | Missing:
     return next(filter(None, map(_on_path, names)), None) or _from_apt("chromium", ["chromium"])
 
 
+def pgbouncer() -> Path | Missing:
+    """The pooler that is tried before PostgreSQL, as luacheck."""
+    return _on_path("pgbouncer") or _from_apt("pgbouncer", ["pgbouncer"])
+
+
 def stylua() -> Path | Missing:
     """The one version of stylua, installed into ``.venv/tools`` when it is not there yet."""
     lock = (STYLUA / "package-lock.json").read_bytes()
@@ -79,7 +85,8 @@ def _binary(home: Path) -> Path | None:
 
 
 def _on_path(name: str) -> Path | None:
-    found = shutil.which(name)
+    # Debian keeps servers where only root looks.
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
     return Path(found) if found else None
 
 

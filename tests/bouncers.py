@@ -16,7 +16,7 @@ from tests.waiting import HANG_S
 
 MODES: Final = ("session", "transaction", "statement")
 Mode = Literal["session", "transaction", "statement"]
-PROGRAM: Final = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+PROGRAM: Final = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 """Debian keeps it where only root looks; None: it is not installed."""
 
 

@@ -173,9 +173,11 @@ class Session:
 
         The ear has just had its session. A pooler that takes sessions away gives it, most often, to the sender next.
         """
-        async with self._sender_turn:
-            if not await self._sender.is_own():
-                raise SharedSession
+        # A beat waits for no long statement. While much is sent, the ear meets the sessions of the sender.
+        if not self._sender_turn.locked():
+            async with self._sender_turn:
+                if not await self._sender.is_own():
+                    raise SharedSession
         async with self._ear_turn:
             if not await self._ear.is_own():
                 raise SharedSession
