@@ -50,7 +50,7 @@ def trouble(error: BaseException, where: str, option: str, *, connecting: bool =
     """
     if is_pooled(error):
         return _pooled(where, option)
-    if connecting and (found := _of_url(error, where, option)) is not None:
+    if connecting and (found := _of_tls(error, where, option) or _of_url(error, where, option)) is not None:
         return found
     for tell in (_of_rights, _of_disk, _of_moment, _of_locks):
         if (found := tell(error, where, option)) is not None:
@@ -68,7 +68,7 @@ def _pooled(where: str, option: str) -> Trouble:
     )
 
 
-def _of_url(error: BaseException, where: str, option: str) -> Trouble | None:
+def _of_tls(error: BaseException, where: str, option: str) -> Trouble | None:
     said = str(error)
     match error:
         case ssl.SSLCertVerificationError():
@@ -77,7 +77,7 @@ def _of_url(error: BaseException, where: str, option: str) -> Trouble | None:
                 f"The certificate of PostgreSQL at {where} is not to be trusted: {error.verify_message}.",
                 f"Name its authority by sslrootcert=FILE in the URL of {option}, or replace the certificate.",
             )
-        case ssl.SSLError() | ConnectionError() if isinstance(error, ssl.SSLError) or "SSL" in said:
+        case ssl.SSLError() | ConnectionError() if _speaks_no_tls(error):
             return Trouble(
                 Kind.SETUP,
                 f"PostgreSQL at {where} does not speak TLS with this node{_reason(error)}.",
@@ -95,6 +95,12 @@ def _of_url(error: BaseException, where: str, option: str) -> Trouble | None:
                 f"What the URL of {option} says of TLS cannot be used.",
                 "See what sslmode says, and that the files of sslrootcert, sslcert and sslkey can be read.",
             )
+    return None
+
+
+def _of_url(error: BaseException, where: str, option: str) -> Trouble | None:
+    said = str(error)
+    match error:
         case ValueError():
             # What it says may repeat the URL.
             return Trouble(
@@ -260,6 +266,13 @@ def _of_rest(error: BaseException, where: str) -> Trouble | None:
     )
 
 
+def _speaks_no_tls(error: BaseException) -> bool:
+    if isinstance(error, ssl.SSLError):
+        # A server that restarts ends a handshake, too.
+        return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
+    return "rejected SSL" in str(error)
+
+
 # pgbouncer refuses everything as a violation of the protocol.
 
 
@@ -285,6 +298,9 @@ def _lost(error: BaseException) -> str:
         return "the name of the host is not known"
     if (last := str(error).partition(_LAST_WORDS)[2].splitlines()) != []:
         return last[0].rstrip(".")
+    if isinstance(error, ssl.SSLError):
+        # Its number is none of the system's.
+        return "the connection was lost"
     number = getattr(error, "errno", None) or next(map(int, _NUMBER.findall(str(error))), 0)
     if number == errno.ENOENT:
         return _NO_SOCKET

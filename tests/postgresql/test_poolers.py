@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ async def _refusal(store: PostgresPersistenceManager, author: Author) -> StoreAw
     """The first refusal of who reads and writes in turn, each of which has connections of its own."""
     version = 1
     while True:
-        for asked in (lambda: store.read(T1), lambda at=version: append(store, T1, at, author.note())):
+        for asked in (partial(store.read, T1), partial(append, store, T1, version, author.note())):
             try:
                 await asked()
             except StoreAway as refusal:

@@ -208,6 +208,7 @@ def test_each_error_of_asyncpg_has_a_sentence(kind: type[Exception]) -> None:
         ),
         (asyncpg.InterfaceError("cannot perform operation: connection is closed"), "the connection was lost"),
         (EOFError(), "the connection was lost"),
+        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol secret"), "the connection was lost"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] secret"), "does not speak TLS"),
     ],
 )
