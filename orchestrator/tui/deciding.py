@@ -73,8 +73,11 @@ class Deciding:
     async def edit(self, where: str, shown: HitlResponse, calls: Calls) -> None:
         """Change it, and approve what was written."""
         (call,) = calls
-        args = await self._editing.edited(shown, call, here=where == "here")
-        if args is not None and await self.decide(shown, decision(shown, "edit", calls=(call,), args=args)):
+        edited = await self._editing.edited(shown, call, here=where == "here")
+        if edited is None:
+            return
+        args, reason = edited
+        if await self.decide(shown, decision(shown, "edit", reason, calls=(call,), args=args)):
             self._editing.forget(shown)
 
     async def decide(self, shown: HitlResponse, resume: ResumeRequest) -> bool:

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import SuspendNotSupported
 
-from orchestrator.console.editing import EditorFailed, args_as_json, edited_text, ending_of, parsed, text_argument
+from orchestrator.console.editing import (
+    MAX_REASON_CHARS,
+    EditorFailed,
+    args_as_json,
+    edited_text,
+    ending_of,
+    parsed,
+    text_argument,
+)
 from orchestrator.console.lines import Line, changes
 from orchestrator.core.approval import HitlResponse, RequestedCallView
 from orchestrator.core.visible import visible
-from orchestrator.tui.dialogs import Choose, Write
+from orchestrator.tui.dialogs import Ask, Choose, Write
 from orchestrator.tui.pane import Pane
 
 if TYPE_CHECKING:
@@ -31,8 +39,10 @@ class Editing:
     def _desk(self) -> "Desk":
         return self._pane.desk
 
-    async def edited(self, request: HitlResponse, call: RequestedCallView, *, here: bool) -> dict[str, Any] | None:
-        """All arguments as the person wants them; None: they changed nothing, or dropped it."""
+    async def edited(
+        self, request: HitlResponse, call: RequestedCallView, *, here: bool
+    ) -> tuple[dict[str, Any], str] | None:
+        """All arguments as the person wants them, and why; None: they changed nothing, or dropped it."""
         key = (request.request_id, call.call_id)
         args = dict(self._kept.get(key, call.args))
         while True:
@@ -60,17 +70,25 @@ class Editing:
                     about=request.request_id,
                 )
             )
-            if said != "e":
-                if said == "n":
-                    self._kept.pop(key, None)
-                if said != "y":
-                    self._desk.tell("Nothing was decided.")
-                return args if said == "y" else None
+            if said == "e":
+                continue
+            if said == "n":
+                self._kept.pop(key, None)
+            reason = await self._why(request) if said == "y" else None
+            if reason is None:
+                self._desk.tell("Nothing was decided.")
+                return None
+            return args, reason
 
     def forget(self, request: HitlResponse) -> None:
         """It was taken."""
         for key in [one for one in self._kept if one[0] == request.request_id]:
             del self._kept[key]
+
+    async def _why(self, request: HitlResponse) -> str | None:
+        """Why it was edited, empty where the person does not say; None: they took the edit back."""
+        title = "Why? The model is told (may be empty)."
+        return await self._pane.app.push_screen_wait(Ask(title, most=MAX_REASON_CHARS, about=request.request_id))
 
     async def _once(
         self, request: HitlResponse, key: tuple[str, str], tool: str, args: dict[str, Any], here: bool

@@ -49,9 +49,16 @@ async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
         await seat.press("ctrl+home")
         await seat.type("-- [b]mine[/b] ")
         await seat.asks("ctrl+s", "Approve it like this?", "+-- [b]mine[/b] print('new')", "-print('new')")
-        await seat.asks("y", "Carried out: edited and approved by you")
+        await seat.asks("y", "Why? The model is told")
+        await seat.asks("escape", "Nothing was decided.")
+        await seat.asks("i", "Edit content", "-- [b]mine[/b] ")
+        await seat.asks("ctrl+s", "Approve it like this?")
+        await seat.asks("y", "Why? The model is told")
+        await seat.type("it needs a head")
+        await seat.asks("enter", "Carried out: edited and approved by you")
         await house.over(request)
         assert house.disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
+        assert 'A person (admin) edited this call before it ran. Their reason: "it needs a head".' in house.model.told
 
 
 async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None:

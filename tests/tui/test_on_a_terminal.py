@@ -103,6 +103,8 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
             sight.sees("Approve it like this?", "-new", "+newer")
             assert "the editor has it: /dev/" in sight.terminal.raw
             sight.type("y")
+            sight.sees("Why? The model is told")
+            sight.type("\r")
             sight.sees("Carried out: edited and approved by you")
             sight.type("1")
             sight.sees("[FINAL] Success=True", task_id)
