@@ -105,6 +105,8 @@ def _of_task(item: AgentTaskItem) -> _Said | None:
             return _Said(f"is to stop, says {item.actor.id}")
         case facts.LimitReached(limit=limit):
             return _Said(f"is at its limit: {limit}")
+        case facts.WorkFailed(effect=effect, count=count, most=most):
+            return _Said(f"failed at {effect}, {count} of {most} times")
         case facts.TaskEnded(status=status, status_reason=reason):
             return _Said(f"ended: {status} ({reason})")
         case _:

@@ -201,6 +201,8 @@ class Progress:
                 self._doing = "going on"
             case facts.CancelRequested():
                 self._doing = "stopping"
+            case facts.WorkFailed():
+                self._doing = f"trying again, {item.fact.count} of {item.fact.most}"
             case facts.TaskEnded():
                 self._ended = True
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from orchestrator.core.errors import NewerSchema
 from orchestrator.core.facts import TaskEnded, TaskId
+from orchestrator.core.failing import told
 from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import Phase, TaskStatus
@@ -37,7 +38,7 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
         claimant = await store.claimant(computer)
         if not looks and claimant not in (None, task.task_id):
             return f"waiting for computer {computer}, on which {claimant} works"
-    return world.held_up.get(task.task_id, "")
+    return told(task.failures[-1]) if task.failures else ""
 
 
 @dataclass

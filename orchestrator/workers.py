@@ -7,16 +7,15 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from orchestrator.actor import Leaving, TaskJournal
+from orchestrator.actor import Leaving, TaskJournal, note_failure
 from orchestrator.core.errors import LeaseLost, NewerSchema, OrchestratorError
 from orchestrator.core.facts import TaskId
-from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import AgentTask
 from orchestrator.logs import about
 from orchestrator.ports import ChatModel, Lease
 from orchestrator.runner import GIVE_BACK_S, LEASE_S, give_back, process_task
 from orchestrator.tasks import AWAY, TaskService
-from orchestrator.world import World, settled
+from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +41,6 @@ _AGAIN_S = 0.5
 _AGAIN_AT_MOST_S = 5.0
 _POSTPONED_S = 5.0
 """A task whose actor failed is due again after this."""
-MAX_FAILED = 5
-"""Times in a row that a task's actor may fail: then the task ends."""
 
 
 @dataclass
@@ -65,8 +62,6 @@ class Workers:
     _working: set[asyncio.Task[None]] = field(default_factory=set)
     _newer: dict[TaskId, float] = field(default_factory=dict)
     """The tasks that are left to newer versions, and until when by the loop's clock."""
-    _failed: dict[TaskId, int] = field(default_factory=dict)
-    """How often in a row each task's actor failed on this node."""
     _not_had: int = 0
     """How often in a row something was due and not to be had."""
     at_work: int = 0
@@ -187,37 +182,24 @@ class Workers:
             await self._fail(lease, str(error))
         except Exception as error:
             logger.exception("task %s met a defect and stops for now", lease.task_id)
-            await self._fail(lease, f"The orchestrator met a defect ({type(error).__name__}); its log says more.")
-        else:
-            self._failed.pop(lease.task_id, None)
-            self.world.held_up.pop(lease.task_id, None)
+            await self._fail(lease, _told(error))
 
     async def _fail(self, lease: Lease, why: str) -> None:
-        """Have the task looked at again, with what a person is told meanwhile; after so many times it ends."""
+        """Record why a task failed and have it looked at again soon; after so many times it ends."""
         if self._leaving.over:
             return
-        count = self._failed.get(lease.task_id, 0) + 1
-        self._failed[lease.task_id] = count
-        self.world.held_up[lease.task_id] = f"tried {count} of {MAX_FAILED} times: {why}"
-        if count < MAX_FAILED:
-            await self._postpone(lease)
-            return
-        del self._failed[lease.task_id], self.world.held_up[lease.task_id]
         try:
-            await self._end(lease, f"It was tried {count} times and does not go on. {why}")
+            journal = TaskJournal(lease, self.service, await self.service.load(lease.task_id))
+            await note_failure(journal, why, "failed")
+            if not journal.task.gave_up and journal.task.ended is None:
+                await self._postpone(lease)
+                return
+            # An undo that the policy wants is begun next; one that cannot be begun waits for a person.
+            due = self.service.clock.now() if journal.task.undoes_itself else None
+            await self.service.store.park(lease, journal.task.version, due=due)
+            self.service.falls_due(lease.task_id)
         except Exception:
-            logger.exception("task %s cannot be ended; its lease ends by itself", lease.task_id)
-
-    async def _end(self, lease: Lease, why: str) -> None:
-        """End a task that does not go on: what was begun is of unknown outcome, and nothing is tried any more."""
-        journal = TaskJournal(lease, self.service, await self.service.load(lease.task_id))
-        for record in journal.task.open_runs:
-            await journal.happened(settled(record, "unknown", reason=why), SYSTEM)
-        task = await self.service.fail(lease.task_id, "stuck", why)
-        # An undo that the policy wants, and that cannot be begun either, waits for a person.
-        due = None if journal.task.ended is not None else self.service.clock.now()
-        await self.service.store.park(lease, task.version, due=due)
-        self.service.falls_due(lease.task_id)
+            logger.exception("the failure of task %s cannot be recorded; its lease ends by itself", lease.task_id)
 
     async def _pass_by(self, lease: Lease, newer: NewerSchema) -> None:
         """Leave a task to the nodes of a newer version, at once; where there is none, it waits for one."""
@@ -257,3 +239,10 @@ class Workers:
                 return
             else:
                 return
+
+
+def _told(error: Exception) -> str:
+    """What a person is told of an error that nobody foresaw: no content, and what the host says in its own words."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"The host of the orchestrator said: {error.strerror}. Its log says more."
+    return f"The orchestrator met a defect ({type(error).__name__}); its log says more."

@@ -10,9 +10,10 @@ import math
 from datetime import timedelta
 from functools import partial
 
-from orchestrator.actor.calls import BUSY_S, Calls
+from orchestrator.actor.calls import Calls
 from orchestrator.actor.checking import Checker, ShownChecks
 from orchestrator.actor.gate import Gate
+from orchestrator.actor.giving_up import note_failure
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import TaskJournal, step_computers
 from orchestrator.actor.leaving import Leaving
@@ -24,7 +25,16 @@ from orchestrator.actor.watch import Watch, ended_by, left_s, out_of_time
 from orchestrator.core import effects as todo
 from orchestrator.core.deadlines import next_deadline, overdue
 from orchestrator.core.effects import next_effects
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict, NotFound
+from orchestrator.core.errors import (
+    CallLost,
+    CallVoid,
+    ComputerAway,
+    ComputerClaimed,
+    Conflict,
+    NotFound,
+    OrchestratorError,
+)
+from orchestrator.core.failing import AT_ONCE, pause_s
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import ACTIVE_PHASES
 from orchestrator.core.wire import ComputerId
@@ -36,9 +46,6 @@ from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
 
-
-MAX_UNHEARD = 3
-"""Answers missed from a connected computer before each next try is given a pause."""
 
 SOON_S = 5.0
 """What falls due sooner is told to all workers: by themselves they look at the queue no more often."""
@@ -82,7 +89,6 @@ class TaskActor:
         self._gate = gate
         self._claimed = False
         """Whether the computers of the present step are claimed by this very actor."""
-        self._unheard = 0
 
     async def run(self) -> AgentTask:
         """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
@@ -151,22 +157,30 @@ class TaskActor:
     async def _tried(self, effect: todo.Effect) -> Wait | None:
         try:
             return await self._do(effect)
-        except (ComputerAway, CallLost) as away:
-            logger.info("task %s waits: %s", self._journal.task.task_id, away)
-            missing = self._away(effect)
-            if missing is not None:
-                return Wait(computer=missing)
-            self._unheard += 1
-            if self._unheard <= MAX_UNHEARD:
-                return None
-            self._world.held_up[self._journal.task.task_id] = f"waiting for a computer that does not answer: {away}"
-            return Wait(seconds=BUSY_S)
         except ComputerClaimed as claimed:
             return Wait(computer=ComputerId(claimed.computer))
-        except CallVoid as void:
-            logger.info("task %s looks again soon: %s", self._journal.task.task_id, void)
-            self._world.held_up[self._journal.task.task_id] = f"waiting, and trying again: {void}"
-            return Wait(seconds=BUSY_S)
+        except (ComputerAway, CallLost, CallVoid) as error:
+            logger.info("task %s waits: %s", self._journal.task.task_id, error)
+            missing = self._away(effect)
+            if missing is not None and isinstance(error, ComputerAway):
+                return Wait(computer=missing)
+            return await self._unanswered(effect, error, missing)
+
+    async def _unanswered(
+        self, effect: todo.Effect, error: OrchestratorError, missing: ComputerId | None
+    ) -> Wait | None:
+        """Record that a computer was asked in vain, and when to ask again; ``missing``: it is away by now."""
+        computer = self._computer_of(effect)
+        failure = await note_failure(
+            self._journal, str(error), "unanswered", effect=type(effect).__name__, computer=computer
+        )
+        if self._journal.task.gave_up or self._journal.task.ended is not None:
+            return None
+        if missing is not None:
+            return Wait(computer=missing)
+        if failure.count <= AT_ONCE and not isinstance(error, CallVoid):
+            return None
+        return Wait(seconds=pause_s(failure.count))
 
     async def _do(self, effect: todo.Effect) -> Wait | None:
         seconds: float | None = None

@@ -119,6 +119,9 @@ class Calls:
     def _given_up(self, settled: facts.ToolSettled) -> facts.ToolSettled:
         """What would be done once more, but was begun too often, is told as a failure."""
         record = self.journal.record(settled.call_id)
+        if settled.code == "stale":
+            text, code = _kept_changing(record, settled.text, settled.code)
+            return settled.model_copy(update={"text": text, "code": code})
         looked = settled.state == "interrupted" and not record.mutates
         if record.runs < MAX_VOIDS or not (looked or settled.state == "void"):
             return settled
@@ -215,7 +218,8 @@ class Calls:
 
     async def _failed(self, record: CallRecord, run_id: RunId, error: ComputerFailed) -> None:
         if error.reason != OUTCOME_UNKNOWN:
-            await self._finished(record, run_id, ok=False, text=str(error), code=error.reason)
+            text, code = _kept_changing(record, str(error), error.reason)
+            await self._finished(record, run_id, ok=False, text=text, code=code)
             return
         unknown = await self._looked(
             facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="unknown", reason=error.message)
@@ -256,6 +260,13 @@ class Calls:
                 stopping = asyncio.create_task(self.world.terminate(record.call.computer, record.run_id))
                 self._stopping.add(stopping)
                 stopping.add_done_callback(self._stopping.discard)
+
+
+def _kept_changing(record: CallRecord, text: str, code: str) -> tuple[str, str]:
+    """The words and the code of a failure; what was ``stale`` too often is not shown and tried again, but told."""
+    if code != "stale" or record.runs < MAX_VOIDS:
+        return text, code
+    return f"What it would change kept changing, {record.runs} times: {text}", "kept_changing"
 
 
 def _started(

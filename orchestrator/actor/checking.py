@@ -225,7 +225,7 @@ class Checker:
                 return Wait(computer=one.computer)
             try:
                 there = await self.world.found(one.computer, one.check.path)
-            except (ToolFailed, ComputerFailed, CallVoid) as error:
+            except (ToolFailed, ComputerFailed, InvalidRequest, CallVoid) as error:
                 if isinstance(error, CallVoid) and error.reason == "busy":
                     raise
                 continue

@@ -10,7 +10,7 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.wait import Wait
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
-from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, ToolFailed
+from orchestrator.core.errors import CallVoid, InvalidRequest, NotFound, OrchestratorError, ToolFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listing
@@ -22,8 +22,6 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import new_call_id
 from orchestrator.undoing import Undoing, Wish, told_of
 
-_ASKED_AGAIN_S: Final = 5.0
-"""Between two looks at a computer that is connected and refused the first."""
 _UNHEARD_S: Final = 30.0
 """Whoever hears how the last call of the task that is taken back ended wakes it; after so long it looks by itself."""
 _NAMED: Final = 50
@@ -105,9 +103,9 @@ class Restoring:
         return f"Everything was already as it was before the task{by}"
 
     def _until_seen(self, computers: Sequence[ComputerId]) -> Wait:
-        """Until one that nobody could look at is back; one that is connected refused the look, and is asked again."""
-        if any(map(self.undoing.world.online, computers)):
-            return Wait(seconds=_ASKED_AGAIN_S)
+        """Until one that nobody could look at is back. Raises CallVoid for one that is connected and refused it."""
+        for computer in filter(self.undoing.world.online, computers):
+            raise CallVoid("unseen", f"Nobody could look at computer {computer}, though it is connected.")
         return Wait(computer=computers[0])
 
     async def _kept(self, present: Listing | None) -> str:

@@ -42,8 +42,8 @@ DECISIONS: Final[Mapping[str, tuple[DecisionAction, ...]]] = {
 MAX_ASKED_AGAIN: Final = 2
 """How often ``check`` has the computer asked once more; then it cannot be known from there."""
 CANNOT_BE_KNOWN: Final = (
-    "The computer was asked again twice, and cannot say whether this was done. Look in the game, then mark it done or "
-    "failed, or retry it."
+    "It cannot be known whether this was done: the computer was asked again twice and cannot say. Look in the game, "
+    "then mark it done, mark it failed, or retry it."
 )
 INFORMATIONAL: Final = ("goal", "explanation", "context")
 """The fields of a request whose text people and models wrote."""

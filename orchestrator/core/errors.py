@@ -254,7 +254,7 @@ class CallVoid(OrchestratorError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-        """``below_fence``, ``busy`` or ``journal_failed``."""
+        """``below_fence``, ``busy`` or ``journal_failed``; ``unseen``: a look that led nowhere."""
 
 
 class CallLost(OrchestratorError):

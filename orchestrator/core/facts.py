@@ -30,6 +30,8 @@ OnReject = Literal["cancel", "continue"]
 OnTimeout = Literal["continue", "cancel", "stay_paused"]
 Siblings = Literal["reads", "hold", "run_safe"]
 """Which allowed calls run while others of their step wait for a person: the reads, none, or all."""
+FailedBecause = Literal["failed", "unanswered"]
+"""``unanswered``: a connected computer was busy or did not answer; ``failed``: anything else."""
 Partial = Literal["at_end", "at_once"]
 """When an approved change runs: once its whole step is decided, or at once."""
 Limit = Literal[
@@ -570,6 +572,21 @@ class Finding(Value):
     """Whether the task has several computers: each place is told with its own."""
 
 
+class WorkFailed(Value):
+    """What the task was to do next failed, and is tried again until ``count`` reaches ``most``."""
+
+    kind: Literal["work_failed"] = "work_failed"
+    effect: str
+    """What it was to do next, such as ``RunTool``."""
+    reason: str
+    """Why it failed, as a sentence for people."""
+    because: FailedBecause
+    count: int
+    """The failures of this sort, with this one, since the task last got on."""
+    most: int
+    """With so many the task ends."""
+
+
 class TaskEnded(Value):
     """The task is over."""
 
@@ -643,6 +660,7 @@ TaskFact = (
     | StatusSent
     | CancelRequested
     | LimitReached
+    | WorkFailed
     | TaskEnded
     | UndoSubmitted
     | TaskPinned

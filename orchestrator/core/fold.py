@@ -40,6 +40,13 @@ def preview(task: AgentTask, drafts: Sequence[Draft]) -> AgentTask:
     return task
 
 
+_BEGINNINGS: Final = frozenset(
+    {
+        *("work_failed", "model_asked", "model_awaited", "tool_started", "review_noted", "limit_reached"),
+        *("cancel_requested", "task_pinned", "task_unpinned"),
+    }
+)
+"""The items after which a task has got no further: its failures in a row are counted on."""
 _UNKNOWN: Final = frozenset({CallState.EXECUTING, CallState.OUTCOME_UNKNOWN})
 """Calls that had begun, and of which nobody knows yet what they did."""
 
@@ -94,6 +101,8 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> A
     active_s, waited_s = task.active_until(at), task.waited_until(at)
     task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s, waited_s=waited_s)
     task = _apply(task, fact, at, actor)
+    if task.failures and fact.kind not in _BEGINNINGS:
+        task = changed(task, failures=())
     return _as_calls_say(task) if target is Phase.ACTING else task
 
 
@@ -155,6 +164,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return changed(task, cancel_reason=fact.reason)
         case facts.LimitReached():
             return task
+        case facts.WorkFailed():
+            return changed(task, failures=(*(one for one in task.failures if one.because != fact.because), fact))
         case facts.TaskEnded():
             return changed(task, ended=fact, request=None, lapsed=None)
         case facts.UndoSubmitted():

@@ -289,6 +289,8 @@ class AgentTask:
     """Tokens of the messages that the present reply answers; 0: nobody said."""
     checking: Checking = NO_CHECKS
     """How far its checks are."""
+    failures: tuple[facts.WorkFailed, ...] = ()
+    """The last failure of each sort since the task got on, the latest last."""
     cancel_reason: str | None = None
     pinned: bool = False
     """Whether no retention removes it."""
@@ -367,10 +369,15 @@ class AgentTask:
         """Whether what it changed is to be taken back without anybody asking, as the policy said when it ended.
 
         What takes something back is never taken back by itself: where it failed, a person has to look. What was
-        rehearsed changed a copy, which is gone.
+        rehearsed changed a copy, which is gone. Where the undo could not be begun, a person has to look, too.
         """
-        changes_files = self.restores is None and self.rehearses is None
+        changes_files = self.restores is None and self.rehearses is None and not self.gave_up
         return self.ended is not None and self.ended.undo == "auto" and changes_files
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether what it was to do next failed too often and is not tried any more."""
+        return any(one.count >= one.most for one in self.failures)
 
     def is_of(self, name: str) -> bool:
         """Whether the person of this name submitted it."""

@@ -39,12 +39,12 @@ class Phase(StrEnum):
 
 
 def _row(phase: Phase, **facts_of_phase: Phase) -> dict[str, Phase]:
-    return {**facts_of_phase, **_pins(phase), "cancel_requested": phase, "task_ended": Phase.ENDED}
+    return {**facts_of_phase, **_always(phase), "cancel_requested": phase, "task_ended": Phase.ENDED}
 
 
-def _pins(phase: Phase) -> dict[str, Phase]:
-    """Whether it is kept changes nothing else."""
-    return {"task_pinned": phase, "task_unpinned": phase}
+def _always(phase: Phase) -> dict[str, Phase]:
+    """Whether it is kept, and that something failed and is tried again, changes no phase."""
+    return {"task_pinned": phase, "task_unpinned": phase, "work_failed": phase}
 
 
 _WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
@@ -98,7 +98,7 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING, limit_reached=Phase.ANSWERING),
     Phase.ENDED: {
         **dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted", "rehearsal_ended"), Phase.ENDED),
-        **_pins(Phase.ENDED),
+        **_always(Phase.ENDED),
     },
 }
 """Phase to fact kind to phase; a missing key is a fact that cannot happen then.

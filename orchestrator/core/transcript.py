@@ -6,7 +6,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from orchestrator.core import facts
+from orchestrator.core.approval import CANNOT_BE_KNOWN
 from orchestrator.core.facts import CallId
+from orchestrator.core.failing import is_worth_a_line, told
 from orchestrator.core.finding.report import report, says_the_model
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.tool_args import ALL_TOOL_ARGS
@@ -87,6 +89,8 @@ class Transcript:
                 return [f"[ANSWER] {fact.answer}"]
             case facts.LimitReached():
                 return [f"[LIMIT] {fact.detail}"]
+            case facts.WorkFailed() if is_worth_a_line(fact):
+                return [f"[WAITING] {_sentence(told(fact))}"]
             case facts.TaskEnded():
                 return self._ended(fact)
             case facts.UndoSubmitted():
@@ -152,6 +156,8 @@ class Transcript:
 
     def _waiting(self, fact: facts.ReviewRequested) -> str:
         names = ", ".join(self._name(one.call_id) for one in fact.calls)
+        if cannot_be_known(fact):
+            return f"{names}: {CANNOT_BE_KNOWN}"
         if fact.reason == "outcome_unknown":
             return f"The outcome of {names} is unknown; a person has to look."
         return f"{names} waits for a person (risk: {fact.risk.value})."
@@ -170,6 +176,16 @@ class Transcript:
             lines.append("[REPORT] the message below is the model's own")
         success = "Unverified" if fact.verified is False else fact.status == "Completed"
         return [*lines, f"[FINAL] Success={success}, Message={fact.message}"]
+
+
+def cannot_be_known(fact: facts.ReviewRequested) -> bool:
+    """Whether a person is asked for what became of calls of which the computer was asked often enough."""
+    notes = (one.observed.note for one in fact.calls)
+    return fact.reason == "outcome_unknown" and any(CANNOT_BE_KNOWN in note for note in notes)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _as_declared(call: facts.ToolCall) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from orchestrator.core.finding.report import UNVERIFIED, report, says_the_model
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
 from orchestrator.core.restoring.wanted import planned
-from orchestrator.core.transcript import Transcript
+from orchestrator.core.transcript import Transcript, cannot_be_known
 from orchestrator.core.visible import one_line, visible
 
 _SALT: Final = secrets.token_hex(16)
@@ -120,6 +120,10 @@ class Narrator:
 
     def _waits(self, fact: facts.ReviewRequested) -> str:
         names = ", ".join(self._tools.get(one.call_id, one.call_id) for one in fact.calls)
+        if cannot_be_known(fact):
+            return (
+                f"It cannot be known what became of {names}: {self.waits_for} looks, and marks or retries it outside."
+            )
         if fact.reason == "outcome_unknown":
             return f"Nobody knows what became of {names}: {self.waits_for} has to look, outside the game."
         return f"{names} waits for approval by {self.waits_for} (risk: {fact.risk.value}), outside the game."
@@ -140,6 +144,8 @@ class Narrator:
                 self.doing = "going on"
             case facts.CancelRequested():
                 self.doing = "stopping"
+            case facts.WorkFailed():
+                self.doing = "trying again"
 
 
 async def row(values: dict[str, str], *, question: str = "", question_chars: int) -> dict[str, str]:

@@ -32,15 +32,14 @@ class Concluding:
 
     undoing: Undoing
 
-    async def conclude(self, home: Home, task_id: TaskId, rehearsal: Rehearsal) -> None:
-        """Record what the rehearsal came to, once, and submit what it changed."""
+    async def conclude(self, home: Home, task_id: TaskId, rehearsal: Rehearsal, why_not: str = "") -> None:
+        """Record what the rehearsal came to, once, and submit what it changed; ``why_not``: nobody can look at it."""
         service = self.undoing.service
         task = await self._closed(task_id)
         try:
-            fact = await self._came_to(home, task, rehearsal)
+            fact = _nothing(rehearsal, why_not) if why_not else await self._came_to(home, task, rehearsal)
         except (RehearsalFailed, NotFound) as failed:
-            told = f"{failed} Nothing is applied: {rehearsal.computer} is as it was."
-            fact = facts.RehearsalEnded(after=rehearsal.base, changed=0, message=told)
+            fact = _nothing(rehearsal, str(failed))
         while task.rehearsed is None:
             with contextlib.suppress(Conflict):
                 await service.append(task, [service.draft(fact, SYSTEM)])
@@ -148,6 +147,12 @@ def rehearsal_of(task: AgentTask) -> Rehearsal:
     if task.rehearses is None:
         raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
     return task.rehearses
+
+
+def _nothing(rehearsal: Rehearsal, why: str) -> facts.RehearsalEnded:
+    """A rehearsal of which nobody can tell what it changed."""
+    told = f"{why} Nothing is applied: {rehearsal.computer} is as it was."
+    return facts.RehearsalEnded(after=rehearsal.base, changed=0, message=told)
 
 
 def _key_of(task: AgentTask) -> str:

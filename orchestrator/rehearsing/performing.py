@@ -17,6 +17,8 @@ from typing import Final
 from orchestrator.core import facts
 from orchestrator.core.errors import NotFound
 from orchestrator.core.facts import TaskId
+from orchestrator.core.failing import failed, why_it_ends
+from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import read_listing
 from orchestrator.core.task import AgentTask
@@ -69,6 +71,25 @@ class Performing:
             await _remove(home)
         finally:
             os.close(lock)
+
+    async def failed(self, task_id: TaskId, error: Exception) -> bool:
+        """Record on the task that it could not be seen through; whether that was once too often, and it has ended."""
+        service = self.undoing.service
+        task = await service.load(task_id)
+        rehearsal = task.rehearses
+        if rehearsal is None or task.rehearsed is not None:
+            return True
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+        failure = failed(task, f"The copy cannot be worked on: {said}", "failed", "Rehearse")
+        await service.append(task, [service.draft(failure, SYSTEM)])
+        if failure.count < failure.most:
+            return False
+        why = why_it_ends(failure)
+        await service.fail(task_id, RehearsalFailed.code, f"{why} Nothing was applied.")
+        home = Home(self.homes / task_id)
+        await self.ends.conclude(home, task_id, rehearsal, why)
+        await _remove(home)
+        return True
 
     async def _play(self, home: Home, task: AgentTask, rehearsal: Rehearsal, lock: int) -> None:
         """Let the task work on its copy until it is over, by itself or because the copy cannot go on."""

@@ -28,6 +28,7 @@ from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_na
 from orchestrator.rehearsing.performing import Performing
 from orchestrator.rehearsing.process import must_be_installed
 from orchestrator.rehearsing.showing import Shown, shown
+from orchestrator.tasks import AWAY
 from orchestrator.undoing import Undoing
 
 logger = logging.getLogger(__name__)
@@ -205,13 +206,19 @@ class Rehearsals:
                 logger.warning("the duty %s was not renewed: %s", name, error)
 
     async def _tried(self, task_id: TaskId) -> None:
+        """See it through; what fails, but for a store that is away, is recorded and tried a few times."""
         for tries in count():
             try:
-                await self.performing.see_through(task_id)
+                try:
+                    await self.performing.see_through(task_id)
+                except AWAY:
+                    raise
+                except Exception as error:
+                    logger.exception("the rehearsal %s failed", task_id)
+                    if await self.performing.failed(task_id, error):
+                        return
+                else:
+                    return
             except OrchestratorError as error:
                 logger.warning("the rehearsal %s is taken up again soon: %s", task_id, error)
-            except Exception:
-                logger.exception("the rehearsal %s met a defect and is taken up again soon", task_id)
-            else:
-                return
             await asyncio.sleep(min(_AGAIN_S * 2**tries, _AGAIN_AT_MOST_S))

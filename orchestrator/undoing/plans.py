@@ -13,6 +13,7 @@ from orchestrator.core.errors import (
     CallVoid,
     ComputerAway,
     ComputerFailed,
+    InvalidRequest,
     NotFound,
     ToolFailed,
     Unreadable,
@@ -143,7 +144,7 @@ class Plans:
                     return await self.world.found(place.computer, place.path)
                 except (ComputerAway, CallLost, CallVoid):
                     return None
-                except (ToolFailed, ComputerFailed) as error:
+                except (ToolFailed, ComputerFailed, InvalidRequest) as error:
                     return Found("", fault=str(error))
 
         looked = await asyncio.gather(*(look(place) for place in places))

@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator.core import facts
 from orchestrator.core.errors import ComputerFailed, InvalidRequest, OrchestratorError, ToolFailed
-from orchestrator.core.facts import Observed, TaskId
+from orchestrator.core.facts import Observed
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listed
 from orchestrator.core.restoring.planning import Found
@@ -59,8 +59,6 @@ class World(Reach):
     """Computers, workspace and mode of one orchestrator (or of one library call)."""
 
     workspace: Workspace | None = None
-    held_up: dict[TaskId, str] = field(default_factory=dict)
-    """Why tasks do not go on that this node acted for last, in words for people; computers that are away apart."""
     run_timeout_s: int = RUN_TIMEOUT_S
     """Seconds of the game that a program may run where nothing else says."""
     library: CCAgentDeps = field(default_factory=lambda: CCAgentDeps(mode="stub"))

@@ -204,6 +204,10 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     (SYSTEM, facts.LimitReached(limit="max_steps", detail="The limit of 20 steps was reached.")),
     (
         SYSTEM,
+        facts.WorkFailed(effect="Observe", reason="Computer 3 did not answer.", because="unanswered", count=4, most=25),
+    ),
+    (
+        SYSTEM,
         facts.TaskEnded(
             status="Completed",
             status_reason="final",

@@ -160,7 +160,7 @@ def test_E3_a_computer_is_asked_twice_what_became_of_a_call() -> None:
         done(story, request=f"q{number}", action="check")
     story.reviewed("c1", request_id="q4", reason="outcome_unknown")
     assert hitl_response(story.task).allowed_decisions == ("mark_done", "mark_failed", "retry")
-    with pytest.raises(InvalidDecision, match="cannot say whether this was done"):
+    with pytest.raises(InvalidDecision, match="It cannot be known whether this was done"):
         done(story, request="q4", action="check")
     done(story, request="q4", action="mark_done")
 

@@ -37,6 +37,7 @@ from orchestrator.core.effects import (
 )
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
 from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId, TaskId, ToolCall
+from orchestrator.core.failing import failed
 from orchestrator.core.fold import can_follow, evolve, fold, preview
 from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
@@ -53,7 +54,7 @@ from tests.core.ledger import Ledger
 TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
 AFTER_THE_END = {
-    "tool_finished", "tool_settled", "task_pinned", "task_unpinned", "undo_submitted", "rehearsal_ended"
+    "tool_finished", "tool_settled", "task_pinned", "task_unpinned", "work_failed", "undo_submitted", "rehearsal_ended"
 }  # fmt: skip
 """Outcomes, whether the task is kept, which one takes it back, and what a rehearsal came to."""
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -219,6 +220,7 @@ class Histories(RuleBasedStateMachine):
                     undo=draw(st.sampled_from(["offer", "auto"])),
                 ),
             )
+        yield "work_failed", lambda draw: failed(task, "why", draw(st.sampled_from(["failed", "unanswered"])))
         match task.phase:
             case Phase.QUEUED | Phase.THINKING | Phase.ASKED | Phase.WAITING:
                 yield "limit_reached", lambda _: facts.LimitReached(limit="max_steps")
@@ -647,6 +649,7 @@ WEIGHTS = {
     "decision_recorded": 6,
     "limit_reached": 1,
     "model_awaited": 1,
+    "work_failed": 1,
     "reply_refused": 1,
     "cancel_requested": 1,
     "task_ended": 1,

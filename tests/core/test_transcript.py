@@ -6,7 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from orchestrator.core import facts
+from orchestrator.core.approval import CANNOT_BE_KNOWN
 from orchestrator.core.facts import CallId, TaskId
+from orchestrator.core.failing import failed
 from orchestrator.core.items import decode_item, encode_item
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.transcript import Transcript
@@ -168,6 +170,39 @@ def test_a_wait_for_the_model_server_is_told_once_until_the_model_replies() -> N
     until = story.sealed(gone).at + timedelta(seconds=120)
     assert Transcript().lines(story.sealed(gone.model_copy(update={"until": until}))) == [
         "[WAITING] Waiting for the model server at http://a, for 120 s at most. It is off. Start it."
+    ]
+
+
+def test_after_two_checks_it_is_said_that_it_cannot_be_known_and_what_can_be_done() -> None:
+    story = Journal()
+    story.proposed([call("c1")], "allow", explanation="")
+    story.started("c1")
+    story.settled("c1", "unknown", reason="It rebooted.")
+    story.reviewed("c1", reason="outcome_unknown")
+    asked = story.items[-1].fact
+    assert isinstance(asked, facts.ReviewRequested)
+    (shown,) = asked.calls
+    found = shown.observed.model_copy(update={"note": f"It rebooted. {CANNOT_BE_KNOWN}"})
+    again = asked.model_copy(update={"calls": (shown.model_copy(update={"observed": found}),)})
+    (line,) = Transcript().lines(story.sealed(again))
+    assert line.startswith("[REVIEW] c1: It cannot be known whether this was done")
+    assert line.endswith("mark it done, mark it failed, or retry it.")
+
+
+def test_what_fails_is_told_with_its_reason_and_an_answer_that_is_missed_only_now_and_then() -> None:
+    """Each failure; of a computer that does not answer the fourth, with which the pauses begin, and each tenth."""
+
+    def told(because: Any) -> list[str]:
+        story = Journal()
+        story.submitted()
+        for _ in range(20):
+            story.add(failed(story.task, "The disk is full.", because))
+        return lines(story)
+
+    assert told("failed")[:2] == [f"[WAITING] Tried {count} of 5 times: The disk is full." for count in (1, 2)]
+    assert told("unanswered") == [
+        f"[WAITING] Waiting for a computer that does not answer, tried {count} of 25 times: The disk is full."
+        for count in (4, 10, 20)
     ]
 
 

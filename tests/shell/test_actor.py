@@ -735,9 +735,9 @@ async def test_after_two_checks_it_cannot_be_known() -> None:
         task = await bench.act()
     observed = only(task).observed
     assert observed is not None
-    assert "cannot say whether this was done. Look in the game" in observed.note
+    assert "It cannot be known whether this was done: the computer was asked again twice" in observed.note
     assert hitl_response(task).allowed_decisions == ("mark_done", "mark_failed", "retry")
-    with pytest.raises(InvalidDecision, match="cannot say whether"):
+    with pytest.raises(InvalidDecision, match="cannot be known"):
         await bench.decide(task, "check")
     await bench.decide(task, "mark_done")
     assert (await bench.act()).status is TaskStatus.COMPLETED

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from orchestrator.core import facts
+from orchestrator.core.approval import CANNOT_BE_KNOWN
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.desk.limits import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
 from orchestrator.desk.lines import Narrator, as_body, in_game
@@ -83,6 +84,12 @@ async def test_what_is_denied_or_unknown_is_said() -> None:
     assert ("bad", "Denied by policy: a rule says so") in lines
     assert ("wait", "cc_write: unknown. It rebooted.") in lines
     assert lines[-1] == ("wait", "Nobody knows what became of cc_write: bob has to look, outside the game.")
+    asked = story.items[-1].fact
+    assert isinstance(asked, facts.ReviewRequested)
+    found = asked.calls[0].observed.model_copy(update={"note": CANNOT_BE_KNOWN})
+    again = asked.model_copy(update={"calls": (asked.calls[0].model_copy(update={"observed": found}),)})
+    (line,) = await Narrator("bob").lines(story.sealed(again))
+    assert line.text.startswith("It cannot be known what became of c2: bob looks, and marks or retries it")
 
 
 @pytest.mark.parametrize(

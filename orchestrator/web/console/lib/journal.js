@@ -78,6 +78,14 @@ function awaited(journal, fact) {
   return told ? next : noted(next, { kind: "awaits", server: fact.server, text: `${fact.server}. ${fact.why}` });
 }
 
+// What failed and is tried again: one note, which counts, until the task gets on.
+function failing(journal, fact) {
+  const text = `${fact.count} of ${fact.most} times. ${fact.reason}`;
+  return noted(onLast(journal, (one) => ({
+    ...one, notes: one.notes.filter((note) => note.kind !== "failing"),
+  })), { kind: "failing", text });
+}
+
 function proposed(journal, fact) {
   const calls = fact.calls.map((call, i) => ({
     call_id: call.call_id, tool: call.tool, args: call.args, computer: call.computer, verdict: fact.evaluations[i],
@@ -178,6 +186,7 @@ const FACTS = {
   cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),
   limit_reached: (journal, fact) =>
     noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
+  work_failed: failing,
   task_ended: (journal, fact) => ({
     ...onLast(closed(journal), (one) => explained(one, fact)), ended: fact,
   }),

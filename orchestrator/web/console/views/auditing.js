@@ -6,7 +6,7 @@ export const KINDS = {
   decision_recorded: "Decided", request_ended: "Request ended", review_noted: "Review noted",
   tool_started: "Call started", tool_finished: "Call finished", tool_settled: "Call settled",
   question_asked: "Question asked", question_answered: "Question answered", status_sent: "Status sent",
-  cancel_requested: "Cancel asked for", limit_reached: "Limit reached", task_ended: "Task ended",
+  cancel_requested: "Cancel asked for", limit_reached: "Limit reached", work_failed: "Failed, tried again", task_ended: "Task ended",
   undo_submitted: "Undo submitted", task_pinned: "Task kept", task_unpinned: "Task not kept",
   rehearsal_ended: "Rehearsal ended", node_started: "Server started", node_stopped: "Server stopped",
   policy_loaded: "Policy loaded", policy_refused: "Policy refused", token_issued: "Token made",
@@ -45,6 +45,7 @@ const TOLD = {
   request_ended: (fact) => [REQUEST_ENDS[fact.end] ?? fact.end, fact.reason].filter(Boolean).join(": "),
   review_noted: (fact) => (fact.what ?? "").replaceAll("_", " "),
   limit_reached: (fact) => [(fact.limit ?? "").replaceAll("_", " "), fact.detail].filter(Boolean).join(": "),
+  work_failed: (fact) => `${fact.effect}, ${fact.count} of ${fact.most}: ${fact.reason}`,
   model_asked: (fact) => (fact.attempt > 1 ? `attempt ${fact.attempt}` : ""),
   model_awaited: (fact) => `${fact.server}: ${fact.why}`,
   model_replied: ({ usage, done_reason: reason }) => [

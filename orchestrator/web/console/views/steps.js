@@ -23,7 +23,7 @@ const REASON = {
 const NOTE = {
   refused: "The reply was not taken. The model was told", question: "It asks", answer: "Answered", status: "It says",
   cancel: "To be canceled", limit: "A limit was reached", ended: "",
-  awaits: "Waiting for the model server at",
+  awaits: "Waiting for the model server at", failing: "It failed and is tried again",
 };
 
 // Tools whose words stand there as a note.
@@ -51,7 +51,7 @@ function Step({ step, number, open }) {
       ${step.said && html`<p class="prose"><${Text} value=${step.said} /></p>`}
       ${step.calls.map((call) => html`<${TaskCall} key=${call.call_id} call=${call} />`)}
       ${step.notes.map((note) => html`<div
-          class="note ${["refused", "limit", "awaits"].includes(note.kind) ? "warn" : ""}"><p class="prose">
+          class="note ${["refused", "limit", "awaits", "failing"].includes(note.kind) ? "warn" : ""}"><p class="prose">
         ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}${
             note.kind === "awaits" ? "" : ":"} </b>`}<${Text} value=${note.text} /></p></div>`)}
     </div></li>`;
