@@ -10,6 +10,7 @@ stds.cc = {
     "colors",
     "colours",
     "commands",
+    "config",
     "fs",
     "http",
     "keys",
@@ -52,9 +53,6 @@ stds.cc = {
     },
   },
 }
-
--- The guard replaces the two functions that make coroutines while a program runs.
-files["cc_client/lua/guard.lua"] = { globals = { "coroutine" } }
 
 -- The firmware and the ROM make the globals.
 files["cc_client/simulator/firmware"] = { std = "lua52+cc+cc_makes" }

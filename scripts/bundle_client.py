@@ -50,7 +50,7 @@ for name,size in ("%s"):gmatch("(%%S+) (%%d+)") do
 sources[name]=text:sub(at,at+size-1)
 at=at+size
 end
-local loaded,env={},setmetatable({},{__index=_ENV})
+local loaded,env={},assert(load(sources.kept,"=kept.lua","t",_ENV))()(_ENV)
 function env.require(name)
 if loaded[name]==nil then
 loaded[name]=assert(load(sources[name],"="..name..".lua","t",env))()
@@ -91,7 +91,7 @@ def bundle(entry: str, known: dict[str, str] | None = None) -> str:
 
 def client() -> str:
     """The client as one packed text."""
-    sources = sorted(modules("main", {}).items())
+    sources = sorted({**modules("main", {}), **modules("kept", {})}.items())
     short = {name: shorten(source) for name, source in sources}
     packed = pack("".join(short.values()))
     level = "="

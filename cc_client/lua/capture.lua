@@ -9,6 +9,10 @@
 
 local palette = require("palette")
 
+-- Not as methods of texts: a program that draws may have changed those.
+local find, format, gsub, lower, rep, sub =
+  string.find, string.format, string.gsub, string.lower, string.rep, string.sub
+
 local Capture = {}
 Capture.__index = Capture
 
@@ -27,7 +31,7 @@ local MAX_OVER = 32
 local function last_bytes(list, limit)
   local text = table.concat(list)
   local excess = math.max(0, #text - limit)
-  return { text:sub(excess + 1) }, excess
+  return { sub(text, excess + 1) }, excess
 end
 
 --- Keeps text for `take_fresh`, a list that is trimmed when it has doubled.
@@ -46,9 +50,9 @@ local function add(self, text)
   add_fresh(self, text)
   local room = HEAD_BYTES - self.head_bytes
   if room > 0 then
-    self.head[#self.head + 1] = text:sub(1, room)
+    self.head[#self.head + 1] = sub(text, 1, room)
     self.head_bytes = self.head_bytes + math.min(room, #text)
-    text = text:sub(room + 1)
+    text = sub(text, room + 1)
   end
   if text ~= "" then
     self.tail[#self.tail + 1] = text
@@ -68,14 +72,14 @@ end
 --- Brings the text to the cursor's row and column before something is written there.
 local function catch_up(self)
   if self.y ~= self.row then
-    add(self, ("\n"):rep(math.max(1, self.y - self.row)))
+    add(self, rep("\n", math.max(1, self.y - self.row)))
     self.row, self.column, self.line = self.y, 1, ""
   elseif self.x < self.column then
     add(self, "\n")
     self.column, self.line = 1, ""
   end
   if self.x > self.column then
-    local blanks = (" "):rep(math.min(self.x - self.column, self.width))
+    local blanks = rep(" ", math.min(self.x - self.column, self.width))
     add(self, blanks)
     self.line = self.line .. blanks
   end
@@ -87,18 +91,18 @@ local function added(self, text)
   if self.y ~= self.row or self.x < 1 or self.x >= self.column or self.column > #self.line + 1 then
     return nil
   end
-  local old = self.line:sub(self.x)
-  if not text:find("[^ ]") or old:sub(1, #text) == text then
+  local old = sub(self.line, self.x)
+  if not find(text, "[^ ]") or sub(old, 1, #text) == text then
     return ""
-  elseif text:sub(1, #old) == old then
-    return text:sub(#old + 1)
+  elseif sub(text, 1, #old) == old then
+    return sub(text, #old + 1)
   end
 end
 
 --- Adds a text where the cursor is; blanks up to the right edge only clear the row.
 local function log(self, text)
   if self.x + #text > self.width then
-    text = text:gsub(" +$", "")
+    text = gsub(text, " +$", "")
   end
   local new = added(self, text)
   if not new then
@@ -118,7 +122,7 @@ end
 --- The text so far and the number of bytes cut out of it; the cut is marked in the text.
 function Capture:text()
   if self.y > self.row then
-    add(self, ("\n"):rep(self.y - self.row))
+    add(self, rep("\n", self.y - self.row))
     self.row, self.column, self.line = self.y, 1, ""
   end
   self:trim()
@@ -146,14 +150,14 @@ end
 --- The digit that `blit` takes for a colour.
 local DIGIT = {}
 for index = 0, 15 do
-  DIGIT[2 ^ index] = ("%x"):format(index)
+  DIGIT[2 ^ index] = format("%x", index)
 end
 
 local function blank_row(self)
   local fg, bg = DIGIT[self.TextColour], DIGIT[self.BackgroundColour]
   if self.blank_key ~= fg .. bg then
     self.blank_key = fg .. bg
-    self.blank = { (" "):rep(self.width), fg:rep(self.width), bg:rep(self.width) }
+    self.blank = { rep(" ", self.width), rep(fg, self.width), rep(bg, self.width) }
   end
   return self.blank
 end
@@ -167,9 +171,9 @@ local function flat(self, row)
       local drawn = {}
       for index = 1, 3 do
         local over = one[index + 1]
-        over = #over == #text and over or over:rep(#text)
-        over = over:sub(first - x + 1, last - x + 1)
-        drawn[index] = row[index]:sub(1, first - 1) .. over .. row[index]:sub(last + 1)
+        over = #over == #text and over or rep(over, #text)
+        over = sub(over, first - x + 1, last - x + 1)
+        drawn[index] = sub(row[index], 1, first - 1) .. over .. sub(row[index], last + 1)
       end
       row = drawn
     end
@@ -186,8 +190,8 @@ local function draw(self, text, fg, bg)
     self.rows[self.top + self.y] = row
   end
   if #text > self.width then
-    text = text:sub(1, self.x < 1 and 1 - self.x + self.width or self.width)
-    fg, bg = fg:sub(1, #text), bg:sub(1, #text)
+    text = sub(text, 1, self.x < 1 and 1 - self.x + self.width or self.width)
+    fg, bg = sub(fg, 1, #text), sub(bg, 1, #text)
   end
   row.over[#row.over + 1] = { self.x, text, fg, bg }
 end
@@ -261,17 +265,23 @@ local function cursor_functions(self, terminal)
   end
 end
 
+--- A text of any value; `__tostring` of a table may answer anything.
+local function plain(value)
+  local text = tostring(value)
+  return type(text) == "string" and text or ""
+end
+
 local function writing_functions(self, terminal)
   function terminal.write(text)
-    text = tostring(text)
+    text = plain(text)
     put(self, text, DIGIT[self.TextColour], DIGIT[self.BackgroundColour])
   end
   function terminal.blit(text, fg, bg)
-    text, fg, bg = tostring(text), tostring(fg):lower(), tostring(bg):lower()
+    text, fg, bg = plain(text), lower(plain(fg)), lower(plain(bg))
     if #fg ~= #text or #bg ~= #text then
       error("Arguments must be the same length", 2)
     end
-    put(self, text, (fg:gsub("[^%x]", "0")), (bg:gsub("[^%x]", "f")))
+    put(self, text, (gsub(fg, "[^%x]", "0")), (gsub(bg, "[^%x]", "f")))
   end
   function terminal.clear()
     for y = 1, self.height do
@@ -286,7 +296,7 @@ end
 local function colour_functions(self, terminal)
   local function both_spellings(name, fn)
     terminal[name] = fn
-    terminal[name:gsub("Colour", "Color")] = fn
+    terminal[gsub(name, "Colour", "Color")] = fn
   end
   for _, which in ipairs({ "TextColour", "BackgroundColour" }) do
     both_spellings("get" .. which, function()

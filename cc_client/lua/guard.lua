@@ -4,20 +4,21 @@
 -- computer off and it stays off. So each coroutine of a program gets a count hook that throws first,
 -- and goes on throwing at every instruction, which ends loops around `pcall` too. The 7 s begin with the
 -- event that the computer handles, which all of its programs share: `Guard.begin_turn` is told when the
--- client got it. While the program runs, some globals are ours, and whatever it loads finds them there:
+-- client got it. While the program runs, some globals are ours (`Guard:own`), and whatever it loads finds them there:
 --
 -- * `coroutine.create`, `wrap` and `resume`, because a hook does not reach child coroutines, and a new
 --   one has time until its first hook: once the guard has struck, no other coroutine runs;
 -- * `xpcall`, because a message handler that is called from a hook runs without hooks: once the guard
 --   has struck, the program's handlers are passed over;
--- * `debug`, without what sets hooks or reaches into the guard.
+-- * `debug`, `getfenv` and `setfenv`, without what sets hooks or reaches into functions that are not the program's.
 --
 -- What it cannot stop: one long call of a function in C (`string.rep`, `string.find` with a bad
 -- pattern, `table.sort` of a huge list between two comparisons), because hooks run between
 -- instructions of Lua; thousands of `pcall` inside each other, each of which has to be left; and a
 -- program that means harm, as all share one computer.
 -- @module guard
--- luacheck: globals coroutine _G.xpcall _G.debug
+
+local shared = require("shared")
 
 local Guard = {}
 Guard.__index = Guard
@@ -41,10 +42,107 @@ local MOD_TOO_LONG = "Too long without yielding"
 local native_create, native_resume = coroutine.create, coroutine.resume
 local native_status, native_running = coroutine.status, coroutine.running
 local native_xpcall, native_debug = xpcall, debug
+local native_getfenv, native_setfenv = _G.getfenv, _G.setfenv
 local set_hook = debug and debug.sethook
 
+-- What a program learns of functions ---------------------------------------------------------------
+
+--- The files of the client, as tracebacks call them: a program must not be told of lines that are not its own.
+local own_files = {}
+--- The files of the game.
+local game_files = {}
+
+--- Tells the guard a function of a file that may stand in the stack of a program.
+function Guard.owns(fn)
+  local info = native_debug and native_debug.getinfo and native_debug.getinfo(fn, "S")
+  if info then
+    own_files[info.short_src] = true
+  end
+end
+
+--- What is known of a function: `S` of `debug.getinfo`; as of one in C, where nothing is.
+local function source_of(fn)
+  local get = native_debug and native_debug.getinfo
+  return fn and get and get(fn, "S") or { what = "C", short_src = "", source = "" }
+end
+
+for fn in shared.functions() do
+  game_files[source_of(fn).source] = true
+end
+
+--- Whether a function is one of the client.
+local function is_client(fn)
+  return own_files[source_of(fn).short_src] or _ENV ~= _G and native_getfenv and native_getfenv(fn) == _ENV
+end
+
+--- Whether a program may not see into a function: it is one of the client, of the game, or in C.
+local function is_foreign(fn)
+  local info = source_of(fn)
+  return info.what == "C" or game_files[info.source] or string.find(info.source, "^@/?rom/") or is_client(fn)
+end
+
+--- The function at a level of a thread, or of the caller's caller; nil: there is none.
+local function at_level(thread, level)
+  local info
+  if thread then
+    info = native_debug.getinfo(thread, level, "f")
+  else
+    -- Above it are this function, the one that a program called, and what it calls itself.
+    info = native_debug.getinfo(level + 2, "f")
+  end
+  return info and info.func
+end
+
+--- `getlocal` or `setlocal` for functions that are not the client's.
+local function reaching_locals(native)
+  return function(...)
+    local thread = type((...)) == "thread" and (...) or nil
+    local what, index, value = select(thread and 2 or 1, ...)
+    if thread == native_running() then
+      thread = nil
+    end
+    if type(what) ~= "number" then
+      return native(...)
+    elseif is_client(at_level(thread, what)) then
+      return nil
+    elseif thread then
+      return native(...)
+    end
+    -- This function stands above its caller; what it returns is no tail call, so it still does.
+    local name, found = native(what + 1, index, value)
+    return name, found
+  end
+end
+
+--- `getfenv` and `setfenv` for functions of programs; others are as those in C, whose globals are those of all.
+local function program_environments()
+  local function function_of(what, name)
+    local fn = what
+    if type(what) == "number" then
+      -- One level more, for this function.
+      fn = what > 0 and native_debug and at_level(nil, what + 1) or nil
+    end
+    if type(fn) ~= "function" and what ~= 0 then
+      error("bad argument #1 to '" .. name .. "' (function or level expected)", 3)
+    end
+    return fn
+  end
+  local function get(what)
+    local fn = function_of(what == nil and 1 or what, "getfenv")
+    return (is_foreign(fn) and _G or native_getfenv(fn))
+  end
+  local function set(what, env)
+    local fn = function_of(what, "setfenv")
+    if is_foreign(fn) then
+      error("'setfenv' cannot change environment of given object", 2)
+    end
+    return (native_setfenv(fn, env))
+  end
+  return native_getfenv and get, native_setfenv and set
+end
+
 --- What a program gets as `debug`: hooks are the guard's, and nothing leads into its functions.
-local function program_debug()
+local function program_debug(getfenv, setfenv)
   if not native_debug then
     return nil
   end
@@ -53,11 +151,14 @@ local function program_debug()
     own[name] = value
   end
   own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin = nil, nil, nil, nil
+  own.getlocal = own.getlocal and reaching_locals(own.getlocal)
+  own.setlocal = own.setlocal and reaching_locals(own.setlocal)
+  own.getfenv, own.setfenv = own.getfenv and getfenv, own.setfenv and setfenv
   if native_debug.getregistry then
     -- All that the ROM keeps there, without which its module cc.internal.exception does not load.
-    local shared = { cc_try_barrier = native_debug.getregistry().cc_try_barrier }
+    local registry = { cc_try_barrier = native_debug.getregistry().cc_try_barrier }
     own.getregistry = function()
-      return shared
+      return registry
     end
   end
   own.sethook = function() end
@@ -122,24 +223,13 @@ end
 --- How long a program may be busy here. Of all that play the mod only the emulator CraftOS-PC tells its limit.
 local function allowed_ms()
   local ok, told = pcall(function()
-    return tostring(_HOST):find("CraftOS%-PC") and _G.config.get("abortTimeout")
+    return tostring(_HOST):find("CraftOS%-PC") and config.get("abortTimeout")
   end)
   told = ok and type(told) == "number" and told or GAME_ALLOWS_MS
   return math.max(MIN_ALLOWED_MS, math.min(MAX_ALLOWED_MS, told))
 end
 
 -- Whose lines an error names ----------------------------------------------------------------------
-
---- The files of the client, as tracebacks call them: a program must not be told of lines that are not its own.
-local own_files = {}
-
---- Tells the guard a function of a file that may stand in the stack of a program.
-function Guard.owns(fn)
-  local info = native_debug and native_debug.getinfo and native_debug.getinfo(fn, "S")
-  if info then
-    own_files[info.short_src] = true
-  end
-end
 
 --- Where the program is now, as `/farm.lua:3: `; else in a file of the game; empty: not known.
 local function position()
@@ -150,7 +240,7 @@ local function position()
       break
     elseif info.currentline > 0 and not own_files[info.short_src] then
       local place = info.short_src .. ":" .. info.currentline .. ": "
-      if info.source:find("^@/") and not info.source:find("^@/rom/") then
+      if string.find(info.source, "^@/") and not string.find(info.source, "^@/rom/") then
         return place
       end
       other = other == "" and place or other
@@ -202,7 +292,7 @@ function Guard:sentence()
   local ours_s, game_s = (self.allowed_ms - MARGIN_MS) / 1000, self.allowed_ms / 1000
   local why =
     "The program %s: it was stopped after %.1f s, as the game allows %.1f s. Call sleep(0) in its long loops."
-  return why:format(TOO_LONG, ours_s, game_s)
+  return string.format(why, TOO_LONG, ours_s, game_s)
 end
 
 --- A guard for one program.
@@ -222,9 +312,21 @@ function Guard.new(deadline_ms)
     self.is_new[co] = true
     return co
   end
-  self.globals =
-    { self.create, guarded_wrap(self), guarded_resume(self), guarded_xpcall(self), program_debug() }
   return self
+end
+
+--- What the program has in place of the game's, as `shared.view` takes it.
+function Guard:own()
+  local library, getfenv, setfenv = _G.coroutine, program_environments()
+  return {
+    { library, "create", self.create },
+    { library, "wrap", guarded_wrap(self) },
+    { library, "resume", guarded_resume(self) },
+    { _G, "xpcall", guarded_xpcall(self) },
+    { _G, "debug", program_debug(getfenv, setfenv) },
+    { _G, "getfenv", getfenv },
+    { _G, "setfenv", setfenv },
+  }
 end
 
 --- Whether this computer can be guarded at all.
@@ -264,33 +366,21 @@ function Guard:watch(co)
   return co
 end
 
-local function get_globals()
-  return { coroutine.create, coroutine.wrap, coroutine.resume, _G.xpcall, _G.debug }
-end
-
---- In `_G`, which all programs see, not in the environment of the client.
-local function put_globals(globals)
-  coroutine.create, coroutine.wrap, coroutine.resume = globals[1], globals[2], globals[3]
-  _G.xpcall, _G.debug = globals[4], globals[5]
-end
-
 --- Resumes the program for at most as long as it may be busy; returns what `coroutine.resume` does.
+-- @tparam table view what it has changed of what is shared, see `shared`
 -- @tparam thread co the program's coroutine
 -- @tparam number grace_ms what it gets at least, even after its deadline
-function Guard:resume(co, grace_ms, ...)
+function Guard:resume(view, co, grace_ms, ...)
   local now = self.epoch("utc")
   local began = turn_at_ms and turn_at_ms <= now and turn_at_ms or now
   local busy_until = began + self.allowed_ms - MARGIN_MS
   self.stop_at_ms = math.max(now + grace_ms, math.min(busy_until, self.deadline_ms))
   self.looked_at_ms = now
-  local before = get_globals()
-  put_globals(self.globals)
   self.running, self.event = true, (...)
+  view:enter()
   local results = table.pack(native_resume(co, ...))
+  view:leave()
   self.running, self.was_busy_ms = false, self.epoch("utc") - began
-  -- What the program put in their place is made of ours, and waits for its next turn.
-  self.globals = get_globals()
-  put_globals(before)
   return table.unpack(results, 1, results.n)
 end
 
@@ -317,12 +407,12 @@ function Guard:waits_for(filter)
 end
 
 --- The text of any value, made inside the guard: `__tostring` is the program's.
-function Guard:text(value, grace_ms)
+function Guard:text(view, value, grace_ms)
   if type(value) == "string" then
     return value
   end
   self.tripped, self.message = nil, nil
-  local ok, text = self:resume(self.create(tostring), grace_ms, value)
+  local ok, text = self:resume(view, self.create(tostring), grace_ms, value)
   return ok and type(text) == "string" and text or "a " .. type(value)
 end
 

@@ -4,7 +4,6 @@
 -- through `term.redirect`. Shown is what programs that were run from here drew, and of the others
 -- what they draw while somebody watches.
 -- @module monitors
--- luacheck: globals peripheral.call
 
 local Capture = require("capture")
 local disk = require("disk")
@@ -123,18 +122,18 @@ end
 
 --- Lets ours stand before the function; where somebody has put their own over it meanwhile, it stands there already.
 local function put_spy()
-  local native = peripheral.call
+  local native = _G.peripheral.call
   local looking = monitors.call(watched, native)
   behind = native
   spy = function(...)
     return (is_watched and looking or native)(...)
   end
-  peripheral.call = spy
+  _G.peripheral.call = spy
 end
 
 --- Begins to see what any program draws, or looks away.
 function monitors.watch(is_on)
-  if is_on == is_watched or not peripheral then
+  if is_on == is_watched or not _G.peripheral then
     return
   end
   is_watched = is_on
@@ -144,8 +143,8 @@ function monitors.watch(is_on)
     for name in pairs(watched) do
       watched[name] = nil
     end
-    if peripheral.call == spy then
-      peripheral.call, spy = behind, nil
+    if _G.peripheral.call == spy then
+      _G.peripheral.call, spy = behind, nil
     end
   end
 end
@@ -176,7 +175,7 @@ end
 function monitors.size(name)
   return at_once(function()
     if is_monitor(name) then
-      return monitors.behind(peripheral.call)(name, "getSize")
+      return monitors.behind(_G.peripheral.call)(name, "getSize")
     end
   end)
 end
@@ -191,7 +190,7 @@ function monitors.look(name)
   end
   local capture = kept[name]
   if not capture or capture.width ~= width or capture.height ~= height then
-    capture = at_once(drawing, name, monitors.behind(peripheral.call)) or Capture.new(width, height)
+    capture = at_once(drawing, name, monitors.behind(_G.peripheral.call)) or Capture.new(width, height)
     keep(name, capture)
   end
   local seen = capture:screen()

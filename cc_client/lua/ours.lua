@@ -1,19 +1,18 @@
 --- Keeps programs that run from here out of the client's own directory: the computer's token is there.
 --
 -- A program finds these functions in `fs` while it runs, and so does all that it calls, such as `io.open`, `loadfile`
--- and `copy`. A directory that has ours in it cannot be copied or moved either. What it cannot stop: a function of
--- `fs` that somebody kept before the program began, and a program that leaves something behind for the player to run.
+-- and `copy`. A directory that has ours in it cannot be copied or moved either. They run in the program's turn, where
+-- `string` and what its texts have as methods may be the program's, so none of them calls a method of a text. What
+-- this cannot stop: a function of `fs` that somebody kept before the program began, and a program that leaves
+-- something behind for the player to run.
 -- @module ours
 
--- luacheck: globals fs
 local disk = require("disk")
 local Guard = require("guard")
 local paths = require("paths")
 
 local ours = {}
 
---- The functions of `fs` that are replaced.
-local NAMES = { "open", "copy", "move", "delete" }
 local DENIED = ": Access denied"
 
 --- Whether a path, in any spelling, is our directory or below it; with `around` also what has it in it.
@@ -37,6 +36,7 @@ end
 -- @tparam table native the functions of the game
 function ours.functions(native)
   local is_ours = checker(native)
+  local open, copy, move, delete = native.open, native.copy, native.move, native.delete
   local own = {}
   --- Errors with the position of the program that called, as the game's own functions do.
   local function denied(path)
@@ -46,48 +46,39 @@ function ours.functions(native)
     if is_ours(path) then
       return nil, "/" .. path .. DENIED
     end
-    return native.open(path, ...)
+    return open(path, ...)
   end
   -- The game's function is called in the place of ours, so that its errors name the program's line and not ours.
   function own.copy(from, to, ...)
     if is_ours(from, true) or is_ours(to) then
       denied(from)
     end
-    return native.copy(from, to, ...)
+    return copy(from, to, ...)
   end
   function own.move(from, to, ...)
     if is_ours(from, true) or is_ours(to) then
       denied(from)
     end
-    return native.move(from, to, ...)
+    return move(from, to, ...)
   end
   function own.delete(path, ...)
     if is_ours(path) then
       denied(path)
     end
-    return native.delete(path, ...)
+    return delete(path, ...)
   end
   return own
 end
 
---- Puts a run's own functions into `fs`, and returns a function that puts back what was there.
--- @tparam table run what the program has put in their place waits there for its next turn
-function ours.put(run)
-  local library, before = fs, {}
-  for name, value in pairs(library) do
-    before[name] = value
+--- What a run has in `fs` in place of the game's, as `shared.view` takes it.
+function ours.own()
+  local library, own = _G.fs, {}
+  for name, fn in pairs(ours.functions(library)) do
+    own[#own + 1] = { library, name, fn }
   end
-  run.fs = run.fs or ours.functions(before)
-  for _, name in ipairs(NAMES) do
-    library[name] = run.fs[name]
-  end
-  return function()
-    for _, name in ipairs(NAMES) do
-      run.fs[name], library[name] = library[name], before[name]
-    end
-  end
+  return own
 end
 
-Guard.owns(ours.put)
+Guard.owns(ours.own)
 
 return ours

@@ -16,7 +16,7 @@ end
 function palette.light(index)
   local at = index * 6
   local function part(first)
-    return tonumber(palette.GAME:sub(at + first, at + first + 1), 16) / 255
+    return tonumber(string.sub(palette.GAME, at + first, at + first + 1), 16) / 255
   end
   return part(1), part(3), part(5)
 end

@@ -8,24 +8,28 @@ local disk = require("disk")
 
 local paths = {}
 
+-- Not as methods of texts: `ours` asks in the turn of a program, which may have changed those.
+local find, gmatch, gsub, lower, match, sub =
+  string.find, string.gmatch, string.gsub, string.lower, string.match, string.sub
+
 paths.MAX_BYTES = 500
 local MAX_PART_BYTES = 255
 local MAX_SHOWN_BYTES = 80
 
 local function trim(text)
-  return (text:gsub("^%s+", ""):gsub("%s+$", ""))
+  return (gsub(gsub(text, "^%s+", ""), "%s+$", ""))
 end
 
 --- What ComputerCraft makes of a path (FileSystem.sanitizePath).
 function paths.canonical(path)
   local parts = {}
-  local cleaned = path:gsub("\\", "/"):gsub('[\0-\31"*:<>?|]', "")
-  for part in cleaned:gmatch("[^/]+") do
+  local cleaned = gsub(gsub(path, "\\", "/"), '[\0-\31"*:<>?|]', "")
+  for part in gmatch(cleaned, "[^/]+") do
     part = trim(part)
     if part == ".." and #parts > 0 and parts[#parts] ~= ".." then
       parts[#parts] = nil
-    elseif part ~= "" and part ~= "." and not part:find("^%.%.%.+$") then
-      parts[#parts + 1] = #part >= MAX_PART_BYTES and trim(part:sub(1, MAX_PART_BYTES)) or part
+    elseif part ~= "" and part ~= "." and not find(part, "^%.%.%.+$") then
+      parts[#parts + 1] = #part >= MAX_PART_BYTES and trim(sub(part, 1, MAX_PART_BYTES)) or part
     end
   end
   return table.concat(parts, "/")
@@ -72,13 +76,13 @@ end
 --- Whether one part of a path names the client's own directory, on any host's file system:
 -- case, trailing dots and the short names of Windows all lead to it.
 local function is_own(part)
-  local plain = part:lower():gsub("[%. ]+$", "")
-  return plain == disk.OWN or plain:find("^%.?cc%-or%w*~%d+") ~= nil
+  local plain = gsub(lower(part), "[%. ]+$", "")
+  return plain == disk.OWN or find(plain, "^%.?cc%-or%w*~%d+") ~= nil
 end
 
 --- Whether a canonical path is the client's own directory or below it, on any mount.
 function paths.is_protected(path)
-  local first, second = path:match("^([^/]*)/?([^/]*)")
+  local first, second = match(path, "^([^/]*)/?([^/]*)")
   return is_own(first) or is_own(second)
 end
 

@@ -5,7 +5,6 @@
 -- asks for its end, it is sent `terminate`, three times, and then left for good: a coroutine that is
 -- never resumed is dead.
 -- @module programs
--- luacheck: globals peripheral.call term.native
 
 local Capture = require("capture")
 local Guard = require("guard")
@@ -14,9 +13,13 @@ local monitors = require("monitors")
 local ours = require("ours")
 local paths = require("paths")
 local screen = require("screen")
+local shared = require("shared")
 local tabs = require("tabs")
 
 local programs = {}
+
+local create = coroutine.create
+local get_metatable = debug and debug.getmetatable or getmetatable
 
 local TERMINATE_TRIES = 3
 --- Between two tries, in time of the game: a program can clean up, and all tries take 0.8 s.
@@ -59,13 +62,15 @@ local function program_shell(path)
   if not shell then
     return nil
   end
-  local own = {
-    exit = function() end,
-    getRunningProgram = function()
-      return path
-    end,
-  }
-  return setmetatable(own, { __index = shell })
+  local own = {}
+  for name, fn in pairs(shell) do
+    own[name] = fn
+  end
+  own.exit = function() end
+  own.getRunningProgram = function()
+    return path
+  end
+  return own
 end
 
 local function environment(path, arguments)
@@ -134,27 +139,25 @@ local function next_event(run)
   return table.remove(run.kept, 1) or run.next_event()
 end
 
+--- Puts the program's terminal in place, and returns the one before. To redirect reads the methods of a terminal,
+-- and where those of the program's own come from a metatable, that is its own turn.
+local function redirect(run)
+  local own = run.capture.terminal
+  if get_metatable(run.terminal) == nil then
+    return term.redirect(run.terminal)
+  end
+  local previous = term.redirect(own)
+  run.guard:resume(run.view, run.guard:watch(create(term.redirect)), GRACE_MS, run.terminal)
+  return previous
+end
+
 --- Resumes the program with an event, its terminal in place; false when it is over.
 local function resume(run, ...)
   rest(run)
   -- The guard counts real time, which a busy program uses up while the game may stand still.
   run.guard.deadline_ms = now_ms(run) + math.max(0, left_s(run)) * 1000
-  local previous = term.redirect(run.terminal)
-  local native = peripheral and peripheral.call
-  if native then
-    run.call = run.call or monitors.call(run.monitors, monitors.behind(native))
-    peripheral.call = run.call
-  end
-  local native_term = term.native
-  term.native = run.native_term or native_term
-  local put_back, put_files_back = tabs.catch(run.launched), ours.put(run)
-  local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
-  put_files_back()
-  put_back()
-  if native then
-    run.call, peripheral.call = peripheral.call, native
-  end
-  run.native_term, term.native = term.native, native_term
+  local previous = redirect(run)
+  local results = table.pack(run.guard:resume(run.view, run.co, GRACE_MS, ...))
   -- The program may have redirected itself.
   run.terminal = term.current()
   term.redirect(previous)
@@ -296,10 +299,7 @@ local function ending(run)
     value = run.guard.message
   end
   -- The value may have a `__tostring` of the program's.
-  local put_files_back = ours.put(run)
-  local text = run.guard:text(value, GRACE_MS)
-  put_files_back()
-  local traceback = trim_traceback(run, text)
+  local traceback = trim_traceback(run, run.guard:text(run.view, value, GRACE_MS))
   if tripped == "deadline" then
     run.waits_for = run.waits_for or input.BUSY
     return run.in_time, after_stop(traceback)
@@ -357,6 +357,22 @@ function programs.announced(id, body)
   return result
 end
 
+--- What the program has in place of what all share; its changes come to it.
+local function view(run)
+  local own = run.guard:own()
+  local function add(owner, name, value)
+    own[#own + 1] = owner and owner[name] and { owner, name, value } or nil
+  end
+  for _, entry in ipairs(ours.own()) do
+    add(table.unpack(entry))
+  end
+  add(multishell, "launch", tabs.launcher(run.launched))
+  add(_G.term, "native", screen.native_for(run.behind))
+  local devices = _G.peripheral
+  add(devices, "call", devices and monitors.call(run.monitors, monitors.behind(devices.call)))
+  return shared.view(own)
+end
+
 --- Sets what a run may take: the shorter of its limit and the time for which it is watched.
 local function set_limits(run, program)
   local observe_s = program.observe_s
@@ -411,7 +427,7 @@ function programs.run(program, wait)
   end
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
   run.behind = {}
-  run.native_term = screen.native_for(run.behind)
+  run.view = view(run)
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
   run.co = run.guard.create(xpcall)
   if run.limit_s < math.huge then
@@ -499,7 +515,7 @@ function programs.tab_screen(name)
   return nil, tab and tab.message or "No program runs in a tab of this name; cc_info lists them."
 end
 
-for _, fn in ipairs({ programs.run, Capture.new, monitors.call, screen.native_for }) do
+for _, fn in ipairs({ programs.run, Capture.new, monitors.call, screen.native_for, tabs.launcher }) do
   Guard.owns(fn)
 end
 

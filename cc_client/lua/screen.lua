@@ -85,7 +85,7 @@ end
 --- What a program has as `term.native`; nil: this computer has none.
 -- @tparam table seen gets `capture`, the second drawing, and `is_drawn` when the program has drawn there
 function screen.native_for(seen)
-  local native = term.native
+  local native = _G.term.native
   if type(native) ~= "function" then
     return nil
   end

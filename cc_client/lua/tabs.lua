@@ -4,9 +4,9 @@
 -- ours: what it is to start runs in the background of the client, without an end of its time, where its screen
 -- can be read and it can be stopped. Such a tab has a name, and is none of the tabs of the player.
 -- @module tabs
--- luacheck: globals multishell.launch
 
 local disk = require("disk")
+local shared = require("shared")
 
 local tabs = {}
 
@@ -54,27 +54,20 @@ local function add(env, path, arguments)
   for index, word in ipairs(words) do
     words[index] = tostring(word)
   end
-  tab.title, tab.began_s = table.concat(words, " "):sub(1, 100), os.clock()
+  tab.word, tab.title, tab.began_s = words[1], string.sub(table.concat(words, " "), 1, 100), os.clock()
   list[#list + 1] = tab
   return tab
 end
 
---- Lets `multishell.launch` add to a list of tabs that are to begin; returns what puts the game's own back.
-function tabs.catch(launched)
-  if not multishell or not multishell.launch then
-    return function() end
-  end
-  local native = multishell.launch
-  multishell.launch = function(env, path, ...)
+--- What a program has as `multishell.launch`: it adds to a list of tabs that are to begin.
+function tabs.launcher(launched)
+  return function(env, path, ...)
     if type(env) ~= "table" or type(path) ~= "string" then
       error("bad argument (a table and a path expected)", 2)
     end
     local tab = add(env, path, table.pack(...))
     launched[#launched + 1] = tab
     return tab.number
-  end
-  return function()
-    multishell.launch = native
   end
 end
 
@@ -85,10 +78,10 @@ function tabs.program(tab)
   local path, arguments, env = tab.path, tab.arguments, tab.env
   if path == SHELL and arguments[1] then
     -- Not by a shell in between, which would keep how it ended for itself.
-    path = shell and shell.resolveProgram(tostring(arguments[1]))
+    path = shell and shell.resolveProgram(tab.word)
     arguments, env = table.pack(table.unpack(arguments, 2, arguments.n)), nil
     if not path then
-      return nil, "There is no program " .. tostring(tab.arguments[1]) .. "."
+      return nil, "There is no program " .. tab.word .. "."
     end
   end
   path = fs.combine("", path)
@@ -96,7 +89,8 @@ function tabs.program(tab)
   if not bytes then
     return nil, why
   end
-  env = env and setmetatable(env, { __index = _G })
+  -- What all share must not get a metatable.
+  env = env and not shared.has(env) and setmetatable(env, { __index = _G }) or nil
   return { id = tab.name, path = path, bytes = bytes, arguments = arguments, env = env, timeout_s = math.huge }
 end
 

@@ -25,7 +25,7 @@ local function text(self, value)
   return json.encode(value)
 end
 
---- Numbers first, then texts, then the rest.
+--- Numbers first, then texts; the rest in any order of its own.
 local function before(left, right)
   local kind, other = type(left), type(right)
   if kind ~= other then
@@ -33,7 +33,13 @@ local function before(left, right)
   elseif kind == "number" or kind == "string" then
     return left < right
   end
-  return tostring(left) < tostring(right)
+  return false
+end
+
+--- A key as text. One that is neither text nor number may be a table with a `__tostring` of the program's.
+local function key_text(key)
+  local kind = type(key)
+  return (kind == "string" or kind == "number" or kind == "boolean") and tostring(key) or "[" .. kind .. "]"
 end
 
 --- The keys in order, and whether they are those of a list.
@@ -73,7 +79,7 @@ local function write_table(self, value, depth)
       self.out[#self.out + 1] = is_list and more or '"[cut]":' .. more
       break
     elseif not is_list then
-      add(self, text(self, tostring(key)) .. ":")
+      add(self, text(self, key_text(key)) .. ":")
     end
     write(self, value[key], depth + 1)
   end

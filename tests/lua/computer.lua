@@ -272,6 +272,9 @@ function computer.new(options)
   loadfile = loadfile or function() end
   colors = dofile("cc_client/simulator/rom/apis/colors.lua")
   term = loadfile("cc_client/simulator/rom/apis/term.lua")(SCREEN)
+  if package.loaded.shared then
+    package.loaded.shared.learn()
+  end
   --- The power goes right before the nth change from now.
   function self.die_at(count)
     self.disk.changes, self.disk.die_at = 0, count

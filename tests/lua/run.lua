@@ -23,6 +23,7 @@ local SPECS = {
   "programs",
   "session",
   "sha256",
+  "shared",
   "swap",
   "transfers",
   "update",
