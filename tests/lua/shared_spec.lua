@@ -76,7 +76,7 @@ local STEAL = [[
 
 describe("what is shared", function()
   it("does not open the client's directory, whatever the program has put there", function()
-    local evil = "function(text) return text == '.cc-orchestrator/connection' and 'mine' or text end"
+    local evil = "function() return 'mine' end"
     for _, name in ipairs({ "gsub", "lower", "match", "gmatch", "find", "sub" }) do
       is_kept_out("string." .. name .. " = " .. evil)
     end
@@ -165,11 +165,11 @@ describe("what is shared", function()
   it("has what boot.lua made as it was", function()
     local get_line = function() end
     cc_orchestrator = { screen = { getLine = get_line } }
-    run("cc_orchestrator.screen.getLine = print sleep(0)", function()
+    run("_G.cc_orchestrator.screen.getLine = print sleep(0)", function()
       expect(cc_orchestrator.screen.getLine).to_be(get_line)
     end)
     cc_orchestrator = nil
-    run("cc_orchestrator = { screen = {} }")
+    run("_G.cc_orchestrator = { screen = {} }")
     expect(cc_orchestrator).to_be(nil)
   end)
 end)
@@ -187,7 +187,6 @@ describe("the client's own copies", function()
     http.websocketAsync = function(_, headers)
       seen = headers
     end
-    pairs, ipairs, tostring = pairs, ipairs, tostring
     link:tick()
     expect(dialled).to_be(1)
     expect(seen).to_be(nil)
@@ -291,7 +290,7 @@ describe("functions of others", function()
       end)
       coroutine.resume(outer)
       getmetatable(own).__tostring = function() look() return '' end
-      print(own)
+      term.write(own)
       local function mine(first) local second = 2 local name, value = debug.getlocal(1, 2) return name, value end
       local name, value = mine(1)
       return seen, name, value, debug.getlocal(mine, 1)
