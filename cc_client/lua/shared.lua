@@ -20,6 +20,8 @@ local OPTIONAL = "cc_orchestrator commands config debug getfenv http multishell 
 --- In a view: the program has removed what was there.
 local NONE = {}
 
+-- Looked up once: each turn of a program calls them for each entry, twice.
+local next, rawequal, rawget, rawset = next, rawequal, rawget, rawset
 local get_meta = debug and debug.getmetatable or getmetatable
 local set_meta = debug and debug.setmetatable
 
@@ -169,10 +171,11 @@ local function put(number, value)
   rawset(owners[number], names[number], value)
 end
 
---- Puts the program's changes in place, right before its turn.
+--- Puts the program's changes in place, right before its turn. `leave` notes them anew.
 function View:enter()
+  local all, owned, called = values, owners, names
   for number = 1, count do
-    values[number] = rawget(owners[number], names[number])
+    all[number] = rawget(owned[number], called[number])
   end
   for number = 1, holder_count do
     metas[number] = get_meta(holders[number])
@@ -182,9 +185,11 @@ function View:enter()
   end
   for number, value in next, self.changed do
     put(number, value)
+    self.changed[number] = nil
   end
   for number, meta in next, self.metas do
     set_metatable(holders[number], not rawequal(meta, NONE) and meta or nil)
+    self.metas[number] = nil
   end
 end
 
@@ -195,8 +200,6 @@ local function leave_metas(self)
     if not rawequal(now, before) then
       self.metas[number] = stored(now)
       set_metatable(holders[number], before)
-    elseif self.metas[number] ~= nil then
-      self.metas[number] = nil
     end
   end
 end
@@ -218,15 +221,13 @@ end
 
 --- Keeps the program's changes for its next turn, right after this one, and puts back what was there.
 function View:leave()
-  local changed = self.changed
+  local changed, all, owned, called = self.changed, values, owners, names
   leave_metas(self)
   for number = 1, count do
-    local now, before = rawget(owners[number], names[number]), values[number]
+    local now, before = rawget(owned[number], called[number]), all[number]
     if not rawequal(now, before) then
       changed[number] = stored(now)
-      rawset(owners[number], names[number], before)
-    elseif changed[number] ~= nil then
-      changed[number] = nil
+      rawset(owned[number], called[number], before)
     end
   end
   leave_added(self)

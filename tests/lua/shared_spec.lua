@@ -111,6 +111,22 @@ describe("what is shared", function()
     expect(string.gsub).to_be(gsub)
   end)
 
+  it("is the game's again for a program that has put it back", function()
+    returns(
+      [[
+      local find, meta = string.find, getmetatable(string)
+      string.find = print
+      setmetatable(string, { __index = { other = 1 } })
+      sleep(0)
+      string.find = find
+      setmetatable(string, meta)
+      sleep(0)
+      return string.find == find, string.other
+    ]],
+      { true }
+    )
+  end)
+
   it("stays as a program left it, where it was not the game's", function()
     run("_G.counter = { 1 } string.mine = 'mine'")
     returns("counter[1] = counter[1] + 1 sleep(0) return counter[1], string.mine", { 2, "mine" })
