@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
+from orchestrator.core.own_token import hidden
 from orchestrator.core.deciding import Law
 from orchestrator.core.errors import CallVoid, ComputerFailed, NotFound, ToolFailed
 from orchestrator.core.facts import ToolCall, Watched
@@ -120,11 +121,12 @@ class Programs:
         watched = Watched(
             listing=now,
             gaps=gaps,
-            changed=tuple(_shown(path) for path in list(changed)[:_MAX_CHANGED]),
+            changed=tuple(hidden(_shown(path), listed.pieces) for path in list(changed)[:_MAX_CHANGED]),
             why=_reasons(listed.skipped),
         )
         lacking = f"What it did to {named(unseen)} is not known: {before.why or watched.why}" if unseen else ""
-        return Seen(watched, " ".join(filter(None, (_told(changed, when), lacking))))
+        told = " ".join(filter(None, (_told(changed, when), lacking)))
+        return Seen(watched, hidden(told, listed.pieces))
 
     def _globs(self, call: ToolCall) -> tuple[str, ...]:
         """Where the policy watches a call: only programs of computers that are connected here."""
@@ -134,13 +136,15 @@ class Programs:
         """What is in the watched places, or why nobody can say, as a sentence."""
         states: dict[str, str] = {}
         skipped: dict[str, str] = {}
+        pieces: frozenset[str] = frozenset()
         for root in watched_roots(globs):
             listed = await _patiently(partial(self.world.listed, computer, root, until=until), until)
             if isinstance(listed, str):
                 return listed
             states |= {path: state for path, state in listed.listing.states.items() if is_watched(globs, path)}
             skipped |= listed.skipped
-        return Listed(Listing(states), skipped)
+            pieces |= listed.pieces
+        return Listed(Listing(states), skipped, pieces)
 
     async def _unseen(self, before: Watched, now: Listed) -> list[str]:
         """The paths that one of the looks did not reach. Raises NotFound."""

@@ -2,7 +2,7 @@
 
 Theory. Programs that an agent starts share the computer with the token, so whatever a computer says is searched for it.
 Letters and digits alone are compared, whatever their case: then spaces, hyphens, line ends and escapes between them
-hide nothing. The forms are the token, reversed, rotated (ROT13), as hexadecimal and decimal bytes and as Base64 at
+hide nothing; a text is read down its columns as well, as a screen shows it. The forms are the token, reversed, rotated (ROT13), as hexadecimal and decimal bytes and as Base64 at
 each of its three alignments, and the reverse of each. A piece of eight characters is found as well, so that a token
 in pieces is found in each of them; pieces that are shorter are put together over several texts by :class:`Watched`.
 
@@ -30,6 +30,10 @@ _NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
 _HEX: Final = re.compile(r"[0-9a-f]+|(?:0?x[0-9a-f]{0,2})+")
 _LOW: Final = "abcdefghijklmnopqrstuvwxyz"
 _ROT13: Final = str.maketrans(_LOW + _LOW.upper(), _LOW[13:] + _LOW[:13] + _LOW[13:].upper() + _LOW[:13].upper())
+_ROWS: Final = 50
+"""Rows of the last texts below which a column may go on: those of a screen."""
+_WIDTH: Final = 256
+"""Columns of a screen at most."""
 _LEAST: Final = 16
 """Characters of a token that can be told from ordinary text."""
 
@@ -52,6 +56,18 @@ class Sight:
             return []
         places = [match.start() for match in _PART.finditer(text)]
         return [(places[start], places[end - 1] + 1) for start, end in _merged(found)]
+
+    def down(self, text: str) -> list[int]:
+        """The places of pieces that are written down the columns of a text, a character in each row."""
+        columns: dict[int, list[int]] = {}
+        start = 0
+        for row in text.split("\n"):
+            for match in _PART.finditer(row, 0, _WIDTH):
+                columns.setdefault(match.start(), []).append(start + match.start())
+            start += len(row) + 1
+        places = [place for _, column in sorted(columns.items()) if len(column) > _WINDOW for place in column]
+        joined = "".join([text[place] for place in places]).lower()
+        return [place for first, end in _merged(list(self._found(joined))) for place in places[first:end]]
 
     def _found(self, joined: str) -> Iterator[Span]:
         places = self._places
@@ -86,12 +102,15 @@ class Watched:
     def __init__(self, token: str) -> None:
         self._sight = Sight(forms_of(token)) if len(token) >= _LEAST else None
         self._tail = ""
+        self._rows = ""
 
     def pieces(self, text: str) -> tuple[str, ...]:
         """The pieces that stand in a text, as letters and digits alone: what :func:`hidden` takes out."""
         if self._sight is None:
             return ()
-        return tuple(dict.fromkeys(_NO_PART.sub("", text[start:end]) for start, end in self._sight.spans(text)))
+        found = [_NO_PART.sub("", text[start:end]) for start, end in self._sight.spans(text)]
+        down = "".join([text[place] for place in self._sight.down(text)])
+        return tuple(dict.fromkeys([*found, *([down] if down else [])]))
 
     def starred(self, text: str, *, follows: bool = False) -> str:
         """The text with a star for each character of the token, so that all other places stay.
@@ -107,7 +126,18 @@ class Watched:
             first, last = max(0, start - len(before)), end - len(before)
             if last > 0:
                 text = text[:first] + "*" * (last - first) + text[last:]
-        return text
+        return self._starred_down(text, follows)
+
+    def _starred_down(self, text: str, follows: bool) -> str:
+        assert self._sight is not None
+        before = self._rows if follows else ""
+        if follows:
+            self._rows = "\n".join(row[-_TAIL:] for row in (before + text).split("\n")[-_ROWS:])
+        letters = list(text)
+        for place in self._sight.down(before + text):
+            if place >= len(before):
+                letters[place - len(before)] = "*"
+        return "".join(letters)
 
 
 SHOWN: Final = "[the computer's own token is not shown]"
@@ -119,7 +149,8 @@ def hidden(text: str, pieces: Iterable[str]) -> str:
     for start, end in reversed(sight.spans(text)):
         text = f"{text[:start]}{SHOWN}{text[end:]}"
     # Line numbers stand between the letters of one that was written down the page.
-    return SHOWN if sight.spans(_NUMBER.sub("", text)) else text
+    bare = _NUMBER.sub("", text)
+    return SHOWN if sight.spans(bare) or sight.down(bare) else text
 
 
 def forms_of(token: str) -> tuple[str, ...]:

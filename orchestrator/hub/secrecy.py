@@ -61,7 +61,17 @@ class Secrecy:
                 return {**data, OWN_TOKEN: list(pieces)}, printed
             return data, body
         pieces += self._printed.pieces(body.decode("latin-1"))
+        if "height" in data:
+            pieces += self._printed.pieces(_rows(body))
         return ({**data, OWN_TOKEN: list(pieces)}, body) if pieces or OWN_TOKEN in data else (data, body)
+
+
+def _rows(body: bytes) -> str:
+    """The text of a screen, row by row; empty where it is none."""
+    try:
+        return "\n".join(row["text"] for row in json.loads(body))
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def _starred(watched: Watched, data: bytes) -> bytes:

@@ -108,7 +108,10 @@ class World(Reach):
 
         Raises ToolFailed, also when it takes longer than that, ComputerAway, CallLost, CallVoid.
         """
-        return await list_tree(self._deps(computer, Looking(self, computer, until)), path)
+        channel = Listening(Looking(self, computer, until))
+        with channel.told():
+            listed = await list_tree(self._deps(computer, channel), path)
+        return replace(listed, pieces=frozenset(channel.pieces))
 
     async def kept(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.ports import ChatMessage, ModelReply
+from orchestrator.testing.stub_peripherals import StubPeripheral
 from tests.contract.house import House, Opened, Playing, call, policy, rule, says
 from tests.contract.secret_files import FILE, KINDS, SECRETS
 
@@ -300,3 +301,54 @@ def _longest(text: str, wanted: str) -> int:
         while wanted[at : at + length + 1] in text and at + length < len(wanted):
             length += 1
     return length
+
+
+LOOKS = (call("cc_list", path="made"), call("cc_find", pattern="**", contains="inside"), call("cc_find", pattern="**"))
+
+
+async def test_a_token_that_is_the_name_of_a_file_is_in_nothing_that_leaves_the_hub(house: House) -> None:
+    """Listed, found, deleted with its directory, put back: no model, event or item has it, and the file has its name."""
+
+    def makes(_: list[str]) -> str:
+        token, disk = house.stubs["3"]._token, house.stubs["3"].disk
+        disk.put(f"made/{token}.lua", b"inside\n")
+        disk.put(f"{token[::-1]}/a.lua", b"inside\n")
+        return "made"
+
+    steps = [call("cc_run_program", path="makes.lua"), *LOOKS, call("cc_delete", path="made"), *LOOKS]
+    model = Local(*[says(one) for one in steps])
+    async with house.open(model, policy=policy(FREE, watch=["**"]), programs={"makes.lua": makes}) as server:
+        token = server.stub._token
+        task = await submitted(server)
+        assert "these files changed" in model.everything
+        task_id = task["task_id"]
+        items = "\n".join(one.model_dump_json() for one in await server.items(task_id))
+        events = (await server.ask("GET", f"/v1/tasks/{task_id}/items")).text
+        for told in (model.everything, items, events, json.dumps(task)):
+            assert _longest(_letters(told), _letters(token)) < 16
+            assert _longest(_letters(told), _letters(token)[::-1]) < 16
+
+
+def _down(token: str) -> str:
+    """A screen with a letter of a token in each row, between other text."""
+    return "\n".join(f"| row {number:02d} of many: {letter} |" for number, letter in enumerate(token))
+
+
+async def test_a_token_down_the_columns_of_a_screen_is_in_nothing_that_leaves_the_hub(house: House) -> None:
+    """What a program printed, what a monitor shows and a file with the same rows."""
+    looks = (call("cc_screen", of="monitor_0"), call("cc_read", path="down.txt"))
+    model = Local(says(call("cc_run_program", path="prints.lua")), *[says(one) for one in looks])
+    said: list[str] = []
+    sign = StubPeripheral(("monitor",), screen=[])
+    programs = {"prints.lua": lambda _: said[0]}
+    async with house.open(model, policy=policy(FREE), computer=False) as server:
+        await server.connect("3", programs=programs, peripherals={"monitor_0": sign}, computer_id=3)
+        token = server.stub._token
+        said.append(_down(token))
+        server.stub.disk.put("down.txt", said[0].encode())
+        sign.screen = said[0].split("\n")
+        task_id = (await submitted(server))["task_id"]
+        items = "\n".join(one.model_dump_json() for one in await server.items(task_id))
+        for told in (model.everything, items):
+            letters = "".join(re.findall(r"of many: (\w) ", told))
+            assert _longest(_letters(letters), _letters(token)) < 8

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,22 @@ def test_pieces_are_put_together_over_texts_that_follow() -> None:
     assert parts[3:] == ["***\n"] * 6
     assert watched.starred("all else\n", follows=True) == "all else\n"
     assert watched.starred(TOKEN[4:9]) == TOKEN[4:9]
+
+
+@pytest.mark.parametrize("made", [TOKEN, TOKEN[::-1]])
+def test_it_is_found_down_the_columns_of_a_screen(made: str) -> None:
+    """Beside other text, also where the rows come in two parts; the other text stays."""
+    rows = [f"|{number:02d} abc {letter} |\n" for number, letter in enumerate(made)]
+    said = starred("".join(rows))
+    assert "".join(re.findall(r"abc (.) ", said)).strip("c_*") == ""
+    assert said.count("abc") == len(made)
+    watched = Watched(TOKEN)
+    first, second = "".join(rows[:20]), "".join(rows[20:])
+    watched.starred(first, follows=True)
+    assert "".join(re.findall(r"abc (.) ", watched.starred(second, follows=True))).strip("c_*") == ""
+    pieces = Watched(TOKEN).pieces("".join(rows))
+    assert hidden("".join(rows), pieces) == SHOWN
+    assert hidden("".join(f"{number:4d}| {row}" for number, row in enumerate(rows, 1)), pieces) == SHOWN
 
 
 def test_the_pieces_are_left_out_of_a_text_that_was_made_of_them() -> None:

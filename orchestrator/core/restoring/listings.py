@@ -64,6 +64,8 @@ class Listed:
     listing: Listing
     skipped: Mapping[str, str] = field(default_factory=dict)
     """What is there and not in the listing, each with why as a sentence."""
+    pieces: frozenset[str] = frozenset()
+    """The pieces of the computer's own token in the names."""
 
     def tells_of(self, path: str) -> bool:
         """Whether what the listing has of a path is so: what is on another disk, or was skipped, it does not have."""
