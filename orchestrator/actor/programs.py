@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from orchestrator.core.own_token import hidden
 from orchestrator.core.deciding import Law
 from orchestrator.core.errors import CallVoid, ComputerFailed, NotFound, ToolFailed
 from orchestrator.core.facts import ToolCall, Watched
+from orchestrator.core.own_token import hidden
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.policy.watching import is_watched, watched_roots
 from orchestrator.core.restoring.listings import Listed, Listing, read_listing

@@ -2,12 +2,13 @@
 
 Theory. Programs that an agent starts share the computer with the token, so whatever a computer says is searched for it.
 Letters and digits alone are compared, whatever their case: then spaces, hyphens, line ends and escapes between them
-hide nothing; a text is read down its columns as well, as a screen shows it. The forms are the token, reversed, rotated (ROT13), as hexadecimal and decimal bytes and as Base64 at
-each of its three alignments, and the reverse of each. A piece of eight characters is found as well, so that a token
-in pieces is found in each of them; pieces that are shorter are put together over several texts by :class:`Watched`.
+hide nothing. A text is read down its columns as well, as a screen shows it. The forms are the token, reversed, rotated
+(ROT13), as hexadecimal and decimal bytes and as Base64 at each of its three alignments, and the reverse of each. A
+piece of eight characters is found as well, so that a token in pieces is found in each of them; pieces that are shorter
+are put together over several texts by :class:`Watched`.
 
-What is not found: what a program encrypts, compresses or counts out, and pieces of less than eight characters in
-texts of which others stand between.
+What is not found: what a program encrypts, compresses, counts out or writes at a slant, and pieces of less than eight
+characters in texts of which others stand between.
 """
 
 import base64

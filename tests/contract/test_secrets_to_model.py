@@ -307,7 +307,7 @@ LOOKS = (call("cc_list", path="made"), call("cc_find", pattern="**", contains="i
 
 
 async def test_a_token_that_is_the_name_of_a_file_is_in_nothing_that_leaves_the_hub(house: House) -> None:
-    """Listed, found, deleted with its directory, put back: no model, event or item has it, and the file has its name."""
+    """Made by a program that is watched, listed, found and deleted: no model, event or item has the name."""
 
     def makes(_: list[str]) -> str:
         token, disk = house.stubs["3"]._token, house.stubs["3"].disk
