@@ -4,7 +4,7 @@ local computer = require("computer")
 local spec = require("spec")
 local describe, it, expect = spec.describe, spec.it, spec.expect
 
-local TOKEN = "the token"
+local CONTENT = "the token"
 
 --- The modules of a client that is loaded now, as the bundle loads them: name = module.
 local function fresh()
@@ -34,7 +34,7 @@ local function machine()
     return redirect(target)
   end
   self.disk.nodes[".cc-orchestrator"], self.disk.nodes["mine"] = true, "my own"
-  self.disk.nodes[".cc-orchestrator/connection"] = TOKEN
+  self.disk.nodes[".cc-orchestrator/connection"] = CONTENT
   return self
 end
 
@@ -63,7 +63,7 @@ end
 local function returns(source, wanted, between)
   local result = run(source, between)
   expect({ result.message, result.ended }).to_be({ nil, "returned" })
-  expect((result.output):find(TOKEN, 1, true)).to_be(nil)
+  expect((result.output):find(CONTENT, 1, true)).to_be(nil)
   expect({ table.unpack(result.values, 1, result.values.n) }).to_be(wanted)
 end
 
@@ -199,7 +199,7 @@ describe("the client's own copies", function()
         dialled = dialled + 1
       end,
     }
-    local link = fresh()("link").new({ url = "ws://host", token = TOKEN }, { log = print })
+    local link = fresh()("link").new({ url = "ws://host", token = CONTENT }, { log = print })
     http.websocketAsync = function(_, headers)
       seen = headers
     end
