@@ -703,3 +703,31 @@ async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: 
     outcomes = await asyncio.gather(*(one(at_change) for at_change in range(first, LAST_CHANGE + 1, step)))
     # The changes at which it is started and not done are few.
     assert {"void", "done"} | ({"not_done"} if step == 1 else set()) <= set(outcomes) <= {"void", "not_done", "done"}
+
+
+async def test_a_program_that_stands_in_for_functions_of_the_game_sees_no_token(tmp_path: Path) -> None:
+    """It is there in its own turns; the client dials, reads its settings and guards its directory with its own."""
+    source = b"""
+        local seen, dial, gsub = {}, http.websocketAsync, string.gsub
+        function http.websocketAsync(url, headers) seen[#seen + 1] = headers.Authorization return dial(url, headers) end
+        function string.gsub(text, ...) seen[#seen + 1] = text return gsub(text, ...) end
+        getmetatable("").__index = function() return function() return "mine" end end
+        local file, why = fs.open(".cc-orchestrator/connection", "r")
+        while not ready do ready = fs.exists("ready") sleep(0.1) end
+        term.write(#seen .. " " .. tostring(http.websocketAsync ~= dial) .. " " .. (file and file.readAll() or why))
+    """
+    params = {"path": "p.lua", "if_hash": wire.sha256_hex(source), "timeout_s": 60}
+    async with server() as listening, computer(listening, tmp_path):
+        session = await listening.session()
+        await session.welcome()
+        await session.call("fs_write", {"path": "p.lua", "if_hash": "absent"}, source)
+        session.number += 1
+        await session.begin("run", "run_program", params)
+        await session.until("ack")
+        await session.socket.close()
+        again = await listening.session()
+        await again.welcome()
+        (tmp_path / "ready").touch()
+        result, body = await again.until("result")
+        assert (result.call_id, result.ok) == ("run", True)
+        assert body == b"0 true /.cc-orchestrator/connection: Access denied"
