@@ -30,6 +30,7 @@ _SECRET_ENDS: Final = (
     "apitoken",
     "bottoken",
     "motdepasse",
+    "clientkeydata",
 )
 _KEYS: Final = (
     "api",
@@ -50,8 +51,11 @@ _PERHAPS_KEYS: Final = tuple(
     for kind in ("rednet", "modem", "network", "cipher", "crypt", "crypto", "hmac", "aes", "license", "licence",
                  "session", "deploy", "wallet", "webhook")
 )  # fmt: skip
-_PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid"})
+_PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid", "pepper", "totpseed", "otpseed"})
 """What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are none."""
+_PIN_CODES: Final = frozenset(
+    f"{what}code" for what in ("pin", "door", "lock", "safe", "vault", "unlock", "security", "entry")
+)
 _NO_SECRET_TOKENS: Final = frozenset({
     "next", "current", "cur", "last", "prev", "previous", "peek", "start", "end", "eof", "page", "expected",
     "lookahead", "lexer", "parser",
@@ -62,7 +66,9 @@ _NAME_CHARS: Final = 80
 """Of a longer name only the end is looked at: that is where the word stands."""
 
 _MENTIONED: Final = re.compile(
-    r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|pin\b|kennwort|contrase|session|sid\b", re.I
+    r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|(?:\b|_)pin(?:\b|_)|pin_?code|kennwort|contrase|session|sid\b"
+    r"|otp|pepper|(?:door|lock|safe|vault|unlock|security|entry)_?code",
+    re.I,
 )
 """Without one of these there is no name to find, which is so in nearly every program."""
 _LONG: Final = 16
@@ -83,14 +89,14 @@ _BARE_REST: Final = re.compile(r"""[^\s"'`,;&|<>()\[\]{}\\]*+""")
 _SET_LINE: Final = re.compile(r"^[-+ \t]*set[ \t]++(?P<name>[\w.-]++)[ \t]++(?P<value>[^\n]*\S)", re.M)
 _TAG: Final = re.compile(r"<(?P<name>[\w.:-]{1,60})(?:\s[^<>]{0,200})?>(?P<value>[^<>\n]{1,300})</")
 _PAIR_TAG: Final = re.compile(
-    r"""\b(?:key|name)=(?P<q>["'])(?P<name>[\w.:-]{1,60})(?P=q)\s{1,9}value=(?P<r>["'])(?P<value>[^"'<>\n]{1,300})(?P=r)""",
+    r"""\b(?:key|name)=(?P<q>\\{0,7}["'])(?P<name>[\w.:-]{1,60})(?P=q)\s{1,9}value=(?P=q)(?P<value>[^"'<>\n\\]{1,300})(?P=q)""",
     re.I,
 )
 _NETRC: Final = re.compile(
     r"""(?:(?P<machine>\b(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default)[ \t\r\n]{1,9}
             (?:(?:login|account)[ \t\r\n]{1,9}[^\s"'`]{1,99}[ \t\r\n]{1,9}){0,2})
         |^[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
-        password[ \t]{1,9}(?P<value>[^\s"'`()]{1,200})(?=[ \t]*$|[ \t\r]|\\)""",
+        (?:password|requirepass|masterauth)[ \t]{1,9}(?P<value>[^\s"'`()]{1,200})(?=[ \t]*$|[ \t\r]|\\)""",
     re.X | re.M,
 )
 _COOKIES: Final = re.compile(
@@ -107,6 +113,11 @@ _TOML_BLOCK: Final = re.compile(
         (?P<block>(?:(?!(?P=q))[\s\S]){1,2000})(?P=q)""",
     re.X,
 )
+_NUMBERS: Final = re.compile(
+    r"""(?<![\w.-])(?P<name>[\w.-]{1,80})["']?\]?[ \t]{0,9}[:=][ \t]{0,9}[{\[]\s{0,9}
+        (?P<value>(?:(?:0x[0-9A-Fa-f]{1,2}|[0-9]{1,3})[ \t]{0,9},\s{0,40}){15,}(?:0x[0-9A-Fa-f]{1,2}|[0-9]{1,3}))""",
+    re.X,
+)
 _LINE: Final = re.compile(r"\S(?:[^\n]*\S)?")
 _CODE_WORDS: Final = re.compile(r"\b(?:local|function|then|return|end|elseif|def|class|import|const|let|var)\b")
 _SETTERS: Final = frozenset({
@@ -120,8 +131,8 @@ _COMPARES: Final = frozenset({"==", "~=", "!="})
 _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
 """A name with a call, an index or an assignment behind it."""
 _PLAIN: Final = re.compile(
-    r"""\W* | [<{$%].* | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
-      | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | .*[:?]\s*
+    r"""\W* | (?:[<{$]|%(?!2[0-9A-F]|3D)).* | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
+      | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | (?:\D*|.*\s.*)[:?]\s*
       | [a-z_]{2,}:[a-z_/]+ | nil | null | none | true | false | undefined | token\W* | (?:bearer|basic|token|digest)\ ?
       | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
     re.X | re.I | re.S,
@@ -158,6 +169,12 @@ def _is_perhaps_secret(name: str) -> bool:
     words = _words(name)
     both = "".join(words[-2:])
     return words[-1:] != [] and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
+
+
+def _is_pin(name: str) -> bool:
+    """Whether what has this name is a secret where it is a number of at least four digits."""
+    words = _words(name)
+    return words[-1:] == ["pin"] or "".join(words[-2:]) in _PIN_CODES
 
 
 def _words(name: str) -> list[str]:
@@ -220,11 +237,19 @@ def _of_forms(text: str) -> Iterator[Span]:
         for pair in _COOKIE.finditer(text, match.start("pairs"), match.end("pairs")):
             if may_hide(pair["value"]) and is_made_up(pair["value"]):
                 yield pair.span("value")
+    yield from (match.span("value") for match in _NUMBERS.finditer(text) if _is_key_of_bytes(**match.groupdict()))
     for block in (*_YAML_BLOCK.finditer(text), *_TOML_BLOCK.finditer(text)):
         if is_secret_name(block["name"]):
             for line in _LINE.finditer(text, block.start("block"), block.end("block")):
                 if may_hide(line.group()):
                     yield line.span()
+
+
+def _is_key_of_bytes(name: str, value: str) -> bool:
+    """Whether a list of numbers is a key by its name; one of small numbers is of places or of a keyboard."""
+    is_key = is_secret_name(name) or _words(name)[-1:] == ["key"]
+    numbers = [int(one[2:], 16) if "x" in one else int(one) for one in re.findall(r"\w+", value)]
+    return is_key and 128 <= max(numbers) < 256
 
 
 @dataclass
@@ -241,6 +266,8 @@ class _Reader:
     """The names whose values come now, and which of them is next."""
     sign: str = ""
     place: int = 0
+    origin: list[str] = field(default_factory=list)
+    """The name that this line gave a value to, where it is one alone."""
     assigned: bool = False
     """Whether the line has an ``=`` already: the next is one of a list, ``user=bob, password=…``, or a statement."""
     listed: str = ""
@@ -301,11 +328,15 @@ class _Reader:
     def _word(self, word: str, start: int) -> None:
         if self.compared and self.last and is_secret_name(word):
             self._note(word, "==", *self.last)
-        if self.begun and start >= 3 and self.text.startswith(" --", start - 3) and is_secret_name(word):
+        is_flag = self.begun and start >= 3 and self.text.startswith(" --", start - 3) and is_secret_name(word)
+        if is_flag:
             self._flag(start + len(word))
         many = self.comma and not self.opened
         self.names = [*self.names[-_NAMES:], word] if many else [word]
-        self.waiting, self.comma, self.compared = [], False, False
+        # What stands behind ``or`` is given to the name as well, and what stands behind a flag is its value.
+        self.waiting = self.origin if word == "or" else [word] if is_flag else []
+        self.place = 0
+        self.comma, self.compared = False, False
 
     def _value(self, start: int, end: int) -> None:
         content = self.text[start:end] if end - start <= _NAME_CHARS else ""
@@ -327,10 +358,11 @@ class _Reader:
             self.waiting = self.names if sign == "=" else self.names[-1:]
             self.listed = self.waiting[-1] if sign == "=" and self.assigned and self.waiting[1:] else ""
             self.assigned = self.assigned or sign == "="
+            self.origin = self.waiting if sign == "=" and not self.waiting[1:] else self.origin
             self.sign, self.place, self.names = sign, 0, []
             named = (*self.waiting[:1], self.listed)
-            secret = [name for name in named if is_secret_name(name) or _is_perhaps_secret(name)]
-            if sign in _ASSIGNS and secret:
+            secret = [name for name in named if is_secret_name(name) or _is_perhaps_secret(name) or _is_pin(name)]
+            if secret and (sign in _ASSIGNS or _is_pin(secret[0])):
                 self._bare(secret[0], start, end)
         elif sign == ",":
             self.comma = True
@@ -344,6 +376,7 @@ class _Reader:
             self.sender = self.names[-1] in _SENDERS
         elif sign in ")\n":
             self.setter = self.sender = False
+        self.origin = [] if sign == "\n" else self.origin
         self.opened = 0 if sign == "\n" else max(0, self.opened + (sign in "({") - (sign in ")}"))
         self.names, self.waiting, self.comma, self.last, self.assigned = [], [], False, None, False
 
@@ -357,12 +390,12 @@ class _Reader:
     def _bare(self, name: str, start: int, end: int) -> None:
         """A value without quotes, as in INI files, shells and addresses; a number also in Lua."""
         match = _BARE.match(self.text, end)
-        if match is None or _GOES_ON.match(match["after"]):
+        if match is None or _is_code(match, in_code=self.code):
             return
         value, close = match["value"], not match["gap"]
         if is_secret_name(value) or _CHAIN.fullmatch(value) or not may_hide(value):
             return
-        if not is_secret_name(name) and not is_made_up(value):
+        if not is_secret_name(name) and not _fits(name, self.sign, value):
             return
         tight = close and not self.text[start - 1 : start].isspace()
         if is_number(value):
@@ -396,13 +429,17 @@ class _Reader:
         self.found.append((start, self.read_to))
 
 
+def _is_code(bare: re.Match[str], *, in_code: bool) -> bool:
+    """Whether a value without quotes is a part of an expression; one that is made up may end in a sentence."""
+    goes_on = _GOES_ON.match(bare["after"])
+    return goes_on is not None and (in_code or not goes_on.group().strip().isalpha() or not is_made_up(bare["value"]))
+
+
 def _fits(name: str, sign: str, value: str) -> bool:
     """Whether a quoted value is a secret under its name, where ``sign`` stands between them."""
     last = (_WORD.findall(name[-_NAME_CHARS:]) or [""])[-1].lower()
-    if last == "pin":
-        return is_number(value)
     if not is_secret_name(name):
-        return _is_perhaps_secret(name) and is_made_up(value)
+        return is_number(value) if _is_pin(name) else _is_perhaps_secret(name) and is_made_up(value)
     if value.lower() == last or (_words(name) == ["pass"] and value.islower() and value.isalpha()):
         # A pass of a bus or of a loop: ``pass = "weekly"``.
         return False

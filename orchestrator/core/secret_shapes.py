@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain, zip_longest
 from typing import Final
 
-from orchestrator.core.secret_names import Span, is_number, looks_random, may_hide
+from orchestrator.core.secret_names import Span, is_made_up, is_number, looks_random, may_hide
 
 _KEYS: Final = re.compile(
     r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too
@@ -39,7 +39,9 @@ _KEYS: Final = re.compile(
       | [0-9]{8,10}:AA[\w-]{33,}+                           # Telegram bots
       | tvly-[\w-]{20,}+ | pplx-[A-Za-z0-9]{40,}+ | nvapi-[\w-]{40,}+ | r8_[A-Za-z0-9]{30,}+ | fw_[A-Za-z0-9]{20,}+
       | sq0(?:atp|csp)-[\w-]{20,}+ | lin_api_[A-Za-z0-9]{32,}+ | (?:ntn|secret)_[A-Za-z0-9]{40,}+
-      | key-[a-z0-9]{32}(?![\w-]) | EAA[A-Za-z0-9]{25,}+ | atlasv1\.[\w-]{40,}+
+      | key-[a-z0-9]{32}(?![\w-]) | SK[0-9a-f]{32}(?!\w)
+      | \$(?:apr1|[1567y]|2[abxy]|argon2(?:id|i|d)|scrypt)\$[\w./$=,+-]{20,}+ # Passwords, hashed
+      | EAA[A-Za-z0-9]{25,}+ | atlasv1\.[\w-]{40,}+
     )""",
     re.X | re.A,
 )
@@ -67,6 +69,25 @@ _PLACES: Final = (
         r"""\bpair(?:ing)?(?:[ _-]code)?\\{0,7}["']?[ \t]*+(?:[:=]|is|code)?[ \t]*+\\{0,7}["']?"""
         r"""(?P<secret>(?-i:[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}))(?![\w-])""",
         re.I,
+    ),
+    re.compile(
+        r"""(?:\bcurl\b[^\n]{0,200}?[ \t](?:-[uU]|--(?:proxy-)?user)[ \t=]{0,3}["']?[^\s:"'`$]{1,60}:
+            |\bsshpass[ \t]{1,3}-p[ \t]?["']?|\bmysql\w{0,9}\b[^\n]{0,200}?[ \t]-p["']?)
+            (?P<secret>(?![A-Z_]+\b)[^\s"'`$;|&<>()\[\]{}]{3,}+)""",
+        re.X,
+    ),
+    # Lines of ``.pgpass`` and of Netscape's file of cookies.
+    re.compile(
+        r"""(?:^[-+ \t]{0,40}[^\s:#]{1,99}:(?:[0-9]{1,5}|\*):[^\s:]{1,60}:[^\s:]{1,60}:
+            |(?<![\w.-])[\w.-]{1,99}(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)[^\s\\]{1,99}(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)
+             [0-9]{1,12}(?:\t|\\t)[\w.-]{1,99}(?:\t|\\t))
+            (?P<secret>(?=\S{0,99}[0-9])(?=\S{0,99}[A-Za-z])[^\s:"'\\]{8,}+)""",
+        re.X | re.M,
+    ),
+    # What is read behind stars is compared with the password of a door.
+    re.compile(
+        r"""\b(?P<read>\w{1,40})[ \t]{0,9}=[ \t]{0,9}read[ \t]{0,9}\([ \t]{0,9}["'][^"'\n]["'][^)\n"']{0,40}\)"""
+        r"""[\s\S]{0,300}?\b(?P=read)[ \t]{0,9}[=~]=[ \t]{0,9}["'](?P<secret>[^"'\n]++)"""
     ),
     re.compile(
         r"""\bread[ \t]*+\([ \t]*+["'][^"'\n]["'][^)\n"']{0,40}\)[ \t]*+[=~]=[ \t]*+["'](?P<secret>[^"'\n]++)"""
@@ -99,7 +120,7 @@ _KEY_CHARS: Final = 20_000
 _STATIC: Final = re.compile(r"^[-+ \t]{0,40}(?P<secret>[0-9a-f]{32})(?=[ \t]{0,9}\r?$)", re.M)
 
 _SAID: Final = re.compile(
-    r"""\b(?:password|passcode|passphrase|pin|token|api[ _-]?key|secret)[ \t]++(?:is|to|was)[ \t]++"""
+    r"""\b(?:password|passcode|passphrase|pin|token|api[ _-]?key|secret)[ \t]++(?P<verb>(?:is|to|was)[ \t]++)?"""
     r"""(?P<quote>["'`]?)(?P<secret>[^\s"'`,;()\[\]{}]++)""",
     re.I,
 )
@@ -116,7 +137,8 @@ def shaped_secrets(text: str) -> Iterator[Span]:
     yield from _pieces_of_keys(text)
     for match in _SAID.finditer(text):
         value = match["secret"].rstrip(".!?:")
-        if may_hide(value) and (match["quote"] or looks_random(value) or is_number(value)):
+        sure = match["quote"] or looks_random(value) or is_number(value)
+        if may_hide(value) and (sure if match["verb"] else match["quote"] == "`" and is_made_up(value)):
             yield match.start("secret"), match.start("secret") + len(value)
 
 
