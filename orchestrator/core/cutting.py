@@ -15,6 +15,9 @@ _LEAST_LINE: Final = 200
 """A line of up to so many characters is never shortened."""
 _MARK: Final = 130
 """Characters of the mark inside a line that was shortened."""
+_HEAD_EDGE: Final = re.compile(r"(?<![^\s;,&|])[^\s;,&|]{1,1000}\Z")
+_TAIL_EDGE: Final = re.compile(r"\A(?:[^;,&|]{0,200}[;,&|]|[^\s;,&|]{1,1000}(?=\s))")
+"""What a cut inside of a line would leave of a word, and a value without its name: a secret is whole or gone."""
 _NUMBERED: Final = re.compile(r"([0-9]{1,9})\|(?: (.*))?", re.DOTALL)
 _PREFIX: Final = re.compile(r"\s*[0-9]{1,9}\|")
 _GAP: Final = re.compile(r"\[lines ([0-9]{1,9})-([0-9]{1,9}) left out(?:; .*)?\]", re.DOTALL)
@@ -73,6 +76,11 @@ def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
         return text
     header, lines, end = (_read_numbered(text) if rest.numbered else None) or _read_plain(text)
     return _told(header, lines, end, chars, rest if header is not None else Rest(rest.how))
+
+
+def head_of(text: str) -> str:
+    """A text that was cut at its end, without the piece of a word there; whole where it is one word."""
+    return _HEAD_EDGE.sub("", text) or text
 
 
 def parts(text: str) -> list[str]:
@@ -185,6 +193,7 @@ def _shortened(line: Line, most: int) -> Line:
         return line
     room = max(_LEAST_LINE // 2, most - _MARK - 10)
     head, tail = line.head[: room * 2 // 3], (line.tail if line.left_out else line.head)[-(room // 3) :]
+    head, tail = head_of(head), _TAIL_EDGE.sub("", tail) or tail
     last = line.left_out[1] + len(line.tail) if line.left_out else len(line.head)
     return Line(line.number, head, tail, (len(head) + 1, last - len(tail)))
 

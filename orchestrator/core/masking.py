@@ -39,7 +39,14 @@ TOLD: Final[Mapping[SecretsToModel, str]] = {
 _MAY_SEE: Final = re.compile(r"\s*May the model see (?P<marker>\[redacted [0-9a-f]{8}\])\?\s*")
 _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 
-_NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
+_LINE_HEAD: Final = re.compile(
+    r"""^(?:[ \t]*(?:
+          [0-9]{1,9}(?:\||:(?=[ ])) | (?:>|\#|--)(?=[ ])
+        | \[[0-9][^\]\n]{1,30}\](?:[ ]\[[^\]\n"']{1,30}\]:)?(?=[ ])
+    )){1,3}""",
+    re.X | re.M,
+)
+"""What stands before a line that is shown: its number, the sign of a comment or of a quotation, the time of a log."""
 _BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-Lines: \d+")
 _END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-MAC:")
 _PUBLIC: Final = re.compile(
@@ -47,13 +54,15 @@ _PUBLIC: Final = re.compile(
 )
 _HEADER: Final = re.compile(r"[-+ \t]{0,40}[A-Z][\w-]{1,30}: ")
 """What stands between the beginning of a key and its letters: ``Proc-Type: 4,ENCRYPTED``."""
-_OF_KEY: Final = re.compile(r"[-+ \t]{0,40}(?P<secret>[A-Za-z0-9+/]{1,100}={0,2})\s*")
+_OF_KEY: Final = re.compile(r"[-+ \t]{0,40}(?P<secret>[A-Za-z0-9+/]{1,100}={0,2})\s*(?:\\|(?:--|#)[^\n]*)?")
 _FULL_LINES: Final = (64, 70, 76)
 """Characters of a whole line of a key, by the programs that write keys."""
-_LEAST_LINES: Final = 3
-"""Whole lines in a row that are taken for a key of which neither end is seen."""
+_WHOLE_LINE: Final = re.compile(
+    rf"(?<![\w+/=-])(?:{'|'.join(f'[A-Za-z0-9+/]{{{chars}}}' for chars in _FULL_LINES)})(?![\w+/=-])"
+)
 
 _ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:\.\w+)*(?: |$)")
+_FOUND_ENV: Final = re.compile(r"^[\w./-]*\.env(?:\.\w+)*  [0-9]+$", re.M)
 _ENV_LINE: Final = re.compile(
     r"""^[ \t]*(?:export[ ]+)?[A-Za-z_]\w*[ ]?=[ ]?(?P<quote>["']?)(?P<secret>[^\n"']+)(?P=quote)""", re.M
 )
@@ -67,9 +76,10 @@ _SHORTEST: Final = 8
 _LONG: Final = 16
 """Characters of a secret that is known again wherever it stands; a shorter one may be a word of any text."""
 _USED: Final = 3
-_HEAD: Final = re.compile(r"""(?<!\S)(\S{8,}?)((?:\[|\[?\.\.\.)?…)""")
-_TAIL: Final = re.compile(r"""(…\]?)([^\s…]{8,})""")
-"""What stands at the edges of a cut."""
+_CUT: Final = re.compile(r"(\[… [0-9]+ characters left out[^…\n]{0,200}…\]|(?:\[|\[?\.\.\.)?…)")
+"""What stands where a text was cut."""
+_PIECE: Final = 4
+"""Characters of a piece of a secret that is left out at a cut."""
 
 
 class Mask(Redactor):
@@ -149,14 +159,24 @@ class Mask(Redactor):
     # -- what is masked ------------------------------------------------------------------
 
     def _call(self, call: StepCall, used: list[str]) -> StepCall:
-        is_env = _ENV_FILE.search(call.asked) is not None
+        is_env = (_FOUND_ENV.search(call.text) if call.tool == "cc_find" else _ENV_FILE.search(call.asked)) is not None
         return replace(
             call,
-            text=self._told(call.text, used, is_env=is_env),
+            text=self._told(self._rows(call.text) if call.tool == "cc_screen" else call.text, used, is_env=is_env),
             asked=self._told(call.asked, used),
             came=self._told(call.came, used, is_env=is_env),
             changed=tuple((self._told(path, used), deed) for path, deed in call.changed),
         )
+
+    def _rows(self, screen: str) -> str:
+        """A screen with a marker for each secret that goes on in the next row: those are found as if on one line."""
+        rows = screen.split("\n")
+        width = max(map(len, rows))
+        joined = "".join(row if len(row) == width else f"{row}\n" for row in rows)
+        for marker in MARKER.findall(self._told(joined, [])):
+            for found in set(re.findall("\n?".join(map(re.escape, self._one(marker))), screen)):
+                screen = screen.replace(found, marker + "\n" * found.count("\n"))
+        return screen
 
     def _reply(self, reply: str) -> str:
         """The model's own words: the same object where it is one, so that what stands in a string is read as text."""
@@ -170,11 +190,10 @@ class Mask(Redactor):
     def _told(self, text: str, used: list[str], *, is_env: bool = False) -> str:
         if self._is_of_world:
             self._damaged |= damaged_in(text)
-        numbers = [match.group() for match in _NUMBER.finditer(text)]
-        if not numbers:
+        if not _LINE_HEAD.search(text):
             return self._shown(self._masked(text, used, is_env=is_env))
         lines = text.split("\n")
-        heads = [match.group() if (match := _NUMBER.match(line)) else "" for line in lines]
+        heads = [match.group() if (match := _LINE_HEAD.match(line)) else "" for line in lines]
         bare = "\n".join(line[len(head) :] for head, line in zip(heads, lines, strict=True))
         masked = self._masked(bare, used, is_env=is_env).split("\n")
         return self._shown("\n".join(head + line for head, line in zip(heads, masked, strict=True)))
@@ -207,18 +226,17 @@ class Mask(Redactor):
         return text
 
     def _without_pieces(self, text: str, used: list[str]) -> str:
-        """The text without the pieces of known secrets that stand at the edge of a cut."""
-        known = [one for one in {*self._known, *used} if len(one) > _SHORTEST]
-
-        def head(match: re.Match[str]) -> str:
-            ends = [n for one in known for n in range(_SHORTEST, len(one)) if match[1].endswith(one[:n])]
-            return match[1][: len(match[1]) - max(ends, default=0)] + match[2]
-
-        def tail(match: re.Match[str]) -> str:
-            ends = [n for one in known for n in range(_SHORTEST, len(one)) if match[2].startswith(one[-n:])]
-            return match[1] + match[2][max(ends, default=0) :]
-
-        return _TAIL.sub(tail, _HEAD.sub(head, text))
+        """The text without the pieces of its secrets that stand at the edge of a cut."""
+        found = {one for meant in self.meant.values() for one in meant if not MARKER.search(one)}
+        secrets = [one for one in {*found, *self._known, *used} if len(one) > _PIECE]
+        before, *rest = _CUT.split(text)
+        pieces = [before]
+        for cut, after in zip(rest[::2], rest[1::2], strict=True):
+            head = max((n for one in secrets for n in _lengths(one) if pieces[-1].endswith(one[:n])), default=0)
+            tail = max((n for one in secrets for n in _lengths(one) if after.startswith(one[-n:])), default=0)
+            pieces[-1] = pieces[-1][: len(pieces[-1]) - head]
+            pieces += [cut, after[tail:]]
+        return "".join(pieces)
 
     def whole(self, text: str) -> str:
         """The markers of a text that is secret as a whole, one for each of its lines."""
@@ -250,6 +268,10 @@ def seen_by(turn: Turn, reply: str) -> Iterator[str]:
         asked = _MAY_SEE.fullmatch(str(wanted.args.get("question", "")))
         if wanted.tool == "ask_user" and asked and _YES.fullmatch(call.text):
             yield asked["marker"]
+
+
+def _lengths(secret: str) -> range:
+    return range(_PIECE, len(secret))
 
 
 def has_marker(value: JsonValue) -> bool:
@@ -284,7 +306,7 @@ def _key_lines(text: str) -> Iterator[tuple[int, int]]:
         if known := _PUBLIC.search(content):
             # What stands before an end whose beginning was not seen is public, too.
             inside, public, run = False, known["end"] == "BEGIN", []
-        elif public and found:
+        elif public and (found or _WHOLE_LINE.search(content)):
             continue
         elif begun := _BEGIN.search(content):
             inside, run = not _END.search(content, begun.end()), []
@@ -298,20 +320,23 @@ def _key_lines(text: str) -> Iterator[tuple[int, int]]:
         elif found and _may_be_of_key(found["secret"]):
             run.append((line.start() + found.start("secret"), line.start() + found.end("secret")))
         elif content:
-            yield from run if _is_key(text, run) else ()
+            yield from run if _has_key(text, run) else ()
+            yield from (one.span() for one in _WHOLE_LINE.finditer(text, *line.span()) if _is_mixed(one.group()))
             run = []
-    yield from run if _is_key(text, run) else ()
+    yield from run if _has_key(text, run) else ()
 
 
 def _may_be_of_key(line: str) -> bool:
     return len(line) in _FULL_LINES or line.endswith("=") or any(char.isdigit() for char in line)
 
 
-def _is_key(text: str, run: list[tuple[int, int]]) -> bool:
-    """Whether lines without a beginning and an end are of a key: several whole ones, of mixed letters."""
-    whole = [text[start:end] for start, end in run if end - start in _FULL_LINES]
-    mixed = [one for one in whole if re.search("[a-z]", one) and re.search("[A-Z]", one) and re.search("[0-9]", one)]
-    return len(mixed) >= _LEAST_LINES
+def _has_key(text: str, run: list[tuple[int, int]]) -> bool:
+    """Whether lines without a beginning and an end are of a key: one is whole, and of mixed letters."""
+    return any(end - start in _FULL_LINES and _is_mixed(text[start:end]) for start, end in run)
+
+
+def _is_mixed(line: str) -> bool:
+    return all(re.search(letters, line) for letters in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
 __all__ = ["TOLD", "Mask", "has_marker", "seen_by"]

@@ -66,7 +66,7 @@ _NAME_CHARS: Final = 80
 """Of a longer name only the end is looked at: that is where the word stands."""
 
 _MENTIONED: Final = re.compile(
-    r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|(?:\b|_)pin(?:\b|_)|pin_?code|kennwort|contrase|session|sid\b"
+    r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|pin(?:\b|_)|pin_?code|kennwort|contrase|session|sid\b"
     r"|otp|pepper|(?:door|lock|safe|vault|unlock|security|entry)_?code",
     re.I,
 )
@@ -93,9 +93,9 @@ _PAIR_TAG: Final = re.compile(
     re.I,
 )
 _NETRC: Final = re.compile(
-    r"""(?:(?P<machine>\b(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default)[ \t\r\n]{1,9}
+    r"""(?:(?P<machine>(?:\b|(?<=\\n))(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default)[ \t\r\n]{1,9}
             (?:(?:login|account)[ \t\r\n]{1,9}[^\s"'`]{1,99}[ \t\r\n]{1,9}){0,2})
-        |^[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
+        |(?:^|(?<=\\n))[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
         (?:password|requirepass|masterauth)[ \t]{1,9}(?P<value>[^\s"'`()]{1,200})(?=[ \t]*$|[ \t\r]|\\)""",
     re.X | re.M,
 )
@@ -390,7 +390,7 @@ class _Reader:
     def _bare(self, name: str, start: int, end: int) -> None:
         """A value without quotes, as in INI files, shells and addresses; a number also in Lua."""
         match = _BARE.match(self.text, end)
-        if match is None or _is_code(match, in_code=self.code):
+        if match is None or _is_code(match):
             return
         value, close = match["value"], not match["gap"]
         if is_secret_name(value) or _CHAIN.fullmatch(value) or not may_hide(value):
@@ -429,10 +429,10 @@ class _Reader:
         self.found.append((start, self.read_to))
 
 
-def _is_code(bare: re.Match[str], *, in_code: bool) -> bool:
+def _is_code(bare: re.Match[str]) -> bool:
     """Whether a value without quotes is a part of an expression; one that is made up may end in a sentence."""
-    goes_on = _GOES_ON.match(bare["after"])
-    return goes_on is not None and (in_code or not goes_on.group().strip().isalpha() or not is_made_up(bare["value"]))
+    value, goes_on = bare["value"], _GOES_ON.match(bare["after"])
+    return goes_on is not None and not (goes_on.group().strip().isalpha() and (is_made_up(value) or is_number(value)))
 
 
 def _fits(name: str, sign: str, value: str) -> bool:
