@@ -79,8 +79,13 @@ def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
 
 
 def head_of(text: str) -> str:
-    """A text that was cut at its end, without the piece of a word there; whole where it is one word."""
-    return _HEAD_EDGE.sub("", text) or text
+    """A text that was cut at its end, without the piece of a word there."""
+    return _HEAD_EDGE.sub("", text)
+
+
+def tail_of(text: str) -> str:
+    """A text that was cut at its beginning, without what may be a value there."""
+    return _TAIL_EDGE.sub("", text)
 
 
 def parts(text: str) -> list[str]:
@@ -193,7 +198,7 @@ def _shortened(line: Line, most: int) -> Line:
         return line
     room = max(_LEAST_LINE // 2, most - _MARK - 10)
     head, tail = line.head[: room * 2 // 3], (line.tail if line.left_out else line.head)[-(room // 3) :]
-    head, tail = head_of(head), _TAIL_EDGE.sub("", tail) or tail
+    head, tail = head_of(head) or head, tail_of(tail) or tail
     last = line.left_out[1] + len(line.tail) if line.left_out else len(line.head)
     return Line(line.number, head, tail, (len(head) + 1, last - len(tail)))
 

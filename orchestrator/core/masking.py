@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from pydantic import JsonValue
@@ -36,6 +37,7 @@ TOLD: Final[Mapping[SecretsToModel, str]] = {
     "May the model see [redacted 1a2b3c4d]?",
 }
 """What is said behind the policy's summary."""
+_MARKERS: Final = re.compile(f"({MARKER.pattern})")
 _MAY_SEE: Final = re.compile(r"\s*May the model see (?P<marker>\[redacted [0-9a-f]{8}\])\?\s*")
 _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 
@@ -162,21 +164,32 @@ class Mask(Redactor):
         is_env = (_FOUND_ENV.search(call.text) if call.tool == "cc_find" else _ENV_FILE.search(call.asked)) is not None
         return replace(
             call,
-            text=self._told(self._rows(call.text) if call.tool == "cc_screen" else call.text, used, is_env=is_env),
+            text=self._rows(call.text, used)
+            if call.tool == "cc_screen"
+            else self._told(call.text, used, is_env=is_env),
             asked=self._told(call.asked, used),
             came=self._told(call.came, used, is_env=is_env),
             changed=tuple((self._told(path, used), deed) for path, deed in call.changed),
         )
 
-    def _rows(self, screen: str) -> str:
-        """A screen with a marker for each secret that goes on in the next row: those are found as if on one line."""
+    def _rows(self, screen: str, used: list[str]) -> str:
+        """A screen as it is told: what goes on in the next row is searched as if on one line."""
         rows = screen.split("\n")
         width = max(map(len, rows))
-        joined = "".join(row if len(row) == width else f"{row}\n" for row in rows)
-        for marker in MARKER.findall(self._told(joined, [])):
-            for found in set(re.findall("\n?".join(map(re.escape, self._one(marker))), screen)):
-                screen = screen.replace(found, marker + "\n" * found.count("\n"))
-        return screen
+        joined, ends = "", list[int]()
+        for row in rows[:-1]:
+            joined += row if len(row) == width else f"{row}\n"
+            ends += [len(joined)] if len(row) == width else []
+        told, at = "", 0
+        for piece in _MARKERS.split(self._told(joined + rows[-1], used)):
+            true = self._one(piece) or piece
+            cuts = [0, *(end - at for end in ends if at < end <= at + len(true)), len(piece)]
+            if true is piece:
+                told += "\n".join(piece[start:end] for start, end in pairwise(cuts))
+            else:
+                told += piece + "\n" * (len(cuts) - 2)
+            at += len(true)
+        return told
 
     def _reply(self, reply: str) -> str:
         """The model's own words: the same object where it is one, so that what stands in a string is read as text."""

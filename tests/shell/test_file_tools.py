@@ -259,6 +259,16 @@ async def test_a_line_that_was_cut_through_a_letter_is_still_text(deps: CCAgentD
     assert await use("cc_find", deps, contains="x") == "[1 match]\nf  9\n  1: ÿþýüû"
 
 
+async def test_a_part_of_a_long_line_has_no_piece_of_a_word(deps: CCAgentDeps, farm: Farm) -> None:
+    """Where the computer cut it, so that no piece of a secret is told; what is wanted stays whole."""
+    line = f"{'x' * 90};{'y' * 70};a=1;here;{'b = 2; ' * 15}{'z' * 90}"
+    part = line[line.index("here") - 80 :][:200]
+    entries = [{"path": "f", "dir": False, "size": 9, "lines": [{"line": 1, "text": part}]}]
+    farm.answers["fs_find"] = CallResult({"count": 1, "cut": False}, json.dumps(entries).encode())
+    told = await use("cc_find", deps, contains="here")
+    assert told == f"[1 match]\nf  9\n  1: {'y' * 70};a=1;here;{'b = 2; ' * 15}".rstrip()
+
+
 async def test_too_many_matches_say_how_many_are_shown(deps: CCAgentDeps, farm: Farm) -> None:
     """What the model is told is capped at whole entries, and the first line says so."""
     farm.files |= {f"{number:04}-{'x' * 50}.lua": "" for number in range(1200)}

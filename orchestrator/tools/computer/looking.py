@@ -3,13 +3,14 @@
 import json
 from typing import Any, Final
 
+from orchestrator.core.cutting import head_of, tail_of
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.paths import MAX_PATH_BYTES
 from orchestrator.core.rows import rest_of
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, name_of
 from orchestrator.tools.computer.unreachable import unreachable_in
-from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.deps import CCAgentDeps, byte_string
 from orchestrator.tools.stub import StubComputer
 from orchestrator.tools.text import (
     MAX_RESULT_CHARS,
@@ -21,6 +22,10 @@ from orchestrator.tools.text import (
 
 _MAX_FOUND: Final = 1000
 """The most that a computer answers: /rom alone has some 300 files, and what is cut cannot be put behind."""
+_PART: Final = 200
+"""Bytes of a line that it answers at most; of a longer line it answers ..."""
+_PART_BEFORE: Final = 80
+"""... so many before what is wanted."""
 
 
 async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None, max_lines: int | None = None) -> str:
@@ -52,7 +57,7 @@ async def cc_find(deps: CCAgentDeps, *, pattern: str = "**", contains: str = "")
     # What the player wrote comes first: the game's own programs are many, and the same everywhere.
     found = sorted(_entries(result, "path"), key=lambda one: one["path"].startswith("rom/"))
     count = max(int(result.data.get("count", 0)), len(found))
-    blocks = [_found(one) for one in found]
+    blocks = [_found(one, byte_string(contains)) for one in found]
     shown = _how_many_fit(blocks)
     if shown == count:
         head = "[1 match]" if count == 1 else f"[{count} matches]"
@@ -61,9 +66,19 @@ async def cc_find(deps: CCAgentDeps, *, pattern: str = "**", contains: str = "")
     return "\n".join(filter(None, [head, *blocks[:shown], unreachable_in(result.data).told]))
 
 
-def _found(one: dict[str, Any]) -> str:
-    lines = [f"  {line['line']}: {shown_part(line['text']).rstrip()}" for line in one.get("lines", ())]
+def _found(one: dict[str, Any], wanted: str) -> str:
+    lines = [
+        f"  {line['line']}: {shown_part(_whole_words(line['text'], wanted)).rstrip()}" for line in one.get("lines", ())
+    ]
     return "\n".join([_entry(one, one["path"]), *lines])
+
+
+def _whole_words(part: str, wanted: str) -> str:
+    """A part of a line, which its computer cuts anywhere, without a piece of a word before or behind what is wanted."""
+    before, found, after = part.partition(wanted)
+    if len(before) == _PART_BEFORE:
+        before = tail_of(before)
+    return f"{before}{found}{head_of(after) if len(part) == _PART else after}"
 
 
 def _how_many_fit(blocks: list[str]) -> int:

@@ -1,0 +1,178 @@
+"""Forms in which a secret is written, in each of the ways a text reaches a model; and texts like them without one."""
+
+import json
+import re
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import pytest
+
+from orchestrator.core.cutting import Rest, numbered
+from orchestrator.core.facts import BlobRef
+from orchestrator.core.masking import Mask
+from orchestrator.core.task import StepCall, Turn
+
+MARKER: Final = re.compile(r"\[redacted [0-9a-f]{8}\]")
+RAW: Final = BlobRef(sha256="a" * 64, size=1)
+LETTERS: Final = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
+
+# What stands between the signs is made up for each test: K a key, W a password of people, N a PIN, T a token of Twilio, B bytes.
+FORMS: Final = r"""
+local pin = «N»
+local pinCode = "«N»"
+DOOR_PIN=«N»
+safe_code: «N»
+if pin == «N» then open() end
+local key = { «B» }
+"secretKey": [«B»]
+curl -s -u bob:«W» https://example.org/v1
+curl --user 'bob:«W»' https://example.org/v1
+wget --http-password '«W»' https://example.org/f
+sshpass -p '«W»' ssh bob@farm
+mysql -u root -p«W» farm
+db.example.org:5432:farm:bob:«W»
+.example.org\tTRUE\t/\tTRUE\t1893456000\tsession\t«K»
+requirepass «W»
+password = "«W»?"
+<password>«W»?</password>
+https://bob:«W»?@example.org/db
+bob:«$apr1$K$K»
+root:«$6$K$K»:19000:0:99999:7:::
+{"bob": "«$argon2id$v=19$m=65536,t=3,p=4$K$K»"}
+twilio «T»
+client-key-data: «K»
+local totpSeed = "«K»"
+local pepper = "«K»"
+the token `«K»` is for the API
+local token = settings.get("tok") or "«K»"
+password = «W» and then stop
+https://farm.example.org/c?sp=r&sig=«%2FK%3D»
+""".strip().splitlines()
+
+PLAIN: Final = r"""
+gpio_pin = 17
+local statusCode, errorCode = 2000, 4040
+local pinned = 1234
+local spin = 4321
+local key = { 30, 48, 46, 32, 18, 33, 34, 35, 23, 36, 37, 38, 50, 49, 24, 25 }
+local sprite = { 200, 201, 202, 255, 128, 0, 14, 99, 180, 240, 11, 12, 13, 14, 15, 16 }
+local key = { 0xF0F0F0, 0xF2B233, 200, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
+curl -u USER:PASSWORD https://example.org
+curl -u "$USER:$PASS" https://example.org
+curl -u bob https://example.org
+mysql -u root -p farm
+docker run -u 1000:1000 farm
+localhost:5432:postgres:running:ok
+12:30:45:100:ok
+computer\tfarm\tTRUE\t12\tlabel\tdoor
+requirepass is set by the admin
+# requirepass foobared
+password = "Password 2:"
+wrong_password = "Is it right?"
+token `farm` is unknown
+local token = settings.get("tok") or "x"
+local name = settings.get("tok") or "K1K2K3K4K5K6K7K8"
+[12:00:01] [main/INFO]: bob joined the game
+  1: local seed = 8412938471928374
+sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC
+3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f
+""".strip().splitlines()
+
+WAYS: Final[dict[str, Callable[[str], str]]] = {
+    "plain": str,
+    "file": lambda text: numbered(text.split("\n"), 1, 12_000, Rest("", numbered=True)),
+    "find": lambda text: f"[1 match]\na.txt  9\n  7: {text}",
+    "comment": lambda text: f"1| # {text}",
+    "quotation": lambda text: f"> {text}",
+    "log": lambda text: f"[12:33:01] [main/INFO]: {text}",
+    "JSON": lambda text: json.dumps({"body": f"one\n{text}\ntwo"}),
+}
+
+
+def made(form: str, seed: str) -> tuple[str, list[str]]:
+    """A form with made-up secrets in it, and these."""
+    source = Random(seed)
+    makes = {
+        "K": lambda: "".join(source.choices(f"{LETTERS}23456789", k=22)) + "a7",
+        "W": lambda: "".join(source.choices(LETTERS, k=9)) + "47",
+        "N": lambda: "".join(source.choices("123456789", k=5)),
+        "T": lambda: "SK" + "".join(source.choices("0123456789abcdef", k=32)),
+        "B": lambda: ", ".join(str(source.randrange(100, 256)) for _ in range(15)) + ", 255",
+    }
+    pieces = re.split("[«»]", form.replace("\\t", "\t"))
+    pieces[1::2] = [re.sub("[KWNTB]", lambda match: makes[match.group()](), piece) for piece in pieces[1::2]]
+    return "".join(pieces), [piece.removeprefix("%2F").removesuffix("%3D") for piece in pieces[1::2]]
+
+
+def told(text: str, *, tool: str = "cc_read", asked: str = "cc_read a.txt") -> str:
+    """A result as the model is told it."""
+    return Mask("t1").turn(Turn(raw=RAW, calls=(StepCall(tool=tool, text=text, asked=asked),)), "{}")[0].calls[0].text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_secret_of_a_form_is_told(way: str) -> None:
+    """Whatever stands before the line, and whatever it stands in."""
+    leaks = []
+    for form in FORMS:
+        text, secrets = made(form, form)
+        shown = told(WAYS[way](text))
+        leaks += [form for one in secrets if one in shown]
+    assert leaks == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_text_like_it_without_a_secret_stays(way: str) -> None:
+    masked = [line for line in PLAIN if MARKER.search(told(WAYS[way](line.replace("\\t", "\t"))))]
+    assert masked == []
+
+
+def test_a_secret_that_goes_on_in_the_next_row_of_a_screen_is_masked() -> None:
+    """It is found as if on one line, and the rows stay."""
+    text, (secret,) = made('local apiKey = "«KKK»" -- of the farm', "screen")
+    screen = "\n".join(["Screen: 51 columns", *(text[at : at + 51] for at in range(0, len(text), 51))])
+    shown = told(screen, tool="cc_screen", asked="cc_screen")
+    assert [at for at in range(len(secret) - 8) if secret[at : at + 8] in shown] == []
+    assert shown.count("\n") == screen.count("\n")
+    assert shown.endswith(" -- of the farm")
+
+
+def test_what_is_compared_with_a_masked_input_is_a_password() -> None:
+    """The usual lock of a door: ``read("*")`` and, some lines on, a comparison."""
+    lock = 'write("Password: ")\nlocal input = read("*")\nif input == "open sesame" then open() end'
+    assert MARKER.sub("X", told(lock)) == lock.replace("open sesame", "X")
+
+
+def test_the_env_file_of_a_search_is_one() -> None:
+    """Its values are masked as when it is read, by the name that the search found."""
+    shown = told("[1 match]\napp/.env  60\n  2: STRIPE_LIVE=q8w7e6r5t4y3", tool="cc_find", asked="cc_find **")
+    assert MARKER.sub("X", shown) == "[1 match]\napp/.env  60\n  2: STRIPE_LIVE=X"
+
+
+def test_one_line_of_a_key_is_masked_wherever_it_stands() -> None:
+    """A whole line of mixed letters; one of another length, of a hash or of something public stays."""
+    line = "MIIEpAIBAAKCAQEA0Z3VS5JJcds3xfn/ygWyF0hZ3n5Lw6v2bKq9c1sXhQ7dJk2p"
+    for text in (line, f"  7: {line}", f"a.lua:7: unexpected near {line}", f"> {line} -- old"):
+        assert line not in told(text)
+    for text in (line[1:], line.lower(), f"sha384-{line}", f"-----BEGIN CERTIFICATE-----\n{line}"):
+        assert told(text) == text
+
+
+def test_a_piece_of_any_secret_at_a_cut_is_left_out() -> None:
+    """Also of one with blanks, and of a short one."""
+    mask = Mask("t1")
+    for secret in ("open the big door", "hunter2"):
+        text = f'password = "{secret}"\nput password {secret[:-2]}…'
+        shown = mask.turn(Turn(raw=RAW, calls=(StepCall(tool="cc_read", text=text),)), "{}")[0].calls[0].text
+        assert shown.endswith("put password …")
+
+
+@pytest.mark.parametrize("shift", range(1, 40, 3))
+def test_a_cut_inside_of_a_line_shows_a_secret_whole_or_not_at_all(shift: int) -> None:
+    """Before the cut the mask sees all of it; behind the cut a value without its name is not shown."""
+    text, (secret,) = made('local apiKey = "«K»";', "cut")
+    for before in (7886, 3446 + 7886):
+        line = "x = 1;" * 3000
+        line = line[: before - shift] + ";" + text + line[before - shift :][: 15_282 - before]
+        shown = told(numbered([line], 1, 12_000, Rest("", numbered=True)))
+        assert [at for at in range(len(secret) - 8) if secret[at : at + 8] in shown] == []
