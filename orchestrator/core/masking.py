@@ -20,7 +20,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.policy import SecretsToModel
+from orchestrator.core.policy import RUNNERS, SecretsToModel
 from orchestrator.core.redact import MARKER, Redactor, damaged_in, texts_of
 from orchestrator.core.response import ToolRequest, read_reply
 from orchestrator.core.secret_names import is_made_up, looks_random
@@ -80,6 +80,8 @@ _LONG: Final = 16
 _USED: Final = 3
 _CUT: Final = re.compile(r"(\[… [0-9]+ characters left out[^…\n]{0,200}…\]|(?:\[|\[?\.\.\.)?…)")
 """What stands where a text was cut."""
+_WIDTH: Final = 200
+"""Columns of the terminal of a program, at which what it prints goes on in the next row."""
 _PIECE: Final = 4
 """Characters of a piece of a secret that is left out at a cut."""
 
@@ -164,24 +166,24 @@ class Mask(Redactor):
         is_env = (_FOUND_ENV.search(call.text) if call.tool == "cc_find" else _ENV_FILE.search(call.asked)) is not None
         return replace(
             call,
-            text=self._rows(call.text, used)
-            if call.tool == "cc_screen"
-            else self._told(call.text, used, is_env=is_env),
+            text=self._rows(call, used, is_env=is_env),
             asked=self._told(call.asked, used),
             came=self._told(call.came, used, is_env=is_env),
             changed=tuple((self._told(path, used), deed) for path, deed in call.changed),
         )
 
-    def _rows(self, screen: str, used: list[str]) -> str:
-        """A screen as it is told: what goes on in the next row is searched as if on one line."""
-        rows = screen.split("\n")
-        width = max(map(len, rows))
+    def _rows(self, call: StepCall, used: list[str], *, is_env: bool) -> str:
+        """A result as it is told: what goes on in the next row of a terminal is searched as if on one line."""
+        rows = call.text.split("\n")
+        width = max(map(len, rows)) if call.tool == "cc_screen" else _WIDTH if call.tool in RUNNERS else 0
+        if not width or all(len(row) != width for row in rows[:-1]):
+            return self._told(call.text, used, is_env=is_env)
         joined, ends = "", list[int]()
         for row in rows[:-1]:
             joined += row if len(row) == width else f"{row}\n"
             ends += [len(joined)] if len(row) == width else []
         told, at = "", 0
-        for piece in _MARKERS.split(self._told(joined + rows[-1], used)):
+        for piece in _MARKERS.split(self._told(joined + rows[-1], used, is_env=is_env)):
             true = self._one(piece) or piece
             cuts = [0, *(end - at for end in ends if at < end <= at + len(true)), len(piece)]
             if true is piece:
