@@ -80,6 +80,7 @@ _LONG: Final = 16
 _USED: Final = 3
 _CUT: Final = re.compile(r"(\[… [0-9]+ characters left out[^…\n]{0,200}…\]|(?:\[|\[?\.\.\.)?…)")
 """What stands where a text was cut."""
+_COLUMNS: Final = re.compile(r"[^:\n]{1,100}: ([0-9]{1,4}) columns")
 _WIDTH: Final = 200
 """Columns of the terminal of a program, at which what it prints goes on in the next row."""
 _PIECE: Final = 4
@@ -175,7 +176,8 @@ class Mask(Redactor):
     def _rows(self, call: StepCall, used: list[str], *, is_env: bool) -> str:
         """A result as it is told: what goes on in the next row of a terminal is searched as if on one line."""
         rows = call.text.split("\n")
-        width = max(map(len, rows)) if call.tool == "cc_screen" else _WIDTH if call.tool in RUNNERS else 0
+        columns = _COLUMNS.match(rows[0]) if call.tool == "cc_screen" else None
+        width = int(columns[1]) if columns else _WIDTH if call.tool in RUNNERS else 0
         if not width or all(len(row) != width for row in rows[:-1]):
             return self._told(call.text, used, is_env=is_env)
         joined, ends = "", list[int]()
@@ -328,8 +330,7 @@ def _key_lines(text: str) -> Iterator[tuple[int, int]]:
         elif _END.search(content):
             yield from run
             inside, run = False, []
-        elif inside:
-            inside = found is not None or not content.strip() or _HEADER.match(content) is not None
+        elif inside and (found or not content.strip() or _HEADER.match(content)):
             if found:
                 yield line.start() + found.start("secret"), line.start() + found.end("secret")
         elif found and _may_be_of_key(found["secret"]):
@@ -337,7 +338,7 @@ def _key_lines(text: str) -> Iterator[tuple[int, int]]:
         elif content:
             yield from run if _has_key(text, run) else ()
             yield from (one.span() for one in _WHOLE_LINE.finditer(text, *line.span()) if _is_mixed(one.group()))
-            run = []
+            inside, run = False, []
     yield from run if _has_key(text, run) else ()
 
 

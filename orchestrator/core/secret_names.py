@@ -31,6 +31,7 @@ _SECRET_ENDS: Final = (
     "bottoken",
     "motdepasse",
     "clientkeydata",
+    "secretkeybase",
 )
 _KEYS: Final = (
     "api",
@@ -297,6 +298,8 @@ class _Reader:
         position = 0
         while match := _LEX.search(self.text, position):
             position, sign = match.end(), ""
+            if match["word"] == "b" and self.text[position : position + 1] in ("'", '"'):
+                continue  # A string of bytes in Python.
             if match["word"]:
                 self._word(match["word"], match.start())
             elif match["sign"] or match["escape"]:

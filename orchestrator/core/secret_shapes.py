@@ -39,7 +39,7 @@ _KEYS: Final = re.compile(
       | [0-9]{8,10}:AA[\w-]{33,}+                           # Telegram bots
       | tvly-[\w-]{20,}+ | pplx-[A-Za-z0-9]{40,}+ | nvapi-[\w-]{40,}+ | r8_[A-Za-z0-9]{30,}+ | fw_[A-Za-z0-9]{20,}+
       | sq0(?:atp|csp)-[\w-]{20,}+ | lin_api_[A-Za-z0-9]{32,}+ | (?:ntn|secret)_[A-Za-z0-9]{40,}+
-      | key-[a-z0-9]{32}(?![\w-]) | SK[0-9a-f]{32}(?!\w)
+      | key-[a-z0-9]{32}(?![\w-]) | SK[0-9a-f]{32}(?!\w) | hv[sb]\.[\w-]{24,}+
       | \$(?:apr1|[1567y]|2[abxy]|argon2(?:id|i|d)|scrypt)\$[\w./$=,+-]{20,}+ # Passwords, hashed
       | EAA[A-Za-z0-9]{25,}+ | atlasv1\.[\w-]{40,}+
     )""",
@@ -72,7 +72,7 @@ _PLACES: Final = (
     ),
     re.compile(
         r"""(?:\b|(?<=\\n))(?:curl\b[^\n]{0,200}?[ \t](?:-[uU]|--(?:proxy-)?user)[ \t=]{0,3}["']?[^\s:"'`$]{1,60}:
-            |sshpass[ \t]{1,3}-p[ \t]?["']?|mysql\w{0,9}\b[^\n]{0,200}?[ \t]-p["']?)
+            |(?:sshpass[ \t]{1,3}-p[ \t]?|mysql\w{0,9}\b[^\n]{0,200}?[ \t]-p|redis-cli\b[^\n]{0,200}?[ \t]-a[ \t])["']?)
             (?P<secret>(?![A-Z_]+\b)[^\s"'`$;|&<>()\[\]{}]{3,}+)""",
         re.X,
     ),
