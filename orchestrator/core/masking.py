@@ -178,20 +178,18 @@ class Mask(Redactor):
         rows = call.text.split("\n")
         columns = _COLUMNS.match(rows[0]) if call.tool == "cc_screen" else None
         width = int(columns[1]) if columns else _WIDTH if call.tool in RUNNERS else 0
-        if not width or all(len(row) != width for row in rows[:-1]):
+        joined, ends = _joined(rows, width)
+        if not ends:
             return self._told(call.text, used, is_env=is_env)
-        joined, ends = "", list[int]()
-        for row in rows[:-1]:
-            joined += row if len(row) == width else f"{row}\n"
-            ends += [len(joined)] if len(row) == width else []
         told, at = "", 0
-        for piece in _MARKERS.split(self._told(joined + rows[-1], used, is_env=is_env)):
+        for piece in _MARKERS.split(self._told(joined, used, is_env=is_env)):
             true = self._one(piece) or piece
-            cuts = [0, *(end - at for end in ends if at < end <= at + len(true)), len(piece)]
+            cuts = [(start - at, end - at) for start, end in ends if at <= start < at + len(true)]
             if true is piece:
-                told += "\n".join(piece[start:end] for start, end in pairwise(cuts))
+                edges = [0, *(edge for cut in cuts for edge in cut), len(piece)]
+                told += "\n".join(piece[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
             else:
-                told += piece + "\n" * (len(cuts) - 2)
+                told += piece + "\n" * len(cuts)
             at += len(true)
         return told
 
@@ -285,6 +283,24 @@ def seen_by(turn: Turn, reply: str) -> Iterator[str]:
         asked = _MAY_SEE.fullmatch(str(wanted.args.get("question", "")))
         if wanted.tool == "ask_user" and asked and _YES.fullmatch(call.text):
             yield asked["marker"]
+
+
+def _joined(rows: list[str], width: int) -> tuple[str, list[tuple[int, int]]]:
+    """The rows of a terminal as lines, and where rows end inside of them: for nothing, or for the blank there.
+
+    A row goes on in the next one in the middle of a word, or where the next word had no room. ``width`` 0: none does.
+    """
+    text, ends = "", list[tuple[int, int]]()
+    for row, after in pairwise([*rows, ""]):
+        blank = "" if len(row) == width or row.endswith(" ") else " "
+        has_room = len(row) < width and len(row + blank + after.partition(" ")[0]) <= width
+        text += row
+        if width and row and after and len(row) <= width and not has_room:
+            ends.append((len(text), len(text + blank)))
+            text += blank
+        else:
+            text += "\n"
+    return text.removesuffix("\n"), ends
 
 
 def _lengths(secret: str) -> range:

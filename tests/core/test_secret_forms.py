@@ -145,6 +145,17 @@ def test_a_secret_that_goes_on_in_the_next_row_is_masked(tool: str, width: int) 
     assert shown.replace("\n", "").endswith('" -- of the farm')
 
 
+def test_a_key_is_known_though_its_head_goes_on_in_the_next_row() -> None:
+    """A row ends before a word that has no room in it, and in the middle of one that has room in none."""
+    body, (first, second) = made("«KKKK»\\n«KKKK»", "key")
+    word = f"KEY-----\\n{body}\\n-----END PRIVATE KEY-----\\n"
+    result = '{\n  "key": "-----BEGIN PRIVATE\n' + f'{word[:200]}\n{word[200:]}"\n}}'
+    assert len(word) > 200
+    shown = told(result, tool="cc_shell")
+    assert (first in shown, second[:20] in shown) == (False, False)
+    assert shown.count("\n") == result.count("\n")
+
+
 def test_what_is_compared_with_a_masked_input_is_a_password() -> None:
     """The usual lock of a door: ``read("*")`` and, some lines on, a comparison."""
     lock = 'write("Password: ")\nlocal input = read("*")\nif input == "open sesame" then open() end'
