@@ -50,13 +50,17 @@ local function run(source, between)
   end)
 end
 
-local READ = "\nlocal file, why = fs.open('.cc-orchestrator/connection', 'r') return file and file.readAll() or why"
+local READ =
+  "\nlocal file, why = fs.open('.cc-orchestrator/connection', 'r') return file and file.readAll() or why"
 
 --- That a program which begins so is kept out all the same.
 local function is_kept_out(source)
   local result = run(source .. READ)
-  expect({ source, result.message, (result.values or {})[1] })
-    .to_be({ source, nil, "/.cc-orchestrator/connection: Access denied" })
+  expect({ source, result.message, (result.values or {})[1] }).to_be({
+    source,
+    nil,
+    "/.cc-orchestrator/connection: Access denied",
+  })
 end
 
 --- That a program is returned `wanted`, and the client was told the token by nobody.
@@ -82,7 +86,9 @@ describe("what is shared", function()
     end
     is_kept_out("getmetatable('').__index = function() return " .. evil .. " end")
     is_kept_out("getmetatable('').__eq = function() return false end")
-    is_kept_out("table.concat = function() return 'mine' end table.pack = function() return { true, 'mine' } end")
+    is_kept_out(
+      "table.concat = function() return 'mine' end table.pack = function() return { true, 'mine' } end"
+    )
     is_kept_out("table.unpack = function() return true, false end")
     is_kept_out("fs.combine = function() return 'mine' end fs.exists = function() return false end")
     is_kept_out("local next, print = next, print type = function() return 'nil' end pcall = function() end")
@@ -91,7 +97,8 @@ describe("what is shared", function()
   it("is for the client as it was, and for the program as it made it", function()
     machine()
     local gsub, pull, seen = string.gsub, os.pullEventRaw, {}
-    returns([[
+    returns(
+      [[
       local gsub, index = string.gsub, getmetatable('').__index
       string.gsub = 'mine'
       os.pullEventRaw = nil
@@ -100,13 +107,16 @@ describe("what is shared", function()
       sleep(0)
       local seen = { string.gsub, rawget(os, 'pullEventRaw'), ('')(), ('').sub, anything }
       return seen[1], seen[2], seen[3], seen[4], seen[5]
-    ]], { "mine", nil, "called", "mine", "anything" }, function()
-      seen[#seen + 1] = rawequal(string.gsub, gsub)
-        and rawequal(os.pullEventRaw, pull)
-        and getmetatable("").__index == string
-        and getmetatable("").__call == nil
-        and getmetatable(_G) == nil
-    end)
+    ]],
+      { "mine", nil, "called", "mine", "anything" },
+      function()
+        seen[#seen + 1] = rawequal(string.gsub, gsub)
+          and rawequal(os.pullEventRaw, pull)
+          and getmetatable("").__index == string
+          and getmetatable("").__call == nil
+          and getmetatable(_G) == nil
+      end
+    )
     expect(seen).to_be({ true })
     expect(string.gsub).to_be(gsub)
   end)
@@ -134,9 +144,7 @@ describe("what is shared", function()
   end)
 
   it("has no metatable of a program in the client's turn, not even of what is no table", function()
-    returns(
-      STEAL
-        .. [[
+    returns(STEAL .. [[
       for _, value in ipairs({ true, 7, print, coroutine.running() }) do
         debug.setmetatable(value, { __index = steal, __call = steal, __tostring = steal, __lt = steal })
       end
@@ -145,14 +153,11 @@ describe("what is shared", function()
       sleep(0)
       local found = (7).anything
       return stolen, debug.getmetatable(7) ~= nil, debug.getmetatable(nil) ~= nil
-    ]],
-      { nil, true, true },
-      function()
-        expect(debug.getmetatable(nil)).to_be(nil)
-        expect(debug.getmetatable(7)).to_be(nil)
-        expect(string.anything).to_be(nil)
-      end
-    )
+    ]], { nil, true, true }, function()
+      expect(debug.getmetatable(nil)).to_be(nil)
+      expect(debug.getmetatable(7)).to_be(nil)
+      expect(string.anything).to_be(nil)
+    end)
   end)
 
   it("has no methods of a terminal that the client asks in its own turn", function()
