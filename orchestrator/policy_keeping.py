@@ -15,11 +15,13 @@ keeps in the store that it is done; where that node is killed meanwhile, another
 """
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from orchestrator.audit import Checkpoints, TrustedStream
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import (
     Conflict,
@@ -54,12 +56,13 @@ SHIPPED: Final = "the shipped policy"
 class PolicyKeeper:
     """The policy in force on this node; ``file`` None: there is none, and the store's is taken."""
 
-    def __init__(self, service: TaskService, path: Path, file: LoadedPolicy | None) -> None:
+    def __init__(self, service: TaskService, path: Path, file: LoadedPolicy | None, checkpoints: Checkpoints) -> None:
         self.service = service
         self.path = path
         self.unusable: PolicyUnusable | None = None
         """Why this node acts for nothing: it cannot load the policy in force."""
         self._store = service.store
+        self._trusted = TrustedStream(service.store, checkpoints)
         self._file = file
         self._refused = ""
         """Why the file as it is now could not be loaded; empty: it could."""
@@ -71,6 +74,8 @@ class PolicyKeeper:
         """The table's row as it was compared with the system stream last."""
         self._forged = ""
         """Why the table's row is not believed; empty: it says what its item says."""
+        self._noted = False
+        """Whether the system stream says that too."""
         self._changing = asyncio.Lock()
 
     # -- what is in force ----------------------------------------------------------------
@@ -247,6 +252,12 @@ class PolicyKeeper:
         self._in_force, self.unusable = loaded, None
         if previous:
             logger.info("policy %s is in force, after %s", loaded.policy.version, previous)
+        if self._store.shared:
+            # What cannot be read back now is proven from an older item later.
+            with contextlib.suppress(OrchestratorError):
+                item = await self._proven()
+                if item is not None and _row_of(item, self._row) == self._row:
+                    await self._trusted.keep(item)
 
     async def _follow(self) -> None:
         """Take what the store has in force; again and again where that cannot be loaded."""
@@ -262,41 +273,62 @@ class PolicyKeeper:
         """What the system stream says is in force; the table's row says the same, or is not believed.
 
         Whoever can write one row of a database puts no policy into force with it: that takes an item, which is chained
-        and says who it was. A row that was looked at once is not held against its item again.
+        to what this node trusts and says who it was. A row that was looked at once is not held against its item again.
+        Raises Unreadable at a start that nothing proves.
         """
         for _ in range(_LOOKS):
             row = await self._store.policy_in_force()
             if self._row is not None and row is not None and _alike(row, self._looked_at):
                 return replace(self._row, judged=row.judged)
             try:
-                item = await self._store.policy_item()
+                item = await self._proven()
             except Unreadable as error:
-                if self._row is None and self._store.shared:
-                    raise
-                await self._disbelieve(row, error.message)
-                return self._row
+                return await self._refused_by(row, error)
             said = _row_of(item, row)
-            if said is None or (row is not None and _alike(row, said)):
+            if item is None or said is None or (row is not None and _alike(row, said)):
                 break
-        if said is not None and row is not None and _alike(row, said):
+        if item is None or said is None:
+            return None if row is None else await self._refused_by(row, _table(row, "no item says so"))
+        if row is not None and _alike(row, said):
             self._looked_at, self._forged = row, ""
-        elif said is not None or row is not None:
-            why = "no item says so" if said is None else f"its item says {said.sha256[:12]} from {said.source}"
-            table = "no policy" if row is None else f"{row.sha256[:12]} from {row.source}"
-            await self._disbelieve(row, f"The table of policies has {table} in force, and {why}.")
+        else:
+            why = _table(row, f"its item says {said.sha256[:12]} from {said.source}")
+            newer = self._store.shared and row is not None and row.version < said.version
+            if newer and not await self._trusted.knows(item):
+                return await self._refused_by(row, why)
+            await self._disbelieve(row, why.message)
+        if self._store.shared:
+            await self._trusted.keep(item)
         return said
 
+    async def _proven(self) -> AgentTaskItem | None:
+        """The newest ``policy_loaded``; a node alone takes its file's policy, whatever the items say."""
+        item = await self._store.policy_item()
+        if self._store.shared:
+            await self._trusted.prove(item)
+        return item
+
+    async def _refused_by(self, row: PolicyRow | None, why: Unreadable) -> PolicyRow | None:
+        """Keep what is in force, if anything is yet. Raises Unreadable."""
+        if self._row is None and self._store.shared:
+            raise why
+        await self._disbelieve(row, why.message)
+        return self._row
+
     async def _disbelieve(self, row: PolicyRow | None, why: str) -> None:
-        """Keep what is in force, and say why; once for each row that somebody put there."""
-        self._looked_at = row
+        """Keep what is in force, and say why; recorded once for each row that somebody put there."""
         forged = (
             f"{why} It is not believed: somebody changed the database. `cc-orchestrator audit verify` says what else."
         )
         if forged != self._forged:
+            self._forged, self._noted = forged, False
+            logger.error("%s", forged)
+        if not self._noted:
+            # Where the stream is broken too, the alert stands, and each look tries to record it.
             source = "the table of policies" if row is None else row.source
             await self.service.record(PolicyRefused(source=source, reason=forged))
-            self._forged = forged
-            logger.error("%s", forged)
+            self._noted = True
+        self._looked_at = row
 
     async def _take(self, row: PolicyRow) -> None:
         """Make the store's policy this node's, or act for nothing."""
@@ -317,6 +349,16 @@ class PolicyKeeper:
 def _alike(row: PolicyRow, other: PolicyRow | None) -> bool:
     """Whether two rows put the same into force, at whatever time, whatever was judged by it."""
     return other is not None and replace(row, judged=0, loaded_at=other.loaded_at) == replace(other, judged=0)
+
+
+def _table(row: PolicyRow | None, why: str) -> Unreadable:
+    """The refusal of a row that differs from its item."""
+    table = "no policy" if row is None else f"{row.sha256[:12]} from {row.source}"
+    return Unreadable(
+        f"The table of policies has {table} in force, and {why}.",
+        remedy="Somebody changed the database: `cc-orchestrator audit verify` says what else. Put it right, or restore "
+        "it, and start again.",
+    )
 
 
 def _row_of(item: AgentTaskItem | None, row: PolicyRow | None) -> PolicyRow | None:

@@ -75,7 +75,7 @@ ROOMS: dict[str, frozenset[str]] = {
     # what stands beside
     "policy_plugins": frozenset({"core"}),
     "policy_file": frozenset({"core", "policy_plugins"}),
-    "policy_keeping": ADAPTERS | {"policy_file", "tasks"},
+    "policy_keeping": ADAPTERS | {"audit", "policy_file", "tasks"},
     "settings": frozenset({"core"}),
     "program": frozenset(),
     "metrics": frozenset({"core"}),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.app.about import started
+from orchestrator.audit import Checkpoints
 from orchestrator.bus import InstallationBus, installation_of, open_bus
 from orchestrator.clock import SystemClock
 from orchestrator.core.errors import BusAway
@@ -81,7 +82,7 @@ async def open_ground(
             node=node,
             model_wait_s=settings.model_wait_s,
         )
-        policy = PolicyKeeper(service, settings.policy_path, file)
+        policy = PolicyKeeper(service, settings.policy_path, file, Checkpoints(settings.data_dir))
         law.policy, law.custom = policy.usable, lambda: policy.custom
         await policy.begin()
         await service.record(started(settings, policy.policy, node))

@@ -15,10 +15,12 @@ from orchestrator.audit.job import VerifyJob
 from orchestrator.audit.paging import Place, Reach, names_of, newest_of, page_of
 from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
 from orchestrator.audit.stream import Records
+from orchestrator.audit.trusted import TRUSTED_NAME, TrustedStream
 from orchestrator.audit.verifying import Verification, verify_store
 
 __all__ = [
     "MARK",
+    "TRUSTED_NAME",
     "AuditBroken",
     "Checkpoint",
     "Checkpoints",
@@ -30,6 +32,7 @@ __all__ = [
     "Reach",
     "Records",
     "Told",
+    "TrustedStream",
     "Verification",
     "VerifyJob",
     "as_written",

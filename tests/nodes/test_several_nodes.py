@@ -591,7 +591,7 @@ async def test_a_refused_file_is_recorded_although_the_store_was_away(tmp_path: 
     store, file = Leaving(clock=SystemClock()), tmp_path / "policy.toml"
     file.write_text(DEFAULT_POLICY_TOML, "utf-8")
     service = TaskService(store=store, bus=LocalBus(), clock=SystemClock(), authorizer=Anyone())
-    keeper = PolicyKeeper(service, file, load_file(file))
+    keeper = PolicyKeeper(service, file, load_file(file), Checkpoints(tmp_path))
     await keeper.begin()
     file.write_text("rules = 3\n", "utf-8")
     store.away = 1
