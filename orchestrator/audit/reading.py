@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.audit.checkpoint import AuditBroken, Journals, heads_of
 from orchestrator.core.audit_check import Finding, Standing, check, standing_of
+from orchestrator.core.audit_rights import RightsBook
 from orchestrator.core.audit_story import Story, who_approved
 from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
 from orchestrator.core.facts import TaskId
@@ -45,21 +46,24 @@ def broken(stream: str, error: OrchestratorError) -> AuditBroken:
 
 
 async def check_store(store: Journals, names: Sequence[str] | None = None) -> list[Finding]:
-    """What is to be said of tasks (None: of all), with the standing approvals of the whole store looked up.
+    """What is to be said of streams (None: of all), with the approvals and the people of the whole store looked up.
 
     Where a task that nobody asked about cannot be read, what it may have given is not missed. Raises AuditBroken.
     """
     standing: Standing | None = Standing()
+    rights: RightsBook | None = RightsBook()
     try:
         async for told in streams_of(store):
             standing = standing_of(told.items, standing)
+            for item in told.items:
+                rights.take(item)
     except AuditBroken:
         if names is None:
             raise
-        standing = None
+        standing = rights = None
     found: list[Finding] = []
     async for told in streams_of(store, names):
-        found += await asyncio.to_thread(check, told.items, standing=standing)
+        found += await asyncio.to_thread(check, told.items, standing=standing, rights=rights)
     return found
 
 

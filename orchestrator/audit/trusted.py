@@ -28,7 +28,7 @@ _PAGE: Final = 500
 _SEALED: Final = re.compile(rb'\{"hash":"([0-9a-f]{64})","prev_hash":"([0-9a-f]{64})",')
 _REMEDY: Final = (
     "`cc-orchestrator audit verify` says what was changed. Put the database right, or restore it. If you restored an "
-    f"older backup or chose another store yourself, move {TRUSTED_NAME} and audit.checkpoint of the data directory away."
+    f"older backup or chose another store yourself, move {TRUSTED_NAME} and audit.checkpoint out of the data directory."
 )
 
 

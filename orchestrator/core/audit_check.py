@@ -15,6 +15,7 @@ from typing import Final, Literal
 from orchestrator.core import facts
 from orchestrator.core.approval import action_digest
 from orchestrator.core.audit_allowances import Allowance, ApprovedChecks, Call, Request, Run
+from orchestrator.core.audit_rights import GRACE, RightsBook
 from orchestrator.core.facts import CallId, Observed, RequestId
 from orchestrator.core.grants import Grant, covers
 from orchestrator.core.items import Actor, AgentTaskItem
@@ -22,9 +23,6 @@ from orchestrator.core.policy import Effect
 from orchestrator.core.system_facts import GrantId, GrantRevoked, TaskPruned
 from orchestrator.core.values import Value
 from orchestrator.core.wire import RunId
-
-GRACE: Final = timedelta(seconds=1)
-"""Between the look at the clock that a rule is checked by and the time of the item lie milliseconds."""
 
 FindingKind = Literal[
     "approved_not_executed",
@@ -38,6 +36,7 @@ FindingKind = Literal[
     "result_without_start",
     "no_outcome",
     "grant_misused",
+    "without_right",
 ]
 
 
@@ -78,13 +77,16 @@ def standing_of(items: Iterable[AgentTaskItem], known: Standing | None = None) -
     return Standing(grants, revoked, frozenset(pruned))
 
 
-def check(items: Iterable[AgentTaskItem], *, standing: Standing | None = None) -> list[Finding]:
-    """What is to be said of one task's items, oldest first.
+def check(
+    items: Iterable[AgentTaskItem], *, standing: Standing | None = None, rights: RightsBook | None = None
+) -> list[Finding]:
+    """What is to be said of the items of one stream, oldest first.
 
     ``standing``: the approvals of all streams; None: a session's approval that another task gave is not looked up.
+    ``rights``: what all streams say of people; None: nobody's right is looked up.
     """
     items = list(items)
-    auditor = _Auditor(standing_of(items, standing), whole=standing is not None)
+    auditor = _Auditor(standing_of(items, standing), whole=standing is not None, rights=rights)
     for item in items:
         auditor.take(item)
     return sorted([*auditor.found, *auditor.left_over()], key=lambda one: one.version)
@@ -93,11 +95,12 @@ def check(items: Iterable[AgentTaskItem], *, standing: Standing | None = None) -
 class _Auditor:
     """Goes once through a task's items."""
 
-    def __init__(self, standing: Standing, *, whole: bool) -> None:
+    def __init__(self, standing: Standing, *, whole: bool, rights: RightsBook | None) -> None:
         self.found: list[Finding] = []
         self._standing = standing
         self._whole = whole
-        self._user = ""
+        self._rights = rights
+        self._user = self._owner = ""
         self._calls: dict[CallId, Call] = {}
         self._requests: dict[RequestId, Request] = {}
         self._runs: dict[RunId, Run] = {}
@@ -106,9 +109,11 @@ class _Auditor:
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item."""
+        if self._rights is not None and (why := self._rights.why_not(item, {self._user, self._owner})):
+            self._find(item, "without_right", why)
         match item.fact:
             case facts.TaskSubmitted() as fact:
-                self._user = fact.user_id
+                self._user, self._owner = fact.user_id, fact.owner
             case facts.CallsProposed() as fact:
                 self._proposed(item, fact)
             case facts.ReviewRequested() as fact:

@@ -400,6 +400,36 @@ async def test_a6_what_ran_and_was_not_approved_is_reported(house: House) -> Non
         assert ("executed_unapproved", "violation") in await _findings(server, "t-forged")
 
 
+async def test_a6_what_somebody_did_with_rights_that_no_item_gives_is_reported(house: House) -> None:
+    """The row of a token gets other roles, is used, and is put back: the acts stay, and the check names each."""
+
+    def roles(*given: str) -> None:
+        with closing(sqlite3.connect(house.directory / "orchestrator.db", timeout=30)) as database, database:
+            database.execute("UPDATE tokens SET roles = ? WHERE name = 'sam'", (json.dumps(given),))
+
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        sam = await server.person("sam", "submitter")
+        task_id, request = await server.asked(token=sam)
+        roles("submitter", "reviewer", "admin")
+        await server.decide(request, "approve", token=sam)
+        await server.ask("POST", "/v1/tokens", {"kind": "person", "name": "mallory", "roles": ["admin"]}, token=sam)
+        applied = await server.ask("POST", "/v1/policy", {"policy": policy(LOOKING)}, token=sam)
+        assert applied.status_code == 200, applied.text
+        await server.ask("DELETE", "/v1/tokens/person/mallory", token=sam)
+        roles("submitter")
+        await server.ended(task_id)
+        found = (await server.ask("GET", "/v1/audit/check")).json()["findings"]
+        acts = [one["detail"].split(",")[0] for one in found if one["what"] == "without_right"]
+        assert sorted(acts) == [
+            "sam caused decision_recorded",
+            "sam caused policy_loaded",
+            "sam caused token_issued",
+            "sam caused token_revoked",
+        ]
+        assert {one["level"] for one in found if one["what"] == "without_right"} == {"violation"}
+        assert ("without_right", "violation") in await _findings(server, task_id)
+
+
 # -- A8 ----------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from orchestrator.core.wire import sha256_hex
 from tests.nodes.test_several_nodes import STRICTER, Nodes, look, policy_of
 from tests.shell.support import Server
 
-LOOSE = b"schema_version = 1\n"
+LOOSE = b"schema_version = 1\nrules = []\n"
 SHA256 = sha256_hex(LOOSE)
 Item = dict[str, Any]
 

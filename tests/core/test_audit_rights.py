@@ -1,0 +1,159 @@
+"""Who had the right to do what, by the tokens that the items tell of (hitl.md A6)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from orchestrator.core import facts
+from orchestrator.core.audit import SYSTEM_STREAM
+from orchestrator.core.audit_check import check
+from orchestrator.core.audit_rights import GRACE, RightsBook
+from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, Fact, ItemId, seal
+from orchestrator.core.system_facts import (
+    ComputerReleased,
+    NodeStarted,
+    PolicyLoaded,
+    TaskPruned,
+    TokenIssued,
+    TokenRevoked,
+)
+from orchestrator.core.wire import ComputerId
+from tests.core.journal import NOW
+
+SAM = Actor(kind="person", id="sam", auth="token")
+POLICY = PolicyLoaded(source="x", policy_version="v", sha256="0")
+START = NodeStarted(version="1", policy_version="v")
+PRUNED = TaskPruned(
+    task_id="t0", version=1, head_hash="", user_id="sam", created_at=NOW - timedelta(days=1), updated_at=NOW
+)
+
+
+def item(fact: Fact, by: Actor = SYSTEM, at: datetime = NOW, stream: str = SYSTEM_STREAM) -> AgentTaskItem:
+    """One item, of whatever version."""
+    draft = Draft(item_id=ItemId("i"), at=at, actor=by, fact=fact)
+    return seal(draft, task_id=TaskId(stream), version=1, prev_hash=GENESIS_HASH)
+
+
+def submitted(**more: str) -> facts.TaskSubmitted:
+    """A task of sam comes in."""
+    return facts.TaskSubmitted(prompt="p", user_id="sam", session_id="s", model="m", max_steps=1, tag="x", **more)
+
+
+def issued(*roles: str, at: datetime = NOW, kind: str = "person") -> AgentTaskItem:
+    """Sam gets a token."""
+    return item(TokenIssued(holder_kind=kind, name="sam", roles=roles), at=at)
+
+
+def revoked(at: datetime) -> AgentTaskItem:
+    """Sam's tokens end."""
+    return item(TokenRevoked(holder_kind="person", name="sam", count=1), at=at)
+
+
+def decided(*actions: facts.DecisionAction) -> facts.DecisionRecorded:
+    """Somebody decides on a request."""
+    decisions = [
+        facts.Decision(call_id=facts.CallId(f"c{n}"), action=one, action_digest="") for n, one in enumerate(actions)
+    ]
+    return facts.DecisionRecorded(request_id=RequestId("r"), decisions=tuple(decisions))
+
+
+def noted(what: str) -> Fact:
+    """Something else that somebody did with a request."""
+    return facts.ReviewNoted.model_validate({"request_id": "r", "what": what})
+
+
+def why(told: Sequence[AgentTaskItem], act: AgentTaskItem, own: Sequence[str] = ()) -> str:
+    """What is to be said of an act."""
+    book = RightsBook()
+    for one in told:
+        book.take(one)
+    return book.why_not(act, own)
+
+
+RELEASED = ComputerReleased(computer=ComputerId("3"), by="sam")
+ADMINS = [POLICY, RELEASED, PRUNED, TokenIssued(holder_kind="person", name="eve"), revoked(NOW).fact]
+
+
+@pytest.mark.parametrize("act", ADMINS)
+def test_a6_only_an_admin_changes_what_holds_for_all(act: Fact) -> None:
+    """Policies, tokens, frozen computers and pruned tasks."""
+    assert why([issued("admin")], item(act, SAM)) == ""
+    assert "had the role admin" in why([issued("reviewer")], item(act, SAM))
+    assert why([item(START), issued("reviewer")], item(act)) == ""
+
+
+@pytest.mark.parametrize(
+    ("act", "by_items", "right"),
+    [
+        (decided("approve"), ("reviewer",), True),
+        (decided("approve"), ("submitter",), False),
+        (decided("reject", "reject"), ("submitter",), True),
+        (decided("reject", "retry"), ("submitter",), False),
+        (noted("extended"), ("submitter",), False),
+        (noted("extended"), ("admin",), True),
+        (noted("viewed"), (), True),
+        (submitted(), ("submitter",), True),
+        (submitted(), ("reviewer",), False),
+    ],
+)
+def test_a6_a_role_is_needed_in_a_task(act: Fact, by_items: tuple[str, ...], right: bool) -> None:
+    """Deciding takes another role than to submit; what somebody asked they may always reject."""
+    assert (why([item(START), issued(*by_items)], item(act, SAM), ["sam"]) == "") is right
+
+
+def test_a6_to_reject_what_others_ask_takes_a_role() -> None:
+    """Only those whose task it is need none, as with an owner."""
+    assert why([issued("submitter")], item(decided("reject"), SAM), ["alice", ""])
+    assert why([issued("submitter")], item(decided("reject"), SAM), ["robot", "sam"]) == ""
+
+
+def test_a6_the_role_that_a_setting_named_decides() -> None:
+    """Whatever the setting is now."""
+    named = item(START.model_copy(update={"settings": {"approvers": "role:foreman"}}))
+    assert why([named, issued("foreman")], item(decided("approve"), SAM)) == ""
+    other = item(START.model_copy(update={"settings": {"approvers": "not_requester"}}))
+    assert why([other, issued("foreman")], item(decided("approve"), SAM))
+
+
+def test_a6_a_right_counts_from_the_token_to_its_end() -> None:
+    """With a second's grace at both ends; another token of the same person counts as well."""
+    end = NOW + timedelta(minutes=1)
+    token = [issued("admin"), revoked(end), revoked(end + timedelta(hours=1))]
+    for at, right in ((NOW - GRACE, True), (NOW - 2 * GRACE, False), (end + GRACE, True), (end + 2 * GRACE, False)):
+        assert (why(token, item(POLICY, SAM, at)) == "") is right
+    again = issued("admin", at=end + timedelta(minutes=1))
+    assert why([*token, again], item(POLICY, SAM, again.at)) == ""
+
+
+def test_a6_who_proved_nothing_by_a_token_is_not_looked_up() -> None:
+    """A caller of the library has no token; who types at a computer has the roles of its owner."""
+    assert why([item(START)], item(POLICY, Actor(kind="person", id="sam", auth="library"))) == ""
+    by_typing = Actor(kind="person", id="sam", auth="computer:3")
+    assert why([issued("reviewer")], item(submitted(), by_typing))
+    assert why([issued("submitter", kind="agent")], item(submitted(), SAM))
+
+
+def test_a6_what_is_older_than_the_records_is_not_missed() -> None:
+    """A release without a system stream issued tokens that no item tells of; later nobody has such a one."""
+    early = item(submitted(), at=NOW - timedelta(days=1), stream="t1")
+    late = item(submitted(), at=NOW + timedelta(days=1), stream="t2")
+    assert why([], item(POLICY, SAM)) == ""
+    assert why([late, early, item(START)], item(POLICY, SAM)) == ""
+    assert why([item(START), item(PRUNED)], item(POLICY, SAM)) == ""
+    eve = Actor(kind="person", id="eve", auth="token")
+    assert why([item(START), late, late, issued("admin")], item(POLICY, eve))
+    assert why([item(START), late], item(POLICY, eve)) == ""
+    assert why([early, item(START), issued("submitter")], item(POLICY, SAM))
+
+
+def test_a6_the_check_of_a_task_asks_for_the_owner_of_a_program() -> None:
+    """Their program's task counts as theirs."""
+    book = RightsBook()
+    for one in (item(START), issued("submitter")):
+        book.take(one)
+    task = item(submitted(owner="sam").model_copy(update={"user_id": "robot"}), stream="t1")
+    found = check([task, item(decided("reject"), SAM, stream="t1")], rights=book)
+    assert [one.what for one in found] == ["decided_other"]
+    assert [one.what for one in check([item(POLICY, SAM)], rights=book)] == ["without_right"]
