@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.core import facts
-from orchestrator.core.audit import Fault, beside
+from orchestrator.core.audit import Fault, beside, fault_of
 from orchestrator.core.audit_shared import Since
 from orchestrator.core.audit_tables import Row, Rows, token_fingerprint
 from orchestrator.core.items import AgentTaskItem
@@ -52,6 +52,8 @@ class ComputerBook:
     highest: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Computer to the highest number that a call was started with, and the task."""
     told: dict[str, _Told] = field(default_factory=dict)
+    impossible: list[Fault] = field(default_factory=list)
+    """Items that the store writes for nobody."""
 
     def take(self, item: AgentTaskItem) -> None:
         """The next item of any stream."""
@@ -60,6 +62,9 @@ class ComputerBook:
                 if number > self.highest.get(computer, (0, ""))[0]:
                     self.highest[computer] = number, item.task_id
             case ComputerWelcomed() as fact:
+                if self._of(fact.computer).frozen is not None:
+                    why = f"computer {fact.computer} was welcome while it was frozen, and nobody had released it"
+                    self.impossible.append(fault_of(item.task_id, item.version, "impossible", why))
                 self.told[fact.computer] = _Told(
                     welcomed=fact, doubtful_below=fact.doubtful_below, boot=fact.side.boot, heard=fact.heard
                 )
@@ -78,6 +83,7 @@ class ComputerBook:
 
     def faults(self, before: Rows, after: Rows, since: Since) -> Iterator[Fault]:
         """Where the rows, as they were before and after the items were read, are not what the items say."""
+        yield from self.impossible
         for computer, (number, task_id) in self.highest.items():
             row = after.get(computer)
             at = 0 if row is None else _number(row["number"])

@@ -11,13 +11,13 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from orchestrator.core import facts
-from orchestrator.core.audit import SYSTEM_STREAM, Fault, beside
+from orchestrator.core.audit import SYSTEM_STREAM, Fault, beside, fault_of
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
@@ -28,7 +28,9 @@ PROMPT_HEAD_CHARS: Final = 200
 """What the row of a task, and so a list, shows of a prompt: a line or two, however long the prompt is."""
 
 PAIRING: Final = "pairing"
-"""The kind of a code by which a computer joins."""
+"""The kind of a code by which a computer joins, and how a computer proved itself that used one."""
+CODE_LIFE: Final = timedelta(minutes=15)
+"""How long a code can be used."""
 MADE_US: Final = 60_000_000
 """Between the note of a token and the transaction that keeps it."""
 
@@ -163,6 +165,8 @@ class TokenBook:
     """Those of an early release."""
     since: datetime | None = None
     """When the system stream began; None: it has no item."""
+    impossible: list[Fault] = field(default_factory=list)
+    """Items that the store writes for nobody."""
     _standing: defaultdict[tuple[str, str], list[_Issued]] = field(default_factory=lambda: defaultdict(list))
 
     def take(self, item: AgentTaskItem) -> None:
@@ -181,8 +185,22 @@ class TokenBook:
                 else:
                     self.unnamed.append(issued)
             case TokenRevoked() as fact:
-                for issued in self._standing.pop((fact.holder_kind, fact.name), ()):
+                ended = self._standing.pop((fact.holder_kind, fact.name), ())
+                for issued in ended:
                     issued.revoked = True
+                if fact.holder_kind == item.actor.auth == PAIRING:
+                    self._used(item, fact.name, ended)
+
+    def _used(self, item: AgentTaskItem, name: str, ended: Sequence[_Issued]) -> None:
+        """A computer used a code, which can be done once, and for so long. One of an early release has no item."""
+        made = [one.at for one in ended]
+        why = ""
+        if made and to_us(item.at) > max(made) + CODE_LIFE / timedelta(microseconds=1) + MADE_US:
+            why = f"the code {name} was used after it had expired"
+        elif not made and any(one.holder == (PAIRING, name) for one in self.named.values()):
+            why = f"the code {name} was used after it had been used or revoked"
+        if why:
+            self.impossible.append(fault_of(item.task_id, item.version, "impossible", why))
 
     def faults(
         self,
@@ -199,6 +217,7 @@ class TokenBook:
         A release that had no system stream issued tokens without an item. So where a task is older
         than that stream, tokens that are older say nothing.
         """
+        yield from self.impossible
         left = list(self.unnamed)
         rows = {token_fingerprint(str(key)): key for key in after}
         for fingerprint, issued in self.named.items():

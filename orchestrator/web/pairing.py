@@ -12,9 +12,10 @@ import asyncio
 import hashlib
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
+from orchestrator.core.audit_tables import CODE_LIFE
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
@@ -26,7 +27,6 @@ from orchestrator.web.auth import check_name, issue_token, paired_roles, token_h
 from orchestrator.web.peers import counted_as
 from orchestrator.web.tries import Tries
 
-CODE_LIFE: Final = timedelta(minutes=15)
 MAX_LABEL_CHARS: Final = 32
 """What the game takes."""
 MOST_OF_ADDRESS: Final = 100

@@ -12,7 +12,8 @@ from orchestrator.core.audit_computers import MOST_NUMBER, ComputerBook, Work, c
 from orchestrator.core.audit_queue import queue_faults
 from orchestrator.core.audit_shared import DUTY_US, AgreedBook, PolicyBook, Since, duty_faults
 from orchestrator.core.audit_tables import Rows, TokenBook, token_fingerprint
-from orchestrator.core.facts import Fact
+from orchestrator.core.facts import Fact, TaskId
+from orchestrator.core.items import GENESIS_HASH, Actor, Draft, ItemId, seal
 from orchestrator.core.moments import to_us
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -141,6 +142,28 @@ def test_a_code_that_nobody_made_shows() -> None:
     assert said(book.faults({"h": row}, late, may_lack=lambda _: False)) == []
 
 
+def test_a_code_that_was_used_too_late_or_twice_is_impossible() -> None:
+    """Whoever changes the row of a code, uses it and puts the row back leaves the items of that."""
+    fact = told.TokenIssued(holder_kind="pairing", name="p", roles=("", "", ""), fingerprint=token_fingerprint("h"))
+    used = told.TokenRevoked(holder_kind="pairing", name="p", count=1)
+    computer, admin = (
+        Actor(kind=kind, id="3", auth=auth) for kind, auth in (("computer", "pairing"), ("person", "token"))
+    )
+
+    def found(*news: tuple[Fact, Actor, float]) -> list[str]:
+        book = TokenBook()
+        for told_fact, by, minutes in news:
+            draft = Draft(item_id=ItemId("i"), at=NOW + timedelta(minutes=minutes), actor=by, fact=told_fact)
+            book.take(seal(draft, task_id=TaskId(SYSTEM_STREAM), version=1, prev_hash=GENESIS_HASH))
+        return said(one for one in book.faults({}, {}) if one.what == "impossible")
+
+    made, in_time = (fact, admin, 0), (used, computer, 15)
+    assert found(made, in_time) == found(made, (used, admin, 60)) == found((used, computer, 60)) == []
+    assert "expired" in found(made, (used, computer, 17))[0]
+    assert "had been used or revoked" in found(made, in_time, in_time)[0]
+    assert "had been used or revoked" in found(made, (used, admin, 1), in_time)[0]
+
+
 # -- computers ---------------------------------------------------------------------------
 
 SIDE = told.ComputerSide(computer_id=3, boot="b-1", at=NOW)
@@ -161,6 +184,12 @@ def computers(news: list[Fact], row: dict[str, Any], before: dict[str, Any] | No
     for item in stream(SYSTEM_STREAM, NEW, *news):
         book.take(item)
     return said(book.faults({"3": row if before is None else before}, {"3": row}, since(NEW)))
+
+
+def test_a_computer_that_was_welcome_while_it_was_frozen_is_impossible() -> None:
+    """Whoever takes the freeze out of the row, and puts it back, leaves the welcome."""
+    assert "nobody had released it" in computers([WELCOME, FROZEN, WELCOME], computer_row())[0]
+    assert computers([WELCOME, FROZEN, RELEASED, WELCOME], computer_row()) == []
 
 
 def test_an_honest_computer_has_no_fault() -> None:

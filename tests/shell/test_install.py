@@ -16,6 +16,7 @@ import pytest
 from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
 from orchestrator.core import wire
+from orchestrator.core.audit_tables import CODE_LIFE
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.facts import TaskId
 from orchestrator.ports import SYSTEM_STREAM
@@ -24,7 +25,7 @@ from orchestrator.tasks import TaskService
 from orchestrator.web import install as doors
 from orchestrator.web import pairing as pairing_codes
 from orchestrator.web.auth import TokenAuthorizer
-from orchestrator.web.pairing import CODE_LIFE, Pairings
+from orchestrator.web.pairing import Pairings
 from orchestrator.web.tries import WRONG_TRIES, TooManyTries
 from tests.shell.player import line_of, playing
 from tests.shell.support import Server, dialed, running

@@ -19,9 +19,9 @@ import pytest
 
 from cc_client.simulator.install import install
 from orchestrator.core import wire
+from orchestrator.core.audit_tables import CODE_LIFE
 from orchestrator.doctor import Finding, examine
 from orchestrator.troubles import Told, told
-from orchestrator.web.pairing import CODE_LIFE
 from tests.shell.commands import cli
 from tests.shell.player import Player, line_of, online, playing
 from tests.shell.simulating import Asked, answer, web
