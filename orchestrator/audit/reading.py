@@ -51,12 +51,13 @@ async def check_store(store: Journals, names: Sequence[str] | None = None) -> li
     Where a task that nobody asked about cannot be read, what it may have given is not missed. Raises AuditBroken.
     """
     standing: Standing | None = Standing()
-    rights: RightsBook | None = RightsBook()
+    book = RightsBook()
+    rights: RightsBook | None = book
     try:
         async for told in streams_of(store):
             standing = standing_of(told.items, standing)
             for item in told.items:
-                rights.take(item)
+                book.take(item)
     except AuditBroken:
         if names is None:
             raise

@@ -6,7 +6,7 @@ A holder may have several tokens, and an item does not say which one was used, s
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -102,13 +102,13 @@ class RightsBook:
         """Whether tokens may have no item: of a release that had no system stream, or where no server ever was."""
         return self._begun is None or not self._held or (self._oldest is not None and self._oldest < self._begun)
 
-    def _needed(self, item: AgentTaskItem, own: Collection[str]) -> Collection[str]:
+    def _needed(self, item: AgentTaskItem, own: Collection[str]) -> Set[str]:
         """The roles of which one is needed; empty: none is, or it depends on more than roles."""
         match item.fact:
             case facts.DecisionRecorded() as fact:
                 # Whoever submitted a task may always reject what it asks.
                 rejects = all(one.action == "reject" for one in fact.decisions)
-                return () if rejects and item.actor.id in own else self._deciding
+                return frozenset() if rejects and item.actor.id in own else self._deciding
             case facts.ReviewNoted(what="extended"):
                 return self._deciding
             case PolicyLoaded() | TokenIssued() | TokenRevoked() | ComputerReleased() | TaskPruned():
@@ -116,4 +116,4 @@ class RightsBook:
             case facts.TaskSubmitted(restores=None):
                 return _SUBMITS
             case _:
-                return ()
+                return frozenset()

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.audit_check import GRACE, Finding, Standing, check, standing_of
+from orchestrator.core.audit_check import Finding, Standing, check, standing_of
+from orchestrator.core.audit_rights import GRACE
 from orchestrator.core.facts import CallId, QuestionId, RequestId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import RiskLevel

@@ -9,8 +9,8 @@ from orchestrator.core import facts
 from orchestrator.core.audit import SYSTEM_STREAM
 from orchestrator.core.audit_check import check
 from orchestrator.core.audit_rights import GRACE, RightsBook
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, Fact, ItemId, seal
+from orchestrator.core.facts import Fact, RequestId, TaskId
+from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.system_facts import (
     ComputerReleased,
     NodeStarted,
@@ -36,9 +36,9 @@ def item(fact: Fact, by: Actor = SYSTEM, at: datetime = NOW, stream: str = SYSTE
     return seal(draft, task_id=TaskId(stream), version=1, prev_hash=GENESIS_HASH)
 
 
-def submitted(**more: str) -> facts.TaskSubmitted:
-    """A task of sam comes in."""
-    return facts.TaskSubmitted(prompt="p", user_id="sam", session_id="s", model="m", max_steps=1, tag="x", **more)
+def submitted(user: str = "sam", owner: str = "") -> facts.TaskSubmitted:
+    """A task comes in."""
+    return facts.TaskSubmitted(prompt="p", user_id=user, owner=owner, session_id="s", model="m", max_steps=1, tag="x")
 
 
 def issued(*roles: str, at: datetime = NOW, kind: str = "person") -> AgentTaskItem:
@@ -124,7 +124,7 @@ def test_a6_a_right_counts_from_the_token_to_its_end() -> None:
     for at, right in ((NOW - GRACE, True), (NOW - 2 * GRACE, False), (end + GRACE, True), (end + 2 * GRACE, False)):
         assert (why(token, item(POLICY, SAM, at)) == "") is right
     again = issued("admin", at=end + timedelta(minutes=1))
-    assert why([*token, again], item(POLICY, SAM, again.at)) == ""
+    assert why([*token, again, item(noted("viewed"))], item(POLICY, SAM, again.at)) == ""
 
 
 def test_a6_who_proved_nothing_by_a_token_is_not_looked_up() -> None:
@@ -153,7 +153,7 @@ def test_a6_the_check_of_a_task_asks_for_the_owner_of_a_program() -> None:
     book = RightsBook()
     for one in (item(START), issued("submitter")):
         book.take(one)
-    task = item(submitted(owner="sam").model_copy(update={"user_id": "robot"}), stream="t1")
+    task = item(submitted("robot", "sam"), stream="t1")
     found = check([task, item(decided("reject"), SAM, stream="t1")], rights=book)
     assert [one.what for one in found] == ["decided_other"]
     assert [one.what for one in check([item(POLICY, SAM)], rights=book)] == ["without_right"]

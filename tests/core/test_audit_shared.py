@@ -146,9 +146,7 @@ def test_a_code_that_was_used_too_late_or_twice_is_impossible() -> None:
     """Whoever changes the row of a code, uses it and puts the row back leaves the items of that."""
     fact = told.TokenIssued(holder_kind="pairing", name="p", roles=("", "", ""), fingerprint=token_fingerprint("h"))
     used = told.TokenRevoked(holder_kind="pairing", name="p", count=1)
-    computer, admin = (
-        Actor(kind=kind, id="3", auth=auth) for kind, auth in (("computer", "pairing"), ("person", "token"))
-    )
+    computer, admin = Actor(kind="computer", id="3", auth="pairing"), Actor(kind="person", id="a", auth="token")
 
     def found(*news: tuple[Fact, Actor, float]) -> list[str]:
         book = TokenBook()
