@@ -400,8 +400,9 @@ async def test_a6_what_ran_and_was_not_approved_is_reported(house: House) -> Non
         assert ("executed_unapproved", "violation") in await _findings(server, "t-forged")
 
 
-async def test_a6_what_somebody_did_with_rights_that_no_item_gives_is_reported(house: House) -> None:
+async def test_a6_what_somebody_did_with_rights_that_no_item_gives_is_reported(tmp_path: Path) -> None:
     """The row of a token gets other roles, is used, and is put back: the acts stay, and the check names each."""
+    house = House(tmp_path / "data")
 
     def roles(*given: str) -> None:
         with closing(sqlite3.connect(house.directory / "orchestrator.db", timeout=30)) as database, database:
