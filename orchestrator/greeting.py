@@ -15,11 +15,19 @@ from orchestrator.core.meeting import (
     Verdict,
     copied_sentence,
     former_labels,
+    former_of,
     frozen,
     frozen_sentence,
     judge,
+    labels_of,
 )
-from orchestrator.core.system_facts import AttemptRefused, ComputerFrozen, ComputerSide, ComputerWelcomed
+from orchestrator.core.system_facts import (
+    AttemptRefused,
+    ComputerFrozen,
+    ComputerLabelled,
+    ComputerSide,
+    ComputerWelcomed,
+)
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Met, Visitor
 from orchestrator.ports import Coming
@@ -48,6 +56,8 @@ class JournalGreeter:
         anew = await self._paired_anew(record, visitor)
         side = self._side(visitor)
         former = former_labels(record.known, side.label, paired_anew=anew)
+        if record.known is None or anew:
+            former = former_of(side.label, await self._paired_labels(visitor))
         side = side.model_copy(update={"former_labels": former})
         verdict = await self._judged(record, visitor, side, anew=anew)
         if verdict.copy_of is not None:
@@ -71,7 +81,8 @@ class JournalGreeter:
         if number is None:
             # Somebody froze it between the look and the welcome, which only another node can.
             return Met(frozen=(await self._store.computer(visitor.computer)).frozen)
-        return Met(number=number, fresh=verdict.fresh, former_labels=former)
+        renamed = record.known is not None and not anew and side.label not in labels_of(record.known)
+        return Met(number=number, fresh=verdict.fresh, former_labels=former, renamed=renamed)
 
     async def copy_of(self, visitor: Visitor) -> int | None:
         """The id of the computer of which this visitor has a copy of the folder; None: that cannot be told."""
@@ -108,6 +119,19 @@ class JournalGreeter:
         still_open = {record.run_id for record in task.open_runs} if task is not None else set()
         return [run_id for run_id in run_ids if run_id not in still_open]
 
+    async def labelled(self, computer: ComputerId, label: str, former_labels: tuple[str, ...]) -> None:
+        """Keep a label, with an item; what waits for a person is judged by it."""
+        fact = ComputerLabelled(computer=computer, label=label, former_labels=former_labels)
+        if await self._store.label_computer(self._service.draft(fact, Actor(kind="computer", id=computer))):
+            said = "computer %s has the label %r now; rules of the policy look at it and at the former ones"
+            logger.warning(said, computer, label, extra={"computer": computer})
+            self._changed(computer)
+            await self.rejudge()
+
+    async def rejudge(self) -> None:
+        """End or renew the requests on which the active policy decides otherwise now."""
+        await self._service.rejudge()
+
     async def arrived(self, computer: ComputerId) -> None:
         """Wake what waited for the computer, and the task whose brackets may be open there."""
         claimant = await self._store.claimant(computer)
@@ -142,6 +166,11 @@ class JournalGreeter:
         logger.warning("computer %s was copied: %s", computer, sentence, extra={"computer": computer})
         refused = AttemptRefused(door="WEBSOCKET /computer", code="copied", status=403, detail=sentence)
         await self._service.record(refused, Actor(kind="computer", id=computer))
+
+    async def _paired_labels(self, visitor: Visitor) -> tuple[str, ...]:
+        """The label that the installer told when the visitor's token was made; none where it told none."""
+        row = await self._store.find_token(visitor.token) if visitor.token else None
+        return (row.paired_label,) if row is not None and row.paired_label else ()
 
     async def _paired_anew(self, record: ComputerRecord, visitor: Visitor) -> bool:
         """Whether the token is another than the last one, which was revoked meanwhile."""

@@ -82,7 +82,13 @@ end
 
 --- What the server may send: field = check, with a trailing `?` where it may be left out.
 local FROM_SERVER = {
-  welcome = { number = "counter", computer = "text", silence_s = "counter?", client = "client?" },
+  welcome = {
+    number = "counter",
+    computer = "text",
+    silence_s = "counter?",
+    client = "client?",
+    labels = "flag?",
+  },
   refused = { code = "text", message = "text", remedy = "text?" },
   call = {
     call_id = "call_id",
@@ -94,6 +100,7 @@ local FROM_SERVER = {
   },
   settle = { number = "counter", call_ids = "call_ids" },
   result_ack = { call_id = "call_id", number = "counter" },
+  label_kept = { n = "counter" },
   chunk = { call_id = "call_id", body = "part" },
   chunk_ack = { call_id = "call_id", offset = "counter" },
   told = {

@@ -131,6 +131,13 @@ function Link:event(event)
   return true
 end
 
+--- Tells a new label of this computer: what the last event did may have set one.
+function Link:tell_labels()
+  if self.session then
+    self.session:tell_labels()
+  end
+end
+
 --- Called about once a second.
 function Link:tick()
   local now = os.epoch("utc")

@@ -12,6 +12,7 @@ local disk = require("disk")
 local family = require("family")
 local Guard = require("guard")
 local Journal = require("journal")
+local labels = require("labels")
 local Link = require("link")
 local Loop = require("loop")
 local methods = require("methods")
@@ -42,7 +43,7 @@ end
 
 local function capabilities()
   local list =
-    { "chunks", "clock", "desk", "input", "keys", "mirror", "observe", "screen_of", "tabs", "undo", "update" }
+    { "chunks", "clock", "desk", "input", "keys", "labels", "mirror", "observe", "screen_of", "tabs", "undo", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end
@@ -54,12 +55,9 @@ local function capabilities()
 end
 
 local function describe(host)
-  -- In parentheses: it returns no value at all for a computer without a label.
-  local label = (os.getComputerLabel())
+  labels.begin()
   return {
     id = os.getComputerID(),
-    -- Cut so that hello fits a header also with every byte escaped and 72 ids.
-    label = label and label:sub(1, 64),
     host = host:sub(1, 128),
     family = family(),
     boot = nonce.name(),
@@ -183,6 +181,7 @@ local function serve(client)
     local event = table.pack(os.pullEventRaw())
     Guard.begin_turn(os.epoch("utc"))
     handle(client, event)
+    client.link:tell_labels()
     if is_due(clock, event) then
       tick(clock, client)
     end

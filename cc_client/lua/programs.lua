@@ -9,6 +9,7 @@
 local Capture = require("capture")
 local Guard = require("guard")
 local input = require("input")
+local labels = require("labels")
 local monitors = require("monitors")
 local ours = require("ours")
 local paths = require("paths")
@@ -366,6 +367,7 @@ local function view(run)
   for _, entry in ipairs(ours.own()) do
     add(table.unpack(entry))
   end
+  add(os, "setComputerLabel", labels.set)
   add(multishell, "launch", tabs.launcher(run.launched))
   add(_G.term, "native", screen.native_for(run.behind))
   local devices = _G.peripheral

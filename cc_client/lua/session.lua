@@ -8,6 +8,7 @@
 local desk = require("desk")
 local frame = require("frame")
 local json = require("json")
+local labels = require("labels")
 local mirror = require("mirror")
 local sha256 = require("sha256")
 local status = require("status")
@@ -26,7 +27,7 @@ local clock = os.clock
 local SILENCE_S = 45
 
 --- @tparam table link `{send(bytes), close()}` of the socket; send may raise
---- @tparam table computer facts for hello: `host family boot client capabilities id label`
+--- @tparam table computer facts for hello: `host family boot client capabilities id`
 --- @tparam Calls calls
 --- @tparam Journal journal
 --- @tparam function log
@@ -34,6 +35,8 @@ function Session.new(link, computer, calls, journal, log)
   local self = { link = link, computer = computer, calls = calls, journal = journal, log = log }
   self.broken, self.silence_s, self.heard_ms = 0, SILENCE_S, os.epoch("utc")
   self.welcomed, self.over, self.refused = false, false, false
+  -- The number of the label that was told last; nil: the server hears of no labels, as older ones.
+  self.told_label = nil
   self.incoming = transfers.incoming()
   self.outgoing = transfers.outgoing(function(...)
     self:send_frame(...)
@@ -51,6 +54,9 @@ function Session:send_frame(header, bytes, described)
     return
   end
   if header.type ~= "hello" and header.type ~= "error" then
+    if header.type ~= "label" then
+      self:tell_labels()
+    end
     header.journal_seq = self.journal.state.seq
   end
   local message, what = frame.encode(header, bytes, described)
@@ -64,6 +70,18 @@ function Session:send_frame(header, bytes, described)
     return self:finish("cannot send: " .. tostring(why))
   end
   return #message
+end
+
+--- Tells the labels that this session has not told: before any answer, as the next call is judged with them.
+function Session:tell_labels()
+  while self.told_label and not self.over do
+    local entry = labels.after(self.told_label)
+    if not entry then
+      return
+    end
+    self.told_label = entry.n
+    self:send_frame({ type = "label", n = entry.n, label = entry.label })
+  end
 end
 
 --- Sends a message, one with a large body in parts and when its turn comes.
@@ -94,7 +112,7 @@ function Session:hello()
     type = "hello",
     protocol = Session.PROTOCOL,
     computer_id = computer.id,
-    label = computer.label,
+    label = labels.now(),
     host = computer.host,
     family = computer.family,
     boot = computer.boot,
@@ -157,6 +175,7 @@ function HANDLERS.welcome(self, message)
   end
   self.welcomed = true
   self.silence_s = math.max(1, message.silence_s or SILENCE_S)
+  self.told_label = message.labels and 0 or nil
   self.calls.session = self
   self.log("welcome as " .. message.computer)
   status.set("computer", message.computer)
@@ -239,6 +258,10 @@ function HANDLERS.result_ack(self, message)
   if not ok then
     self:complain("not_forgotten", why, message.call_id)
   end
+end
+
+function HANDLERS.label_kept(_, message)
+  labels.kept(message.n)
 end
 
 function HANDLERS.told(self, message, body)

@@ -1,4 +1,4 @@
-"""The commands about computers: list them, look at one, and let a frozen one come back."""
+"""The commands about computers: list them, look at one, release a frozen one, confirm a label."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -78,6 +78,24 @@ def release(name: Name, as_json: AsJson = False, url: Url = None, data_dir: Data
         typer.echo(f"Computer {quoted(name)} was not frozen.", err=True)
 
 
+@computers_app.command(epilog="Example: cc-orchestrator computers confirm-label farm")
+def confirm_label(name: Name, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Confirm the label that a computer has now.
+
+    A rule that denies or asks by label holds for each label that the computer had. From here on it holds for the
+    label of now and for later ones only.
+    """
+    path = f"/v1/computers/{as_segment(name)}"
+    with client_of(url, data_dir) as client:
+        label = client.request("GET", path).get("label") or ""
+        done = client.request("POST", f"{path}/confirm-label", {"label": label})
+    if as_json:
+        print_json(done)
+    else:
+        rest = "its former labels count no more" if done["confirmed"] else "it had no other"
+        typer.echo(f"Computer {quoted(name)} has the label {quoted(done['label'])}; {rest}.", err=True)
+
+
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"computer  {found['computer']}"
     released = ", released and not back yet" if found["released"] else ""
@@ -85,6 +103,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for name in ("family", "label", "host"):
         if found.get(name):
             yield f"{'kind' if name == 'family' else name:8}  {found[name]}"
+    if found.get("former_labels"):
+        yield f"had       {', '.join(quoted(one) if one else 'no label' for one in found['former_labels'])}"
     if found["last"]:
         yield f"came last {_side(found['last'])}"
     frozen = found["frozen"]

@@ -1,8 +1,9 @@
 """The computers' rows, held against the items: who is let in, what is frozen, which numbers are in doubt, who claims.
 
-Theory. A row changes with a welcome, a freeze and a release, each of which is an item, and besides with each number
-that is allotted and with what is heard, which only rise. What was heard is noted with each checkpoint. What changed
-while the rest was read is no fault: only a column that is the same before and after is held against the items.
+Theory. A row changes with a welcome, a new label, a freeze and a release, each of which is an item, and besides with
+each number that is allotted and with what is heard, which only rise. What was heard is noted with each checkpoint.
+What changed while the rest was read is no fault: only a column that is the same before and after is held against the
+items.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,6 +21,7 @@ from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import (
     CheckpointMade,
     ComputerFrozen,
+    ComputerLabelled,
     ComputerReleased,
     ComputerSide,
     ComputerWelcomed,
@@ -70,6 +72,12 @@ class ComputerBook:
                 )
             case ComputerFrozen() as fact:
                 self._of(fact.computer).frozen = item
+            case ComputerLabelled() as fact:
+                told = self._of(fact.computer)
+                if told.welcomed is not None:
+                    labels = {"label": fact.label, "former_labels": fact.former_labels}
+                    side = told.welcomed.side.model_copy(update=labels)
+                    told.welcomed = told.welcomed.model_copy(update={"side": side})
             case ComputerReleased() as fact:
                 told = self._of(fact.computer)
                 told.frozen, told.released, told.doubtful_below = None, item, fact.number

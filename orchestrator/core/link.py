@@ -25,6 +25,7 @@ from orchestrator.core.link_events import (
     Ended,
     Finished,
     Greeted,
+    Labelled,
     LinkEvent,
     Lost,
     Mirrored,
@@ -64,7 +65,7 @@ LINK_TABLE: Final[Mapping[LinkState, Mapping[str, LinkState]]] = {
     LinkState.READY: dict.fromkeys(
         (
             *("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk"),
-            *("picture", "unseen", "screens", "keyed", "pong", "error"),
+            *("picture", "unseen", "screens", "keyed", "label", "pong", "error"),
         ),
         LinkState.READY,
     ),
@@ -218,8 +219,9 @@ class ComputerLink:
         if self.state is LinkState.CLOSED:
             return
         self.state = LinkState.READY
-        offered = client if self.hello is not None and wire.UPDATE in self.hello.capabilities else None
-        self._send(wire.Welcome(number=number, computer=wire.to_wire(computer), client=offered))
+        can = () if self.hello is None else self.hello.capabilities
+        offered, labels = client if wire.UPDATE in can else None, True if wire.LABELS in can else None
+        self._send(wire.Welcome(number=number, computer=wire.to_wire(computer), labels=labels, client=offered))
 
     def refuse(self, *, code: str, message: str, remedy: str) -> None:
         """Turn the computer away, a welcome one too; the connection should be closed after what is outgoing."""
@@ -279,6 +281,11 @@ class ComputerLink:
         """Let the computer forget an outcome."""
         self._out.append(wire.result_ack(run_id, number))
 
+    def keep_labels(self, n: int) -> None:
+        """Let the computer forget the labels that it told up to this one: they are durable."""
+        if self.state is LinkState.READY:
+            self._send(wire.LabelKept(n=n))
+
     def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
         """Answer a player at the computer, or say what is wanted of its screens; ``message`` describes ``body``."""
         if self.state is LinkState.READY:
@@ -323,6 +330,8 @@ class ComputerLink:
             case wire.Hello():
                 self.hello = message
                 event = Greeted(message)
+            case wire.Label(n=n, label=label):
+                event = Labelled(n, label)
             case wire.CallRefused():
                 self.drop(RunId(message.call_id))
                 event = Declined(RunId(message.call_id), message.code, wire.from_wire(message.message))

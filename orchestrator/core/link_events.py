@@ -7,6 +7,15 @@ from orchestrator.core.wire import RunId, SettledCall
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """The computer has another label; answer with ``keep_labels`` once it is kept."""
+
+    n: int
+    label: str | None
+    """As it is on the wire."""
+
+
+@dataclass(frozen=True)
 class Greeted:
     """The computer said hello; answer with ``welcome`` or ``refuse``."""
 
@@ -115,6 +124,7 @@ class Ended:
 
 LinkEvent = (
     Greeted
+    | Labelled
     | Finished
     | Moved
     | Coming

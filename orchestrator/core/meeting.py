@@ -11,6 +11,7 @@ the computer with the id that was paired goes on. A new token in place of one th
 decision already.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -116,11 +117,30 @@ def former_labels(known: ComputerSide | None, label: str, *, paired_anew: bool) 
 
     Whoever reaches the computer can rename it. Who pairs it anew, which an admin allows, begins with the label of then.
     """
-    if known is None or paired_anew:
-        return ()
-    seen = dict.fromkeys((*known.former_labels, known.label))
-    seen.pop(label, None)
-    return tuple(seen)[:MAX_FORMER_LABELS]
+    return () if known is None or paired_anew else former_of(label, (*known.former_labels, known.label))
+
+
+def former_of(label: str, seen: Iterable[str]) -> tuple[str, ...]:
+    """The former labels of a computer that has ``label`` now and had all that were ``seen``, as many as are kept."""
+    return tuple(one for one in dict.fromkeys(seen) if one != label)[:MAX_FORMER_LABELS]
+
+
+def labelled(known: ComputerSide, label: str, also: Iterable[str], *, confirmed: bool) -> ComputerSide | None:
+    """What is kept of a computer that has ``label`` now, and had those in ``also`` besides what is known.
+
+    ``confirmed``: an admin says that this label is the only one that counts. None: nothing of it is new, or as many
+    are kept already as there may be, and then no label frees the computer of a rule.
+    """
+    if not confirmed and len(known.former_labels) >= MAX_FORMER_LABELS:
+        return None
+    former = () if confirmed else former_of(label, (*known.former_labels, known.label, *also))
+    side = known.model_copy(update={"label": label, "former_labels": former})
+    return None if labels_of(side) == labels_of(known) else side
+
+
+def labels_of(side: ComputerSide) -> frozenset[str]:
+    """All labels that are kept of a computer: that of now and the former ones."""
+    return frozenset((side.label, *side.former_labels))
 
 
 def frozen(reason: FreezeReason, record: ComputerRecord, hello: wire.Hello, side: ComputerSide) -> ComputerFrozen:

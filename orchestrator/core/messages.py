@@ -49,6 +49,8 @@ MAX_OPEN_CALLS: Final = 8
 """Calls a computer runs at once: each is at most one event in the mod's queue of 256."""
 MAX_UNACKNOWLEDGED: Final = 64
 """Outcomes a computer keeps until ``result_ack``: what fits its 8 KiB journal slot."""
+LABELS: Final = "labels"
+"""The capability of a computer that tells each label that it gets; another refuses a ``welcome`` with ``labels``."""
 DESK: Final = "desk"
 """The capability of a computer at which a player can ask, and which takes ``told`` when it has not asked."""
 UNDO: Final = "undo"
@@ -213,6 +215,17 @@ class Desk(WireMessage):
     body: Body | None = None
 
 
+class Label(WireMessage):
+    """The computer has another label; told before the answer of the call that set it, until ``label_kept``."""
+
+    type: Literal["label"] = "label"
+    journal_seq: Counter
+    n: Counter
+    """Rises with each label since the client began."""
+    label: ShortString | None = None
+    """None: it has none now."""
+
+
 class Pong(WireMessage):
     """Answers a ping: the Lua program is alive, not only its socket."""
 
@@ -252,6 +265,8 @@ class Welcome(WireMessage):
     """The name this computer has with the orchestrator."""
     silence_s: Counter = int(SILENCE_S)
     """Seconds without a frame after which the computer should dial again."""
+    labels: Literal[True] | None = None
+    """The server takes ``label``; None: it is an older one, or the computer's client is."""
     client: Client | None = None
     """What a computer that replaces its client by itself should run; None: it is left as it is."""
 
@@ -291,6 +306,13 @@ class ResultAck(WireMessage):
     type: Literal["result_ack"] = "result_ack"
     call_id: CallIdString
     number: Counter
+
+
+class LabelKept(WireMessage):
+    """All labels up to this one are durable here; the computer may forget them."""
+
+    type: Literal["label_kept"] = "label_kept"
+    n: Counter
 
 
 class Told(WireMessage):
@@ -335,12 +357,26 @@ FromComputer = Annotated[
     | Unseen
     | Screens
     | Keyed
+    | Label
     | Pong
     | Complaint,
     Field(discriminator="type"),
 ]
 ToComputer = Annotated[
-    Welcome | Refused | Call | Settle | ResultAck | Chunk | ChunkAck | Told | Watch | Look | Keys | Ping | Complaint,
+    Welcome
+    | Refused
+    | Call
+    | Settle
+    | ResultAck
+    | Chunk
+    | ChunkAck
+    | LabelKept
+    | Told
+    | Watch
+    | Look
+    | Keys
+    | Ping
+    | Complaint,
     Field(discriminator="type"),
 ]
 Message = Annotated[
@@ -357,6 +393,7 @@ Message = Annotated[
     | Unseen
     | Screens
     | Keyed
+    | Label
     | Pong
     | Complaint
     | Welcome
@@ -364,6 +401,7 @@ Message = Annotated[
     | Call
     | Settle
     | ResultAck
+    | LabelKept
     | Told
     | Watch
     | Look

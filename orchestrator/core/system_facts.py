@@ -64,6 +64,7 @@ class PolicyRefused(Value):
 
 OWNER: Final = "owner:"
 """Before the name of a computer's owner in the ``roles`` of its token."""
+LABELLED: Final = "label:"
 PAIRED: Final = "id:"
 """Before the id of the computer that got the token for a code, there too."""
 
@@ -209,6 +210,19 @@ class Agreed(Value):
     value: str
 
 
+class ComputerLabelled(Value):
+    """A computer got a label that it had not had before, or an admin confirmed the one that it has."""
+
+    kind: Literal["computer_labelled"] = "computer_labelled"
+    computer: ComputerId
+    label: str
+    """Its label from here on; empty: it has none."""
+    former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """As ``ComputerSide`` has them, from here on; none once the label is confirmed."""
+    by: str = ""
+    """The admin who confirmed the label; empty: the computer told it."""
+
+
 class ComputerReleased(Value):
     """A person let a frozen computer come back: the one that dials next is it."""
 
@@ -297,6 +311,7 @@ SystemFact = (
     | AttemptRefused
     | CheckpointMade
     | ComputerFrozen
+    | ComputerLabelled
     | ComputerReleased
     | ComputerWelcomed
     | Agreed

@@ -83,6 +83,11 @@ def _shown(run: re.Match[str]) -> str:
     return "".join(pieces)
 
 
+def without_hidden(text: str) -> str:
+    """``text`` as a reader sees it: without characters that print as nothing, and without blanks at its ends."""
+    return "".join(char for char in text if char == " " or not _hides(char)).strip()
+
+
 def _hides(char: str) -> bool:
     return (
         unicodedata.category(char) in _HIDDEN_CATEGORIES

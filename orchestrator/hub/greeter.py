@@ -37,6 +37,8 @@ class Met:
     """It has a copied token and is turned away: the id in the game of the computer whose token that is."""
     former_labels: tuple[str, ...] = ()
     """As ``ComputerSide`` has it."""
+    renamed: bool = False
+    """Whether it comes with a label that it had not had before."""
 
 
 class Greeter(Protocol):
@@ -59,6 +61,12 @@ class Greeter(Protocol):
 
     async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
         """Those of the runs in a computer's journal that nobody waits for any more."""
+
+    async def labelled(self, computer: ComputerId, label: str, former_labels: tuple[str, ...]) -> None:
+        """Keep the label that a computer has, beside the former ones; what waits is judged by a new one."""
+
+    async def rejudge(self) -> None:
+        """Judge what waits for a person: a computer came with a new label."""
 
     async def arrived(self, computer: ComputerId) -> None:
         """The computer is connected and welcome: wake what waited for it."""

@@ -217,6 +217,8 @@ class Hub(Calls):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
         logger.info("computer %s is connected: %s, %s", computer, printable(wire.from_wire(hello.host)), hello.family)
+        if met.renamed:
+            await self._greeter.rejudge()
         await self._greeter.arrived(computer)
         if self.desk is not None and wire.DESK in hello.capabilities and session.link.state is LinkState.READY:
             self.desk.opened(session)
@@ -360,6 +362,8 @@ class Hub(Calls):
                 answer = event
             elif isinstance(event, events.DeskAsked):
                 self._ask_desk(session, event)
+            elif isinstance(event, events.Labelled):
+                self._labelled(session, event)
             elif isinstance(event, events.Mirrored):
                 self.mirror.told(session, event.message, event.body)
             elif isinstance(event, events.Ticked):
@@ -369,6 +373,30 @@ class Hub(Calls):
             else:
                 deliver(session, event)
         return answer
+
+    def _labelled(self, session: Session, event: events.Labelled) -> None:
+        """A computer has another label: the next call is judged by it, and what waits once it is kept."""
+        self.known.labelled(session.computer, event.label)
+        self._changed(session.computer)
+        session.spawn(self._keep_label(session, event.n))
+
+    async def _keep_label(self, session: Session, n: int) -> None:
+        computer = session.computer
+        try:
+            async with self._greeting[computer]:
+                await self._greeter.labelled(computer, *self.known.labels(computer))
+        except OrchestratorError as error:
+            # The computer tells it again in its next session.
+            logger.warning("a label of computer %s was not kept: %s", computer, error, extra=session.log_extra)
+            return
+        session.link.keep_labels(n)
+        session.write_soon()
+
+    def confirm_label(self, computer: ComputerId, label: str) -> None:
+        """An admin confirmed a computer's label, and the store knows it."""
+        self.known.confirmed(computer, label)
+        if self.here(computer):
+            self._changed(computer)
 
     def _writes_nothing(self, session: Session, event: events.Complained) -> None:
         """A computer that cannot write down its welcome hangs up and dials again, for ever: a person is told why."""

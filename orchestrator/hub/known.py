@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from orchestrator.core import wire
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.meeting import NOTHING_HEARD, Heard
+from orchestrator.core.meeting import NOTHING_HEARD, Heard, former_of
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.manners import printable
@@ -81,6 +81,22 @@ class Known:
         self._numbers[computer] = met.number
         self._former_labels[computer] = met.former_labels
 
+    def labelled(self, computer: ComputerId, label: str | None) -> None:
+        """A computer that is connected has another label, as it is on the wire."""
+        hello, former = self._hellos[computer], self._former_labels.get(computer, ())
+        self._former_labels[computer] = former_of(_text(label), (*former, _text(hello.label)))
+        self._hellos[computer] = hello.model_copy(update={"label": label})
+
+    def labels(self, computer: ComputerId) -> tuple[str, tuple[str, ...]]:
+        """The label of a computer, empty where it has none, and the former ones."""
+        return _text(self._hellos[computer].label), self._former_labels.get(computer, ())
+
+    def confirmed(self, computer: ComputerId, label: str) -> None:
+        """An admin confirmed this label: it is the only one that the computer had, but for one that it has since."""
+        if computer in self._hellos:
+            now = _text(self._hellos[computer].label)
+            self._former_labels[computer] = () if now == label else (label,)
+
     def left(self, computer: ComputerId, journal_seq: int) -> None:
         """A computer is gone; the journal is told what was heard, so that the next start knows it too."""
         self._left[computer] = datetime.now(UTC)
@@ -102,3 +118,7 @@ class Known:
         except OrchestratorError as error:
             extra = {"computer": computer}
             logger.warning("what computer %s said last was not kept: %s", computer, error, extra=extra)
+
+
+def _text(label: str | None) -> str:
+    return "" if label is None else wire.from_wire(label)

@@ -15,6 +15,7 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -25,6 +26,7 @@ from orchestrator.hub import Hub, Socket
 from orchestrator.hub.calls import UNHURRIED_S
 from orchestrator.nodes.answers import called, settled_of
 from orchestrator.nodes.messages import (
+    LabelConfirmed,
     OutputTold,
     SettleAsked,
     acks_to,
@@ -44,6 +46,8 @@ noticed within seconds all the same."""
 IN_GAME_S: Final = 86_400.0
 """How long the run of a program is waited for: the node that has the computer counts its limit in time of the game,
 which may be paused. A node that is gone is noticed here, too."""
+CONFIRM_WITHIN_S: Final = 5.0
+"""A node only notes it."""
 SETTLE_WITHIN_S: Final = 60.0
 """As a hub waits for a settle; runs that still go on extend it there, and what takes longer is asked again."""
 
@@ -108,6 +112,18 @@ class Fleet:
     def heard(self, computer: ComputerId) -> Heard:
         """The highest ``journal_seq`` that the computer has named, as far as this node has heard."""
         return self.hub.heard(computer) if self.hub.here(computer) else self._heard.get(computer, NOTHING_HEARD)
+
+    async def confirm_label(self, computer: ComputerId, label: str) -> None:
+        """An admin confirmed a computer's label, and the store knows it: so does the node that has it from here on.
+
+        A node that cannot be asked goes on with the former labels until the computer says hello again.
+        """
+        self.hub.confirm_label(computer, label)
+        place = None if self.hub.here(computer) else self._presence.table.connected(computer)
+        if place is not None:
+            payload = {"op": "confirm_label", **LabelConfirmed(computer=computer, label=label).told()}
+            with suppress(NobodyServes, RequestLost, InvalidRequest):
+                await self.request(place.node, payload, within_s=CONFIRM_WITHIN_S)
 
     # -- what is asked -------------------------------------------------------------------
 

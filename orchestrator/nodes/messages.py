@@ -228,6 +228,13 @@ class FrozenTold(Said):
     fact: ComputerFrozen
 
 
+class LabelConfirmed(Said):
+    """An admin confirmed the label of a computer that the asked node has a session of."""
+
+    computer: ComputerId
+    label: str
+
+
 class Failure(Said):
     """Why a request came to nothing, or to an error of the computer."""
 

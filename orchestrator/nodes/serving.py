@@ -13,6 +13,7 @@ from orchestrator.hub import Hub, Rival
 from orchestrator.nodes.answers import call_told, failed, settled_told
 from orchestrator.nodes.messages import (
     FrozenTold,
+    LabelConfirmed,
     OutputTold,
     SettleAsked,
     YieldAnswer,
@@ -54,6 +55,7 @@ class Serving:
             "table": self._table,
             "yield": self._yield,
             "turn_away": self._turn_away,
+            "confirm_label": self._confirm_label,
         }
         """What can be asked, by its name."""
 
@@ -140,6 +142,12 @@ class Serving:
     async def _turn_away(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del body
         self._hub.turn_away(FrozenTold.read(payload).fact)
+        return Answer({})
+
+    async def _confirm_label(self, payload: Mapping[str, Any], body: bytes) -> Answer:
+        del body
+        told = LabelConfirmed.read(payload)
+        self._hub.confirm_label(told.computer, told.label)
         return Answer({})
 
     def _tell_output(self, run_id: RunId, offset: int, data: bytes) -> None:

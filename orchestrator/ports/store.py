@@ -10,7 +10,7 @@ from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard
-from orchestrator.core.system_facts import OWNER, PAIRED, ComputerSide, GrantId
+from orchestrator.core.system_facts import LABELLED, OWNER, PAIRED, ComputerSide, GrantId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -200,6 +200,13 @@ class TaskPersistenceManager(Protocol):
         False: it was frozen before, which stays as it is, and nothing is noted. Raises InvalidRequest.
         """
 
+    async def label_computer(self, note: Draft) -> bool:
+        """Keep the label that a ``computer_labelled`` names beside those that the computer had; False: all were known.
+
+        The note goes into the system stream with all former labels. One ``by`` an admin confirms the label: the
+        former ones are forgotten. Raises InvalidRequest for another note.
+        """
+
     async def release_computer(self, note: Draft) -> bool:
         """Release the computer that a ``computer_released`` names; False: it is not frozen, nothing is noted.
 
@@ -302,8 +309,9 @@ class TokenRow:
     name: str
     roles: tuple[str, ...] = ()
     """``submitter``, ``reviewer``, ``admin``. Of a pairing: the computer's name, its label, and who made the code. Of
-    a computer: ``owner:NAME``, who that was, or who issued its token, and ``id:NUMBER``, its own in the game, where it
-    was paired; nothing of those in rows of early releases. Of an agent ``owner:NAME`` as well, besides its roles."""
+    a computer: ``owner:NAME``, who that was, or who issued its token, and, where it was paired, ``id:NUMBER``, its own
+    in the game, and ``label:TEXT``, the label that it had; nothing of those in rows of early releases. Of an agent
+    ``owner:NAME`` as well, besides its roles."""
     created_at: datetime | None = None
     revoked: bool = False
 
@@ -316,6 +324,14 @@ class TokenRow:
         return next(owners, "") if self.kind in ("computer", "agent") else ""
 
     @property
+    def paired_label(self) -> str:
+        """The label of the computer that got it for a code, as its installer told; empty: none, or nobody knows."""
+        found = (
+            one.removeprefix(LABELLED) for one in self.roles if self.kind == "computer" and one.startswith(LABELLED)
+        )
+        return next(found, "")
+
+    @property
     def paired_id(self) -> int | None:
         """The id in the game of the computer that got it for a code; None: nobody knows."""
         found = (
@@ -326,7 +342,7 @@ class TokenRow:
     @property
     def rights(self) -> tuple[str, ...]:
         """Its roles without its owner and its id."""
-        return tuple(role for role in self.roles if not role.startswith((OWNER, PAIRED)))
+        return tuple(role for role in self.roles if not role.startswith((LABELLED, OWNER, PAIRED)))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ _GRANT: Final = "the decision that gave it, the calls that used it"
 _TOKEN: Final = "`token_issued`, `token_revoked`"
 _SIGNED: Final = "`signed_in`, `signed_out`"
 _WELCOME: Final = "`computer_welcomed`"
+_KNOWN: Final = "`computer_welcomed`, `computer_labelled`"
 _FREEZE: Final = "`computer_frozen`, `computer_released`"
 _POLICY: Final = "`policy_loaded`: the row is not believed where the item says otherwise"
 _BACKUP: Final = "`computer_backed_up`, `backup_removed`"
@@ -103,7 +104,7 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         ),
         "heard": Cover("whether its disk was put back", "the welcome, and each checkpoint's note", edits=("0", "-1")),
         "doubtful_below": Cover("which outcomes are unknown", "the welcome, the release", edits=(HIGH, "-1")),
-        "known": Cover("whether a copy came", _WELCOME),
+        "known": Cover("whether a copy came, which labels it had", _KNOWN),
         "token": Cover("whether it was paired anew", _WELCOME),
         "frozen": Cover("whether it is let in", _FREEZE),
         "frozen_at": Cover(_SHOWN, _FREEZE),

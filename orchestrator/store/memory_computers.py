@@ -60,6 +60,16 @@ class MemoryComputers(MemoryQueue):
         row.record = replace(row.record, frozen=fact, frozen_at=note.at)
         return True
 
+    async def label_computer(self, note: Draft) -> bool:
+        now = await self._turn()
+        row = self._computer(sealing.labelling(note).computer)
+        done = sealing.labelled(note, row.record)
+        if done is None:
+            return False
+        self._record(self._noted(done[0], now))
+        row.record = replace(row.record, known=done[1])
+        return True
+
     async def release_computer(self, note: Draft) -> bool:
         now = await self._turn()
         fact = sealing.releasing(note)

@@ -11,13 +11,16 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFou
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.meeting import labelled as labelled_side
 from orchestrator.core.moments import from_us
 from orchestrator.core.system_facts import (
     Agreed,
     BackupRemoved,
     ComputerBackedUp,
     ComputerFrozen,
+    ComputerLabelled,
     ComputerReleased,
+    ComputerSide,
     ComputerWelcomed,
     PolicyLoaded,
     TaskPruned,
@@ -252,6 +255,25 @@ def releasing(note: Draft) -> ComputerReleased:
     if not isinstance(note.fact, ComputerReleased):
         raise InvalidRequest(f"A computer is released with computer_released, not with {note.fact.kind}.")
     return note.fact
+
+
+def labelling(note: Draft) -> ComputerLabelled:
+    """The fact that labels a computer. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, ComputerLabelled):
+        raise InvalidRequest(f"A computer is labelled with computer_labelled, not with {note.fact.kind}.")
+    return note.fact
+
+
+def labelled(note: Draft, record: ComputerRecord) -> tuple[Draft, ComputerSide] | None:
+    """The note of a new or confirmed label with what only the store knows, and the computer with it.
+
+    None: nothing of it is new, or nobody was ever welcome as this computer.
+    """
+    fact, known = labelling(note), record.known
+    side = None if known is None else labelled_side(known, fact.label, fact.former_labels, confirmed=bool(fact.by))
+    if side is None:
+        return None
+    return note._replace(fact=fact.model_copy(update={"former_labels": side.former_labels})), side
 
 
 def welcoming(note: Draft | None, record: ComputerRecord) -> Draft | None:

@@ -21,6 +21,7 @@ _WELCOME: Final = """UPDATE computers SET number = ?, heard = ?, doubtful_below 
 _HEAR: Final = """UPDATE computers SET heard = ? WHERE computer = ? AND heard < ? AND frozen IS NULL AND released = 0
     AND (known IS NULL OR known LIKE ? ESCAPE '!')"""
 _FREEZE: Final = "UPDATE computers SET frozen = ?, frozen_at = ? WHERE computer = ?"
+_LABEL: Final = "UPDATE computers SET known = ? WHERE computer = ?"
 _RELEASE: Final = """UPDATE computers SET number = ?, doubtful_below = ?, frozen = NULL, frozen_at = NULL, released = 1
     WHERE computer = ?"""
 
@@ -64,6 +65,18 @@ def freeze(note: Draft, *, now: int) -> Script[bool]:
         return False
     yield _FREEZE, (fact.model_dump_json(), to_us(note.at), fact.computer)
     yield from sql_system.noted(note, now)
+    return True
+
+
+def label(note: Draft, *, now: int) -> Script[bool]:
+    """The port's ``label_computer``."""
+    record = yield from _locked(sealing.labelling(note).computer)
+    done = sealing.labelled(note, record)
+    if done is None:
+        return False
+    whole, side = done
+    yield _LABEL, (side.model_dump_json(), record.computer)
+    yield from sql_system.noted(whole, now)
     return True
 
 

@@ -174,6 +174,9 @@ class SqlStore(ABC):
     async def freeze_computer(self, note: Draft) -> bool:
         return await self._write(lambda now: sql_computers.freeze(note, now=now), once=True)
 
+    async def label_computer(self, note: Draft) -> bool:
+        return await self._write(lambda now: sql_computers.label(note, now=now), once=True)
+
     async def release_computer(self, note: Draft) -> bool:
         return await self._write(lambda now: sql_computers.release(note, now=now), once=True)
 

@@ -1,4 +1,4 @@
-"""The contracts of computers: S63 to S69 and S90, what is heard, who came last, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69 and S90, S93, what is heard, who came last, freezing, release, revocation."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from orchestrator.core.errors import InvalidRequest, LeaseLost
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import Draft, verify_chain
 from orchestrator.core.meeting import ComputerRecord, Heard
-from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased, ComputerSide, NodeStopped
+from orchestrator.core.system_facts import ComputerFrozen, ComputerLabelled, ComputerReleased, ComputerSide, NodeStopped
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Coming, Lease, Store, Token, TokenRow
 from orchestrator.testing.checks import refused, taken
@@ -104,6 +104,35 @@ async def s66_a_release_raises_the_number(store: Store, clock: ManualClock) -> N
     assert verify_chain(items) is None
     assert items[1].item_id == note.item_id
     assert items[1].fact == ComputerReleased(computer=COMPUTER, by="alice", number=71)
+
+
+async def s93_a_label_is_kept_beside_the_former_ones(store: Store, clock: ManualClock) -> None:
+    """A new label is noted with all former ones, a known one changes nothing; a confirmed one is the only one."""
+    author = Author(clock)
+
+    def labelled(label: str, *former: str, by: str = "") -> Draft:
+        return author.draft(ComputerLabelled(computer=COMPUTER, label=label, former_labels=former, by=by))
+
+    assert not await store.label_computer(labelled("farm"))
+    await store.welcome_computer(COMPUTER, Coming(side(clock).model_copy(update={"label": "farm"})))
+    note = labelled("house", "reactor")
+    assert await store.label_computer(note)
+    assert not await store.label_computer(labelled("reactor", "farm"))
+    known = (await store.computer(COMPUTER)).known
+    assert known is not None
+    assert (known.label, known.former_labels, known.boot) == ("house", ("farm", "reactor"), "boot-3")
+    await refused(InvalidRequest, store.label_computer(author.draft(NodeStopped())))
+    assert await store.label_computer(labelled("house", by="alice"))
+    assert not await store.label_computer(labelled("house", by="alice"))
+    known = (await store.computer(COMPUTER)).known
+    assert known is not None
+    assert (known.label, known.former_labels) == ("house", ())
+    items = await store.read(TaskId(SYSTEM_STREAM))
+    assert verify_chain(items) is None
+    assert [item.fact for item in items] == [
+        ComputerLabelled(computer=COMPUTER, label="house", former_labels=("farm", "reactor")),
+        ComputerLabelled(computer=COMPUTER, label="house", by="alice"),
+    ]
 
 
 async def s67_only_their_own_facts_freeze_and_release(store: Store, clock: ManualClock) -> None:

@@ -228,6 +228,7 @@ class Doors(
             Route("/v1/computers", self.list_computers, methods=get),
             Route("/v1/computers/{name}", self.computer, methods=get),
             Route("/v1/computers/{name}/release", self.release_computer, methods=post),
+            Route("/v1/computers/{name}/confirm-label", self.confirm_label, methods=post),
             Route("/v1/computers/{name}/screens", self.screens, methods=get),
             Route("/v1/computers/{name}/screen", self.screen, methods=get),
             Route("/v1/computers/{name}/keys", self.keys, methods=post),

@@ -13,7 +13,7 @@ from orchestrator.core.lookalikes import why_not
 from orchestrator.core.policy import ROLES
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.rights import Saying, may_say, who_decides
-from orchestrator.core.system_facts import OWNER, PAIRED
+from orchestrator.core.system_facts import LABELLED, OWNER, PAIRED
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity, Store, TokenRow
 
@@ -98,12 +98,14 @@ async def issue_token(
     note: Draft | None = None,
     owner: str = "",
     paired_id: int | None = None,
+    paired_label: str = "",
 ) -> str:
     """A new token for a person, a computer or an agent; only its hash is kept. Raises InvalidRequest.
 
     ``owner``: of a computer, the person for whom players ask there; empty: they cannot. Of an agent, the person whose
-    tasks its tasks count as. ``paired_id``: of a computer, its own id in the game, which ``note`` says among the roles
-    (:func:`paired_roles`). ``note`` is recorded in the same transaction; None: nobody is accountable, as in a test.
+    tasks its tasks count as. ``paired_id``: of a computer, its own id in the game, ``paired_label``: its label then;
+    ``note`` says both among the roles (:func:`paired_roles`). ``note`` is recorded in the same transaction; None:
+    nobody is accountable, as in a test.
     """
     check_name(name)
     if kind != "computer":
@@ -114,7 +116,7 @@ async def issue_token(
         people = f"People have some of {', '.join(ROLES)}; computers none; an agent submitter or none."
         raise InvalidRequest("The roles do not fit.", remedy=people)
     token = new_token(kind)
-    roles = (*roles, *paired_roles(paired_id))
+    roles = (*roles, *paired_roles(paired_id, paired_label))
     if owner:
         roles = (*roles, OWNER + owner)
     await store.add_token(
@@ -123,9 +125,10 @@ async def issue_token(
     return token
 
 
-def paired_roles(paired_id: int | None) -> tuple[str, ...]:
-    """What the roles of a computer's token say of its id."""
-    return () if paired_id is None else (f"{PAIRED}{paired_id}",)
+def paired_roles(paired_id: int | None, label: str = "") -> tuple[str, ...]:
+    """What the roles of a computer's token say of its id and of the label that it had when it was paired."""
+    known = () if paired_id is None else (f"{PAIRED}{paired_id}",)
+    return (*known, f"{LABELLED}{label}") if label else known
 
 
 async def _check_unlike(store: Store, name: str) -> None:

@@ -9,9 +9,9 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
-from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, OrchestratorError, Unauthenticated
 from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.system_facts import ComputerReleased
+from orchestrator.core.system_facts import ComputerLabelled, ComputerReleased
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, ComputerId
 from orchestrator.hub.refusals import Refusals, Refused
 from orchestrator.ports import Computers, Identity
@@ -19,7 +19,8 @@ from orchestrator.tasks import person
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.errors import error_form
-from orchestrator.web.forms import computer_form
+from orchestrator.web.forms import LabelBody, computer_form
+from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
 
 
 class NotASocket(OrchestratorError):
@@ -49,6 +50,9 @@ class RefusingComputers(Computers, Protocol):
 
     def node_of(self, computer: ComputerId) -> str:
         """The name of the other node that has a computer now; empty: none has, or this one."""
+
+    async def confirm_label(self, computer: ComputerId, label: str) -> None:
+        """An admin confirmed a computer's label, and the store knows it."""
 
 
 class ComputerDoors(Room):
@@ -85,6 +89,23 @@ class ComputerDoors(Room):
         done = await self.service.store.release_computer(self.service.draft(released, person(identity)))
         self.service.bus.publish("computers", {"computer": name})
         return JSONResponse({"computer": name, "released": done})
+
+    async def confirm_label(self, request: Request) -> Response:
+        """``POST /v1/computers/{name}/confirm-label``: the label of now is the only one that rules look at."""
+        identity = await self.who(request)
+        must_have(identity, "admin")
+        record = await self._known(request)
+        body = await read_body(request, LabelBody, MAX_OPEN_BYTES)
+        name, info = record.computer, self.computers.info(record.computer)
+        now = (info.label or "") if info is not None else record.known.label if record.known is not None else ""
+        if now != body.label:
+            remedy = f"Look at it with `cc-orchestrator computers show {name}`, then confirm the label of now."
+            raise Conflict(f"The label of computer {name} is {now[:64]!r} now.", remedy=remedy)
+        fact = ComputerLabelled(computer=name, label=now, by=identity.name)
+        done = await self.service.store.label_computer(self.service.draft(fact, person(identity)))
+        await self.computers.confirm_label(name, now)
+        self.service.bus.publish("computers", {"computer": name})
+        return JSONResponse({"computer": name, "label": now, "confirmed": done})
 
     async def list_nodes(self, request: Request) -> Response:
         """``GET /v1/nodes``: the nodes that are heard now, this one first."""

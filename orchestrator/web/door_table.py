@@ -363,6 +363,12 @@ _PEOPLE: Final = (
         _ok("Whether it was frozen.", computers.ComputerFreed), who="admin",
     ),
     Door(
+        "POST", "/v1/computers/{name}/confirm-label", "confirm_label", "people",
+        "Confirm the label that a computer has now: rules look at no former one any more.",
+        _ok("Whether it had another label before.", computers.LabelDone), {409: "`conflict`: it has another label"},
+        body=forms.LabelBody, who="admin",
+    ),
+    Door(
         "GET", "/v1/computers/{name}/screens", "screens", "people", "List what can be watched of a computer.",
         _ok("Its terminal and its monitors; none where its client is too old.", screens.ScreenList),
         {409: "`computer_away`: it is not connected, or does not answer"},

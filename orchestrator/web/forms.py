@@ -158,6 +158,12 @@ class KeysBody(_Body):
     """Keys by name, such as `enter`, or by the character that they make."""
 
 
+class LabelBody(_Body):
+    """The label of a computer, as an admin saw it; empty: none."""
+
+    label: str = Field(max_length=256)
+
+
 class PairBody(_Body):
     """What the installer sends from the game."""
 

@@ -74,7 +74,7 @@ class InstallDoors(Room):
         peer, now = peer_of(request), self.service.clock.now()
         try:
             paired = await self.pairings.use(
-                body.code, computer_id=body.computer_id, peer=peer, at=now, was=body.token or ""
+                body.code, computer_id=body.computer_id, peer=peer, at=now, was=body.token or "", has=body.label or ""
             )
         except OrchestratorError as error:
             remember(self.computers.refusals, now, request, error)

@@ -111,11 +111,14 @@ class Pairings:
         await self._store.add_token(row, note=issued)
         return Pairing(f"{code[:4]}-{code[4:]}", at + CODE_LIFE)
 
-    async def use(self, code: str, *, computer_id: int, peer: str, at: datetime, was: str = "") -> Paired:
+    async def use(
+        self, code: str, *, computer_id: int, peer: str, at: datetime, was: str = "", has: str = ""
+    ) -> Paired:
         """The token of a code. Raises CodeUnknown, CodeUsed, CodeExpired, TooManyTries.
 
         ``was``: the token that the computer has from an earlier pairing; where the code names no computer, it stays
-        the computer that it is. With a copied folder the token of another comes: that one keeps its name.
+        the computer that it is. With a copied folder the token of another comes: that one keeps its name. ``has``: the
+        label that it has; rules by label look at it.
         """
         now = asyncio.get_running_loop().time()
         hashed, address = _hash(_read(code)), counted_as(peer)
@@ -136,7 +139,7 @@ class Pairings:
             revoked = self._service.draft(TokenRevoked(holder_kind="computer", name=name, count=0), paired)
             replaced = bool(name) and await self._store.revoke_tokens("computer", name, note=revoked) > 0
             name = name or await self._free_name(computer_id)
-            roles = paired_roles(computer_id)
+            roles = paired_roles(computer_id, has)
             fact = TokenIssued(holder_kind="computer", name=name, roles=roles, owner=row.owner)
             token = await issue_token(
                 self._store,
@@ -147,6 +150,7 @@ class Pairings:
                 note=self._service.draft(fact, paired),
                 owner=row.owner,
                 paired_id=computer_id,
+                paired_label=has,
             )
         return Paired(name, token, label, replaced)
 

@@ -346,6 +346,12 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             why="nothing happened to it for 30 days",
         ),
     ),
+    (
+        _ALICE,
+        system_facts.ComputerLabelled(
+            computer=ComputerId("3"), label="farm", former_labels=("", "reactor 1"), by="alice"
+        ),
+    ),
 )
 
 _RAN = facts.Ran(path="farm.lua", sha256="e" * 64, ended="observed", seconds=10.05, waits_for="key")

@@ -46,6 +46,7 @@ FRAMES: dict[str, bytes] = {
     "unseen": wire.encode(UNSEEN),
     "screens": wire.encode(SCREENS, b"[]"),
     "keyed": wire.encode(KEYED),
+    "label": wire.encode(wire.Label(journal_seq=42, n=3, label="reactor")),
     "pong": wire.encode(wire.Pong(journal_seq=45, n=1)),
     "error": wire.encode(wire.Complaint(code="bad_frame", message="caf\xc3\xa9", call_id="c.1")),
 }
@@ -79,7 +80,7 @@ MAY_COME = {
     LinkState.READY: dict.fromkeys(
         [
             *("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk"),
-            *("picture", "unseen", "screens", "keyed", "pong", "error"),
+            *("picture", "unseen", "screens", "keyed", "label", "pong", "error"),
         ],
         LinkState.READY,
     ),
@@ -128,6 +129,7 @@ def test_what_each_message_means() -> None:
         "unseen": [events.Mirrored(UNSEEN, b"")],
         "screens": [events.Mirrored(SCREENS, b"[]")],
         "keyed": [events.Mirrored(KEYED, b"")],
+        "label": [events.Labelled(3, "reactor")],
         "pong": [],
         "error": [events.Complained("bad_frame", "caf\xe9", run_id)],
     }
@@ -260,6 +262,17 @@ def test_a_client_is_offered_only_to_a_computer_that_replaces_its_own() -> None:
         link.welcome(number=13, computer="reactor", client=offer)
         (welcome,) = sent(link)
         assert welcome.client == told
+
+
+def test_labels_are_wanted_only_of_a_computer_that_tells_them() -> None:
+    """An older client refuses a welcome that says so; who is not welcome yet is told nothing of labels."""
+    for capabilities, wanted in (((wire.LABELS,), True), (("chunks",), None)):
+        link = link_in(LinkState.JUDGING, 0.0, *capabilities)
+        link.keep_labels(1)
+        link.welcome(number=13, computer="reactor")
+        link.keep_labels(2)
+        welcome, kept = sent(link)
+        assert (welcome.labels, kept) == (wanted, wire.LabelKept(n=2))
 
 
 def test_a_closed_link_is_closed_for_good() -> None:

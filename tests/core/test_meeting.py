@@ -18,6 +18,7 @@ from orchestrator.core.meeting import (
     frozen_remedy,
     frozen_sentence,
     judge,
+    labelled,
     why_frozen,
 )
 from orchestrator.core.policy import MAX_FORMER_LABELS
@@ -201,3 +202,18 @@ def test_a_computer_keeps_the_labels_that_it_had() -> None:
         known = came(known, f"farm {n}")
     assert known.former_labels[0] == "reactor"
     assert len(known.former_labels) == MAX_FORMER_LABELS
+
+
+def test_a_label_is_kept_while_there_is_room_for_it() -> None:
+    """A known one changes nothing; where as many are kept as there may be, only a confirmed one does."""
+    known = side().model_copy(update={"label": "farm", "former_labels": ("house",)})
+    assert labelled(known, "house", ("farm",), confirmed=False) is None
+    grown = labelled(known, "reactor", (), confirmed=False)
+    assert grown is not None
+    assert (grown.label, grown.former_labels) == ("reactor", ("house", "farm"))
+    full = known.model_copy(update={"former_labels": tuple(str(n) for n in range(MAX_FORMER_LABELS))})
+    assert labelled(full, "reactor", (), confirmed=False) is None
+    confirmed = labelled(full, "reactor", (), confirmed=True)
+    assert confirmed is not None
+    assert (confirmed.label, confirmed.former_labels) == ("reactor", ())
+    assert labelled(confirmed, "reactor", (), confirmed=True) is None

@@ -39,13 +39,31 @@ def test_p4_labels_that_a_computer_had_count_as_well() -> None:
         assert not hits(allowing, write(), label="farm 1", former_labels=former)
 
 
+def test_p4_labels_are_compared_as_a_reader_sees_them() -> None:
+    """What prints as nothing, and blanks at the ends, escape no rule that asks or denies; to allow they count."""
+    for label in ("\x00reactor", " reactor 1", "rea\x07ctor", "re\xadactor", "reac\u200btor", "\xa0reactor"):
+        for effect in LOOSE:
+            assert hits(rule(effect, labels=("reactor*",)), write(), label=label)
+            assert hits(rule(effect, labels=("reactor*",)), write(), label="farm", former_labels=(label,))
+        assert not hits(rule("allow", labels=("reactor*",)), write(), label=label)
+    assert hits(rule("deny", labels=("?reactor",)), write(), label="\x00reactor")
+    assert not hits(rule("deny", labels=("*",)), write(), label="")
+
+
 def test_p4_a_computer_with_more_labels_than_are_kept_may_be_any() -> None:
-    """Then a rule that asks or denies by label asks."""
+    """Then each rule by label that asks or denies matches, none that allows does, and the verdict says why."""
     many = tuple(f"farm {n}" for n in range(MAX_FORMER_LABELS))
-    denies = policy(rule("allow", "all"), rule("deny", labels=("reactor*",)))
-    for former, effect in ((many, Effect.ASK), (many[1:], Effect.ALLOW)):
-        context = PolicyContext(computer="3", family="turtle", label="x", former_labels=former)
-        assert evaluate(write(), policy=denies, context=context).effect is effect
+    loose = [policy(rule("allow", "all"), rule(effect, "by-label", labels=("reactor*",))) for effect in LOOSE]
+    tried = [(one, Effect(effect), Effect.ALLOW) for one, effect in zip(loose, LOOSE, strict=True)]
+    tried += [(policy(rule("allow", labels=("farm*",))), Effect.ASK, Effect.ALLOW)]
+    for tried_policy, full, fewer in tried:
+        for former, effect in ((many, full), (many[1:], fewer)):
+            context = PolicyContext(computer="3", family="turtle", label="farm", former_labels=former)
+            verdict = evaluate(write(), policy=tried_policy, context=context)
+            assert verdict.effect is effect
+            assert ("confirm-label" in verdict.reason) is (former == many)
+    context = PolicyContext(computer="3", family="turtle", label="farm", former_labels=many)
+    assert "label" not in evaluate(write(), policy=policy(rule("allow", "all")), context=context).reason
 
 
 def test_p4_computers_are_globs_on_the_name() -> None:

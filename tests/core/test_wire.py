@@ -71,6 +71,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.Unseen(journal_seq=5, watch=7, message="There is no window."), b""),
     (wire.Screens(journal_seq=5, look=8, body=BODY), b"abc"),
     (wire.Keyed(journal_seq=5, keys=9, ok=False, code="unseen", message="no"), b""),
+    (wire.Label(journal_seq=5, n=3, label="reactor 1"), b""),
     (wire.Pong(journal_seq=5, n=7), b""),
     (wire.Complaint(code="bad_frame", message="no", journal_seq=6, call_id="c.1"), b""),
     (wire.Welcome(number=12, computer="reactor"), b""),
@@ -86,6 +87,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.ChunkAck(call_id="c.1", offset=wire.MAX_BODY_BYTES), b""),
     (wire.Settle(number=9, call_ids=("c.1", "c.2")), b""),
     (wire.ResultAck(call_id="c.1", number=9), b""),
+    (wire.LabelKept(n=3), b""),
     (wire.Told(desk="59078cc7e7080f8b", ok=True, done=False, task="t-0a1b", version=4, body=BODY), b"abc"),
     (wire.Told(desk="59078cc7e7080f8b", ok=False, done=True, code="busy", message="later"), b""),
     (wire.Watch(watch=7, of="monitor_0", lease_s=20, heard=2), b""),
@@ -95,7 +97,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
 ]
 FROM_COMPUTER = {
     *("hello", "ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk"),
-    *("picture", "unseen", "screens", "keyed", "pong", "error"),
+    *("picture", "unseen", "screens", "keyed", "label", "pong", "error"),
 }
 
 

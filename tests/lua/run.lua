@@ -13,6 +13,7 @@ local SPECS = {
   "installing",
   "journal",
   "json",
+  "labels",
   "link",
   "main",
   "methods",

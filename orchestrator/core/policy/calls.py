@@ -10,7 +10,7 @@ from orchestrator.core.policy.verdicts import RiskLevel
 from orchestrator.core.values import Value
 
 MAX_FORMER_LABELS: Final = 32
-"""Of one computer; where there are as many, a rule by label that asks or denies may apply to every call."""
+"""Of one computer; where there are as many, each rule by label that asks or denies matches, and none that allows."""
 
 
 class AnyCall(Protocol):
@@ -69,3 +69,8 @@ class PolicyContext(Value):
     """What the model said of its own call: it can raise the risk, never lower it (P13)."""
     analysed_risk: RiskLevel | None = None
     """What an analyser outside of the policy said; as ``stated_risk``."""
+
+    @property
+    def had_too_many_labels(self) -> bool:
+        """Whether the computer may have had labels that are not kept."""
+        return len(self.former_labels) >= MAX_FORMER_LABELS

@@ -31,6 +31,11 @@ _DOES_AS: Final = {("cc_restore", "absent"): "cc_delete", ("cc_restore", "direct
 _REMOVES_AS: Final = "cc_delete"
 """The tool that does for a model what happens to that which is replaced by another kind of thing."""
 
+_TOO_MANY_LABELS: Final = (
+    "The computer had more labels than are kept, so no rule allows by label here, and each that asks or denies by "
+    "label matches. An admin confirms the label of now: `cc-orchestrator computers confirm-label NAME`."
+)
+
 
 class _Said(NamedTuple):
     """What the rules said of a call."""
@@ -66,12 +71,18 @@ def judge_heard(
     said = _of_stranger(call, policy, catalog) if spec is None else _of_rules(call, spec, policy, context, heard)
     if heard:
         said = _with_custom(said, heard)
+    if spec is not None and context.had_too_many_labels and _names_labels(policy, spec):
+        said = said._replace(reason=f"{said.reason} {_TOO_MANY_LABELS}")
     mutates = spec is None or (spec.governance.mutates and not _only_reads(said))
     if (policy.mode == "plan" or context.plan) and mutates:
         said = _Said(Effect.DENY, said.risk, PLAN_MODE, said.matched)
     guards = said.guards if said.effect is Effect.ASK else ()
     decision = policy.decision(said.effect, said.risk, said.reason + said.raised, said.matched, guards)
     return _with_their_names(decision, heard) if heard else decision
+
+
+def _names_labels(policy: Policy, spec: ToolSpec) -> bool:
+    return any(one.rule.labels is not None for one in policy.ready_rules(spec.name))
 
 
 def subject_of(call: AnyCall, spec: ToolSpec, context: PolicyContext, heard: Sequence[Heard]) -> Subject:

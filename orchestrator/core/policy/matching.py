@@ -17,12 +17,13 @@ from typing import Any
 
 from orchestrator.core.paths import path_matches
 from orchestrator.core.policy.args import ArgTest
-from orchestrator.core.policy.calls import MAX_FORMER_LABELS, AnyCall, PolicyContext
+from orchestrator.core.policy.calls import AnyCall, PolicyContext
 from orchestrator.core.policy.catalog import ToolSpec
 from orchestrator.core.policy.programs import Runs, is_allowed, is_hit, resolved_program, runs_of
 from orchestrator.core.policy.rules import PolicyRule
 from orchestrator.core.policy.spelling import spellings
 from orchestrator.core.policy.verdicts import RISKS, Effect, RiskLevel, severity
+from orchestrator.core.visible import without_hidden
 
 
 class Match(IntEnum):
@@ -156,11 +157,12 @@ def _labels(globs: tuple[str, ...], loose: bool) -> Predicate:
             return _unknown(subject)
         labels = (context.label or "", *context.former_labels)
         if not loose:
-            return _yes(all(one and _name(globs, one, loose) for one in labels))
-        if any(one and _name(globs, one, loose) for one in labels):
+            # Of one that had more labels than are kept nobody knows whether all of them match.
+            return _yes(not context.had_too_many_labels and all(one and _name(globs, one, loose) for one in labels))
+        spelled = {form for one in labels for form in (one, without_hidden(one)) if form}
+        if any(_name(globs, one, loose) for one in spelled):
             return YES
-        # It had more labels than are kept.
-        return _unknown(subject) if len(context.former_labels) >= MAX_FORMER_LABELS else NO
+        return _yes(context.had_too_many_labels and subject.spec.plugin == "cc")
 
     return label
 

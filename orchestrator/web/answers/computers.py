@@ -63,6 +63,14 @@ class ComputerFreed(AnswerModel):
     released: bool
 
 
+class LabelDone(AnswerModel):
+    """The label that is confirmed; ``confirmed`` false: the computer had no other."""
+
+    computer: str
+    label: str
+    confirmed: bool
+
+
 class ComputerList(AnswerModel):
     """All computers that have a token."""
 
