@@ -12,7 +12,7 @@ overtakes them.
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
@@ -220,7 +220,8 @@ class ComputerLink:
             return
         self.state = LinkState.READY
         can = () if self.hello is None else self.hello.capabilities
-        offered, labels = client if wire.UPDATE in can else None, True if wire.LABELS in can else None
+        offered = client if wire.UPDATE in can else None
+        labels: Literal[True] | None = True if wire.LABELS in can else None
         self._send(wire.Welcome(number=number, computer=wire.to_wire(computer), labels=labels, client=offered))
 
     def refuse(self, *, code: str, message: str, remedy: str) -> None:
