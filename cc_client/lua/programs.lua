@@ -367,7 +367,7 @@ local function view(run)
   for _, entry in ipairs(ours.own()) do
     add(table.unpack(entry))
   end
-  add(os, "setComputerLabel", labels.set)
+  add(_G.os, "setComputerLabel", labels.set)
   add(multishell, "launch", tabs.launcher(run.launched))
   add(_G.term, "native", screen.native_for(run.behind))
   local devices = _G.peripheral
