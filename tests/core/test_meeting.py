@@ -7,6 +7,9 @@ from typing import Any, get_args
 import pytest
 
 from orchestrator.core import wire
+from orchestrator.core.audit_computers import ComputerBook
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import SYSTEM, Draft, ItemId, seal
 from orchestrator.core.meeting import (
     COPIES,
     ComputerRecord,
@@ -22,7 +25,13 @@ from orchestrator.core.meeting import (
     why_frozen,
 )
 from orchestrator.core.policy import MAX_FORMER_LABELS
-from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
+from orchestrator.core.system_facts import (
+    ComputerFrozen,
+    ComputerLabelled,
+    ComputerSide,
+    ComputerWelcomed,
+    FreezeReason,
+)
 from orchestrator.core.wire import ComputerId
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -217,3 +226,15 @@ def test_a_label_is_kept_while_there_is_room_for_it() -> None:
     assert confirmed is not None
     assert (confirmed.label, confirmed.former_labels) == ("reactor", ())
     assert labelled(confirmed, "reactor", (), confirmed=True) is None
+
+
+def test_the_audit_takes_a_new_label_for_one_of_the_computer_that_was_welcome() -> None:
+    """Of one that was never welcome a label says nothing."""
+    book = ComputerBook()
+    label = ComputerLabelled(computer=ComputerId("3"), label="farm", former_labels=("reactor",))
+    welcome = ComputerWelcomed(computer=ComputerId("3"), side=side())
+    for version, fact in enumerate((label, welcome, label), start=1):
+        draft = Draft(item_id=ItemId(f"i{version}"), at=side().at, actor=SYSTEM, fact=fact)
+        book.take(seal(draft, task_id=TaskId("system"), version=version, prev_hash="0" * 64))
+        known = book.told["3"].welcomed
+        assert (known is not None and known.side.former_labels) == (False, (), ("reactor",))[version - 1]
