@@ -233,7 +233,8 @@ def test_the_audit_takes_a_new_label_for_one_of_the_computer_that_was_welcome() 
     book = ComputerBook()
     label = ComputerLabelled(computer=ComputerId("3"), label="farm", former_labels=("reactor",))
     welcome = ComputerWelcomed(computer=ComputerId("3"), side=side())
-    for version, fact in enumerate((label, welcome, label), start=1):
+    told: tuple[ComputerLabelled | ComputerWelcomed, ...] = (label, welcome, label)
+    for version, fact in enumerate(told, start=1):
         draft = Draft(item_id=ItemId(f"i{version}"), at=side().at, actor=SYSTEM, fact=fact)
         book.take(seal(draft, task_id=TaskId("system"), version=version, prev_hash="0" * 64))
         known = book.told["3"].welcomed
