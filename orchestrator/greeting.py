@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from orchestrator.core import wire
-from orchestrator.core.errors import NewerSchema
+from orchestrator.core.errors import JournalBroken, NewerSchema
 from orchestrator.core.items import Actor
 from orchestrator.core.meeting import (
     NOTHING_HEARD,
@@ -113,8 +113,8 @@ class JournalGreeter:
         claimant = await self._store.claimant(computer)
         try:
             task = await self._store.load(claimant) if claimant is not None else None
-        except NewerSchema:
-            # Which of them are open only a newer version can tell, and none may be forgotten before that.
+        except (NewerSchema, JournalBroken):
+            # Which of them are open nobody can tell here, and none may be forgotten before that.
             return []
         still_open = {record.run_id for record in task.open_runs} if task is not None else set()
         return [run_id for run_id in run_ids if run_id not in still_open]

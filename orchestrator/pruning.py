@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from orchestrator.core.errors import NotFound, OrchestratorError
+from orchestrator.core.errors import JournalBroken, NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId, TaskSubmitted
 from orchestrator.core.items import SYSTEM, Actor, decode_item
 from orchestrator.core.moments import from_us
@@ -162,7 +162,10 @@ class Pruner:
                     stays.add(task_id)
 
     async def _prune(self, task_id: TaskId, why: str, by: Actor) -> bool:
-        items = await self.service.store.read(task_id)
+        try:
+            items = await self.service.store.read(task_id)
+        except JournalBroken:
+            return False
         if not items or is_unfinished(items):
             return False
         return await self.service.store.prune_task(self.service.draft(pruned(items, why), by))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from orchestrator.core.errors import NewerSchema
+from orchestrator.core.errors import JournalBroken, NewerSchema
 from orchestrator.core.facts import TaskEnded, TaskId
 from orchestrator.core.failing import told
 from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
@@ -55,6 +55,8 @@ class Proofs:
                 self._known[row.task_id] = await self._read(row)
             except NewerSchema:
                 return False
+            except JournalBroken:
+                return True
             if len(self._known) > _PROOFS:
                 del self._known[next(iter(self._known))]
         return self._known[row.task_id]

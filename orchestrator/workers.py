@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from orchestrator.actor import Leaving, TaskJournal, note_failure
-from orchestrator.core.errors import LeaseLost, NewerSchema, OrchestratorError
+from orchestrator.core.errors import JournalBroken, LeaseLost, NewerSchema, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.task import AgentTask
 from orchestrator.logs import about
@@ -172,6 +172,9 @@ class Workers:
             logger.warning("task %s is acted for elsewhere now", lease.task_id)
         except NewerSchema as error:
             await self._pass_by(lease, error)
+        except JournalBroken as error:
+            logger.error("task %s stops: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
+            await self._pass_by(lease, error)
         except AWAY as error:
             # Of a node that is left, a lease that could not be given back is no trouble: it ends by itself.
             level = logging.INFO if self._leaving.over else logging.ERROR
@@ -201,7 +204,7 @@ class Workers:
         except Exception:
             logger.exception("the failure of task %s cannot be recorded; its lease ends by itself", lease.task_id)
 
-    async def _pass_by(self, lease: Lease, newer: NewerSchema) -> None:
+    async def _pass_by(self, lease: Lease, newer: OrchestratorError) -> None:
         """Leave a task to the nodes of a newer version, at once; where there is none, it waits for one."""
         logger.info("task %s is left to others: %s", lease.task_id, newer.message)
         full = len(self._newer) >= _MOST_NEWER

@@ -10,7 +10,7 @@ from orchestrator.audit.checkpoint import AuditBroken, Journals, heads_of
 from orchestrator.core.audit_check import Finding, Standing, check, standing_of
 from orchestrator.core.audit_rights import RightsBook
 from orchestrator.core.audit_story import Story, who_approved
-from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
+from orchestrator.core.errors import JournalBroken, NewerSchema, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 
@@ -32,7 +32,7 @@ async def streams_of(store: Journals, names: Sequence[str] | None = None) -> Asy
     for stream in wanted:
         try:
             items = await store.read(TaskId(stream))
-        except (InvalidRequest, NewerSchema) as error:
+        except (JournalBroken, NewerSchema) as error:
             raise broken(stream, error) from None
         yield Told(stream, items)
 

@@ -24,6 +24,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── GrantVoid             a standing approval no longer holds
     ├── PolicyUnusable        this node cannot load the policy in force
     ├── StoreBusy             another process holds the store
+    ├── JournalBroken         the items of a task are not as they were written
     ├── NewerSchema           the record was written by a newer version
     ├── StoreAway             the store's server cannot be reached now
     ├── BusAway               the bus cannot be opened
@@ -201,6 +202,13 @@ class StoreBusy(OrchestratorError):
 
     code = "store_busy"
     http_status = 503
+
+
+class JournalBroken(OrchestratorError):
+    """The items of a task are not as they were written: nothing of it is shown, decided or run."""
+
+    code = "journal_broken"
+    http_status = 500
 
 
 class NewerSchema(OrchestratorError):

@@ -35,6 +35,7 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
 from orchestrator.store import sealing, sql_grants
 from orchestrator.store.entry import Entry, holds, renewed, scheduled
+from orchestrator.store.linking import check_head, linked
 from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
 from orchestrator.store.script import Script
 
@@ -61,6 +62,8 @@ _MARK_BLOB: Final = """INSERT INTO blob_marks (sha256, size, lists, touched) VAL
     ON CONFLICT (sha256) DO UPDATE SET touched = excluded.touched"""
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
+_LOAD: Final = """SELECT items.data, tasks.version, tasks.head_hash FROM items
+    LEFT JOIN tasks ON tasks.task_id = items.task_id WHERE items.task_id = ? ORDER BY items.version"""
 _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
     pinned FROM tasks"""
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
@@ -253,13 +256,17 @@ def get_blob(sha256: str) -> Script[bytes]:
 def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]:
     """The port's ``read``."""
     rows = yield _READ, (task_id, after_version)
-    return [decode_item(data) for (data,) in rows]
+    return linked(task_id, (data for (data,) in rows), after_version)
 
 
 def load(task_id: TaskId) -> Script[AgentTask | None]:
     """The port's ``load``."""
-    items = yield from read(task_id)
-    return fold(items) if items and items[0].fact.kind == "task_submitted" else None
+    rows = yield _LOAD, (task_id,)
+    items = linked(task_id, (data for data, _, _ in rows))
+    if not items or items[0].fact.kind != "task_submitted":
+        return None
+    check_head(task_id, items[-1], *rows[0][1:])
+    return fold(items)
 
 
 def load_by_request_id(request_id: RequestId) -> Script[AgentTask | None]:

@@ -15,7 +15,7 @@ from orchestrator.core import facts
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.deciding import Decide, closed_question
-from orchestrator.core.errors import Conflict, Forbidden, NewerSchema, NotFound, NotPending, TaskEnded
+from orchestrator.core.errors import Conflict, Forbidden, JournalBroken, NewerSchema, NotFound, NotPending, TaskEnded
 from orchestrator.core.facts import OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM, Actor
@@ -244,8 +244,8 @@ class TaskService(StoredTasks):
     async def _stop(self, task_id: TaskId, by: Identity, reason: str) -> TaskId | None:
         try:
             await self.cancel(task_id, by, reason or f"stopped by {by.name}")
-        except (TaskEnded, NewerSchema):
-            # What is a newer version's is stopped at its doors.
+        except (TaskEnded, NewerSchema, JournalBroken):
+            # A newer version's task is stopped by a node of that version; a broken one does not run.
             return None
         return task_id
 

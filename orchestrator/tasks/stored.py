@@ -4,13 +4,14 @@ The journal is the truth; what is published on the bus only says that there is s
 """
 
 import asyncio
+import logging
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.deciding import Law
-from orchestrator.core.errors import NewerSchema, NotFound
+from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound
 from orchestrator.core.facts import Fact, RequestId, TaskId
 from orchestrator.core.fold import fold, preview, with_findings
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft
@@ -26,7 +27,10 @@ from orchestrator.tasks.ids import new_item_id
 from orchestrator.tasks.patience import patiently
 from orchestrator.tasks.showing import show
 
+logger = logging.getLogger(__name__)
+
 MODEL_WAIT_S = 120.0
+_MOST_ALERTS = 20
 _POLL_S = 5.0
 """How long a watcher trusts the bus: a lost hint costs at most this much."""
 
@@ -61,6 +65,8 @@ class StoredTasks:
         self.bus = bus
         self.clock = clock
         self.authorizer = authorizer
+        self._broken: dict[str, str] = {}
+        """What is wrong with tasks whose items are not as they were written, by task."""
 
     # -- appending -----------------------------------------------------------------------
 
@@ -109,11 +115,29 @@ class StoredTasks:
     # -- reading -------------------------------------------------------------------------
 
     async def load(self, task_id: TaskId) -> AgentTask:
-        """The task. Raises NotFound."""
-        task = await self.store.load(task_id)
+        """The task. Raises NotFound, JournalBroken."""
+        task = await self._noting(self.store.load(task_id))
         if task is None:
             raise await self.no_task(task_id)
         return task
+
+    async def _noting(self, loading: Awaitable[AgentTask | None]) -> AgentTask | None:
+        """What is loaded; a task that is broken is remembered for :meth:`alerts`. Raises JournalBroken, NewerSchema."""
+        try:
+            task = await loading
+        except JournalBroken as broken:
+            task_id = broken.details["task_id"]
+            if task_id not in self._broken:
+                logger.error("%s", broken)  # noqa: TRY400 - it explains itself
+            self._broken[task_id] = str(broken)
+            raise
+        if task is not None:
+            self._broken.pop(task.task_id, None)
+        return task
+
+    def alerts(self) -> list[str]:
+        """What is wrong with tasks that were asked for, as sentences."""
+        return list(self._broken.values())[:_MOST_ALERTS]
 
     async def no_task(self, task_id: TaskId) -> NotFound:
         """Why there is no such task: it was pruned, or never was."""
@@ -127,8 +151,8 @@ class StoredTasks:
         )
 
     async def for_request(self, request_id: RequestId) -> AgentTask:
-        """The task that raised a request. Raises NotFound."""
-        task = await self.store.load_by_request_id(request_id)
+        """The task that raised a request. Raises NotFound, JournalBroken."""
+        task = await self._noting(self.store.load_by_request_id(request_id))
         if task is None:
             raise NotFound("There is no such request.", remedy="List the open requests.")
         return task
@@ -148,15 +172,15 @@ class StoredTasks:
         return [task for task in await self.known(rows) if task.request is not None]
 
     async def known(self, rows: Sequence[TaskRow]) -> list[AgentTask]:
-        """The tasks of rows, but for those that were pruned meanwhile, and those that only a newer version reads."""
+        """The tasks of rows, but for those that were pruned meanwhile, that only a newer version reads, or are broken."""
         tasks = [await self.if_known(row.task_id) for row in rows]
         return [task for task in tasks if task is not None]
 
     async def if_known(self, task_id: TaskId) -> AgentTask | None:
-        """The task; None: there is none, or it is a newer version's, whose doors tell of it."""
+        """The task; None: there is none, or it is a newer version's, whose doors tell of it, or it is broken."""
         try:
-            return await self.store.load(task_id)
-        except NewerSchema:
+            return await self._noting(self.store.load(task_id))
+        except (NewerSchema, JournalBroken):
             return None
 
     async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:

@@ -101,6 +101,7 @@ class DoctorDoors(Room):
                         self.policy.alert,
                         *self._clocks(),
                         *self.unsent(),
+                        *self.service.alerts(),
                     )
                     if one
                 ],

@@ -11,7 +11,7 @@ from typing import Any, Protocol, assert_never
 
 from orchestrator.core import review
 from orchestrator.core.approval import CallState, HitlResponse
-from orchestrator.core.errors import FrameRefused, NewerSchema, NotFound, OrchestratorError
+from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.redact import redact_text
 from orchestrator.core.rights import Saying, reviews
@@ -136,7 +136,7 @@ class _ReviewSession:
             task_id = await self._dirty.get()
             self._queued.discard(task_id)
             # It may have been pruned since it changed; or a newer version works on it, whose doors tell of it.
-            with contextlib.suppress(NotFound, NewerSchema):
+            with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
                 await patiently(partial(self._look, task_id), for_s=math.inf)
 
     async def _look(self, task_id: TaskId) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.errors import InvalidDecision, InvalidRequest, NewerSchema
+from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBroken, NewerSchema
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
@@ -127,6 +127,8 @@ class TaskDoors(Room):
             return await self._reason(await self.service.load(row.task_id))
         except NewerSchema:
             return _NEWER
+        except JournalBroken as error:
+            return error.message
 
     async def _reason(self, task: AgentTask) -> str:
         return await waits_for(task, self.service.store, self.undoing.world)
