@@ -42,6 +42,7 @@ STATUS = {
     "GrantVoid": ("grant_void", 409),
     "PolicyUnusable": ("policy_unusable", 503),
     "StoreBusy": ("store_busy", 503),
+    "JournalBroken": ("journal_broken", 500),
     "NewerSchema": ("newer_schema", 503),
     "StoreAway": ("store_away", 503),
     "BusAway": ("bus_away", 503),
