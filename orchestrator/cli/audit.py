@@ -178,25 +178,25 @@ def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[s
 
     ``full`` as of ``verify_store``.
     """
-    from orchestrator.audit import Checkpoints, Verification, verify_store
-    from orchestrator.clock import SystemClock
-    from orchestrator.store import open_store
+    from orchestrator.audit import Checkpoints
+    from orchestrator.moving import verify_store_at
+    from orchestrator.store.file_lock import FileLock
 
     settings = load_settings({"data_dir": data_dir}, os.environ)
     if settings.store or not (settings.data_dir / "orchestrator.db").exists():
         return None
 
-    async def verified() -> Verification:
-        store = open_store(settings.store_url, clock=SystemClock())
-        try:
-            return await verify_store(store, Checkpoints(settings.data_dir), told=_progress(), full=full)
-        finally:
-            await store.close()
-
+    checkpoints = Checkpoints(settings.data_dir)
     try:
-        found: dict[str, Any] = asyncio.run(verified()).model_dump(mode="json")
+        lock = FileLock((settings.data_dir / "orchestrator.db").resolve())
     except StoreBusy:
         return None
+    # Only the lock keeps a server from starting meanwhile: the store itself is only read.
+    try:
+        verified = asyncio.run(verify_store_at(settings.store_url, checkpoints, told=_progress(), full=full))
+    finally:
+        lock.release()
+    found: dict[str, Any] = verified.model_dump(mode="json")
     return found
 
 

@@ -25,7 +25,7 @@ Anchor = tuple[int, str]
 FaultKind = Literal[
     "edited", "missing", "duplicate", "reordered", "foreign", "unchained", "cut", "rewritten", "unnoted", "gone",
     "unreadable", "forged", "recoded", "misfiled", "impossible", "row", "blob", "request", "grant", "token", "computer",
-    "backup", "newer", "policy", "agreed",
+    "backup", "newer", "policy", "agreed", "schema", "damage",
 ]  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from orchestrator.audit import Checkpoints, Noted, Verification, verify_store
 from orchestrator.clock import SystemClock
+from orchestrator.core.audit import Fault
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import from_us, to_us
@@ -18,12 +20,19 @@ from orchestrator.store.sql import Append
 from orchestrator.store.sql_store import SqlStore
 
 T = TypeVar("T")
+Told = Callable[[int, int], None]
+"""Hears how many streams are done, of how many."""
 
+_NOTHING: Final[Noted] = MappingProxyType({})
 _HELD: Final = "SELECT task_id, holder, lease_until FROM tasks WHERE holder IS NOT NULL ORDER BY task_id"
 _UNMARKED: Final = """SELECT blob_marks.sha256 FROM blob_marks LEFT JOIN blobs ON blobs.sha256 = blob_marks.sha256
     WHERE blobs.sha256 IS NULL OR LENGTH(blobs.content) <> blob_marks.size ORDER BY blob_marks.sha256"""
 _CLAIMS: Final = """SELECT computer, task FROM computers WHERE task IS NOT NULL
     AND task NOT IN (SELECT task_id FROM tasks) ORDER BY computer"""
+
+
+def _nobody(_done: int, _of: int) -> None:
+    """Nobody waits."""
 
 
 @dataclass(frozen=True)
@@ -84,26 +93,38 @@ class _Kept(SqlStore):
         """Its side is closed by whoever opened it."""
 
 
-async def verify_store_at(url: str, checkpoints: Checkpoints, away: Noted) -> Verification:
+async def verify_store_at(
+    url: str, checkpoints: Checkpoints, away: Noted = _NOTHING, *, told: Told = _nobody, full: bool | None = True
+) -> Verification:
     """A verification of a store without changing it, also while it is served, against what left the host.
 
+    ``told`` and ``full`` as of ``verify_store``. Of a file with damaged pages nothing else is told.
     Raises NotFound, InvalidRequest, NewerSchema.
     """
     async with reading(url) as side:
+        damage = [Fault(stream="", version=0, what="damage", detail=one) for one in await _damage(side)]
+        if damage:
+            return Verification(streams=0, items=0, heads_sha256="", faults=tuple(damage))
         schema = await schema_of(side)
         if schema < len(MIGRATIONS):
             raise InvalidRequest(
                 f"The store has schema {schema}, and this version verifies {len(MIGRATIONS)}.",
                 remedy="Start the server once, or verify with the version that wrote it.",
             )
-        return await verify_store(_Kept(side), checkpoints, away=away)
+        strange = [Fault(stream="", version=0, what="schema", detail=one) for one in await side.strange()]
+        found = await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full)
+        return found.model_copy(update={"faults": (*strange, *found.faults)})
+
+
+async def _damage(side: Side) -> list[str]:
+    return [f"The database is damaged: {line}" for line in await side.damage()]
 
 
 async def check_store_at(url: str) -> Checked:
     """Look at a store without changing it, also while it is served. Raises NotFound, InvalidRequest, NewerSchema."""
     async with reading(url) as side:
         schema = await schema_of(side)
-        damage = [f"The database is damaged: {line}" for line in await side.damage()]
+        damage = await _damage(side)
         held = await side.run(_held())
         found = Checked(
             store=side.where,
@@ -120,7 +141,7 @@ async def check_store_at(url: str) -> Checked:
             # What follows reads the tables of this version, and pages that are whole.
             return found
         verified = await verify_store(_Kept(side))
-        faults = [fault.detail for fault in verified.faults] + await _beside(side)
+        faults = [*await side.strange(), *(fault.detail for fault in verified.faults), *await _beside(side)]
     return Checked(
         **{
             **vars(found),

@@ -9,6 +9,7 @@ from orchestrator.moving.rows import Row, asked
 from orchestrator.moving.sides import not_empty, schema_of
 from orchestrator.postgresql.sessions import must_give_sessions, place
 from orchestrator.store import sealing, sql
+from orchestrator.store.objects import strange_on_server
 from orchestrator.store.postgres import MIGRATING, TABLES, PostgresPersistenceManager
 from orchestrator.store.postgres_dialect import drive, kept
 from orchestrator.store.postgres_errors import explained, not_connected
@@ -64,6 +65,10 @@ class PostgresSide:
     async def damage(self) -> list[str]:
         """The server looks after its files itself."""
         return []
+
+    async def strange(self) -> list[str]:
+        """What touches the tables and is not of their schema."""
+        return [one.sentence for one in await self.run(strange_on_server())]
 
     async def held_by(self) -> str:
         """How many others are connected to the database."""

@@ -37,6 +37,9 @@ class Side(Protocol):
     async def damage(self) -> list[str]:
         """What the engine itself finds wrong with its files."""
 
+    async def strange(self) -> list[str]:
+        """Which tables, indexes, triggers and views are not those of the store's schema."""
+
     async def held_by(self) -> str:
         """Who serves it now, as a person is told, such as ``process 12``; empty: nobody, or nobody can say."""
 

@@ -12,6 +12,7 @@ from orchestrator.moving.rows import Row
 from orchestrator.moving.sides import SQLITE, not_empty, schema_of
 from orchestrator.store import SqlitePersistenceManager, sealing, sql
 from orchestrator.store.file_lock import FileLock
+from orchestrator.store.objects import strange_in_file
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.script import Script
 from orchestrator.store.sqlite_thread import drive, explained
@@ -59,6 +60,10 @@ class SqliteSide:
         except sqlite3.Error as error:
             return [str(error)]
         return [str(line) for (line,) in rows if line != "ok"]
+
+    async def strange(self) -> list[str]:
+        """What else than its schema the file has."""
+        return [one.sentence for one in await self.run(strange_in_file())]
 
     async def held_by(self) -> str:
         """The process that has the file's lock."""

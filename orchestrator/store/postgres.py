@@ -5,6 +5,7 @@ its row, so that nothing rests on the clocks of the nodes; leases go by the serv
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -13,6 +14,7 @@ from orchestrator.core.errors import InvalidRequest, StoreBusy
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.ports import Clock
 from orchestrator.store import sealing, sql
+from orchestrator.store.objects import check_objects, strange_on_server
 from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one, run
 from orchestrator.store.postgres_errors import Verdict, explained, verdict
 from orchestrator.store.postgres_links import AT_WORK, PATIENCE_S, PREPARING, READING, WRITING, Links
@@ -24,6 +26,10 @@ from orchestrator.store.sql_store import SqlStore
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
+_NOT_OF_SCHEMA: Final = frozenset({"42P07", "42701", "42P01", "42703", "42710"})
+"""A table, column or index that is there already, or is not there."""
 _OLDEST_SERVER: Final = 15
 _READERS: Final = 4
 _FIRST_PAUSE_S: Final = 0.02
@@ -139,7 +145,7 @@ class PostgresPersistenceManager(SqlStore):
                 self._writing.set("synchronous_commit", "on")
             await self._time.ask_now_and_then(connection)
             async with connection.transaction():
-                await _migrate(connection)
+                await _migrate(connection, links.place)
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], where: str) -> T:
         """What may be done again whatever became of it before, until the server has been away for too long."""
@@ -155,14 +161,21 @@ class PostgresPersistenceManager(SqlStore):
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-async def _migrate(connection: Any) -> None:
+async def _migrate(connection: Any, where: str) -> None:
     await connection.execute(f"SELECT pg_advisory_xact_lock({MIGRATING})")
     tables = {name for (name,) in await connection.fetch(TABLES)}
     if tables and "meta" not in tables:
         raise sealing.not_a_store()
     if tables:
         await _must_be_left_by_all(connection)
-    await drive(connection, sql.migrate(fresh=not tables))
+    try:
+        await drive(connection, sql.migrate(fresh=not tables))
+    except Exception as error:
+        if getattr(error, "sqlstate", "") not in _NOT_OF_SCHEMA:
+            raise
+        raise sealing.not_of_schema(where, error) from None
+    for told in check_objects(await drive(connection, strange_on_server()), where):
+        logger.warning("the store %s: %s", where, told)
     if not tables:
         await connection.execute(_ROOM)
 

@@ -223,6 +223,15 @@ def not_a_store() -> InvalidRequest:
     )
 
 
+def not_of_schema(where: str, error: Exception) -> InvalidRequest:
+    """The refusal of tables that are not those of the schema that the store names."""
+    return InvalidRequest(
+        f"The tables of {where} are not those of the schema that it names ({error}): "
+        "the store was changed from outside, or it is damaged.",
+        remedy="Keep it aside and put a backup in its place; `cc-orchestrator store check` says more.",
+    )
+
+
 def welcomed(record: ComputerRecord, coming: Coming) -> ComputerRecord:
     """A computer's record after its welcome, with its new number."""
     number = max(record.number + 1, coming.at_least)

@@ -6,6 +6,7 @@ another that never waits for the first.
 """
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -18,11 +19,13 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.ports import Clock
 from orchestrator.store import sealing, sql, sql_queue
 from orchestrator.store.file_lock import FileLock
+from orchestrator.store.objects import check_objects, strange_in_file
 from orchestrator.store.script import Script
 from orchestrator.store.sql_store import SqlStore
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 Trace = Callable[[str], None]
 
 _BUSY_TIMEOUT_S: Final = 5.0
@@ -133,6 +136,25 @@ def _connect(path: Path, undo: ExitStack, trace: Trace | None) -> sqlite3.Connec
     return connection
 
 
+def _migrate(cursor: sqlite3.Cursor, path: Path, *, fresh: bool) -> None:
+    try:
+        drive(cursor, sql.migrate(fresh=fresh))
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorname", "") != "SQLITE_ERROR":
+            raise
+        raise sealing.not_of_schema(str(path), error) from None
+
+
+def _check_pages(cursor: sqlite3.Cursor, path: Path) -> None:
+    """Whether indexes say what the tables say, where somebody made one."""
+    ((told,),) = cursor.execute("PRAGMA integrity_check(1)").fetchall()
+    if told != "ok":
+        raise OrchestratorError(
+            f"The store {path} is damaged, or somebody changed it: {told}.",
+            remedy="Keep this file aside and put a backup in its place.",
+        )
+
+
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the file to this version, and void the leases of the process that had it before."""
     cursor = connection.cursor()
@@ -143,7 +165,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         tables = {name for (name,) in cursor.execute(_TABLES)}
         if tables and "meta" not in tables:
             raise sealing.not_a_store()
-        drive(cursor, sql.migrate(fresh=not tables))
+        _migrate(cursor, path, fresh=not tables)
+        for told in check_objects(drive(cursor, strange_in_file()), str(path)):
+            logger.warning("the store %s: %s", path, told)
+            _check_pages(cursor, path)
         drive(cursor, sql_queue.void_leases())
         cursor.execute("COMMIT")
     except sqlite3.Error as error:

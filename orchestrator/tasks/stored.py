@@ -172,7 +172,7 @@ class StoredTasks:
         return [task for task in await self.known(rows) if task.request is not None]
 
     async def known(self, rows: Sequence[TaskRow]) -> list[AgentTask]:
-        """The tasks of rows, but for those that were pruned meanwhile, that only a newer version reads, or are broken."""
+        """The tasks of rows, but for those that were pruned meanwhile, are of a newer version, or broken."""
         tasks = [await self.if_known(row.task_id) for row in rows]
         return [task for task in tasks if task is not None]
 

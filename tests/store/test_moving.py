@@ -126,11 +126,15 @@ async def test_a_broken_dump_leaves_nothing(source: str, target: str) -> None:
 
 SPOILED = """CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} END $$;
     CREATE FUNCTION spoil_tasks() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF to_regclass('tasks') IS NOT NULL AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'spoil') THEN
+        IF tg_tag = 'DROP TABLE' THEN
+            CREATE SEQUENCE IF NOT EXISTS dropped;
+        ELSIF to_regclass('dropped') IS NOT NULL AND to_regclass('tasks') IS NOT NULL
+            AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'spoil') THEN
             CREATE TRIGGER spoil BEFORE INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION spoil();
         END IF; END $$;
-    CREATE EVENT TRIGGER spoil ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION spoil_tasks()"""
-"""A database in which what is written as a task is something else when it is read."""
+    CREATE EVENT TRIGGER spoil ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'DROP TABLE')
+    EXECUTE FUNCTION spoil_tasks()"""
+"""A database in which what is moved there as a task is something else when it is read."""
 
 
 @pytest.mark.parametrize("does", ["NEW.prompt := NEW.prompt || ' '; RETURN NEW;", "RETURN NULL;"])

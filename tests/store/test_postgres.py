@@ -549,9 +549,9 @@ async def test_a_standby_is_not_asked_without_a_pause(
     """It says within a millisecond that it takes no writes; a node that starts on it has patience."""
     tries = []
 
-    async def counted(connection: Any) -> None:
+    async def counted(connection: Any, where: str) -> None:
         tries.append(connection)
-        await migrate(connection)
+        await migrate(connection, where)
 
     migrate = postgres._migrate
     monkeypatch.setattr(postgres, "_migrate", counted)

@@ -1,0 +1,196 @@
+"""What somebody puts beside the tables: found by a verification, which changes nothing, and refused at a start."""
+
+import asyncio
+import hashlib
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from orchestrator.cli.audit import offline_verify
+from orchestrator.clock import SystemClock
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.facts import TaskId
+from orchestrator.moving import check_store_at, copy_store
+from orchestrator.store import open_store
+from orchestrator.testing.drafts import Author
+from tests.servers import RunServer
+from tests.store.moving import quiet
+
+TRIGGER = """CREATE TRIGGER evil AFTER INSERT ON items WHEN NEW.data LIKE '%node_started%'
+    BEGIN UPDATE tokens SET roles = '["admin"]'; END"""
+VIEW = "ALTER TABLE tokens RENAME TO tokens0; CREATE VIEW tokens AS SELECT * FROM tokens0"
+SWAPPED = """DROP INDEX tasks_held; CREATE INDEX tasks_held ON tasks (task_id) WHERE holder = 'nobody';
+    PRAGMA writable_schema = ON;
+    UPDATE sqlite_master SET sql = 'CREATE INDEX tasks_held ON tasks (task_id) WHERE holder IS NOT NULL'
+        WHERE name = 'tasks_held'"""
+OTHER = "DROP INDEX tasks_newest; CREATE INDEX tasks_newest ON tasks (task_id)"
+COLUMN = "ALTER TABLE tokens ADD COLUMN mine TEXT"
+TABLE = "CREATE TABLE mine (x TEXT)"
+HARMLESS = "CREATE INDEX mine ON tasks (user_id)"
+LYING = """CREATE INDEX mine ON tasks (lower(user_id) || 'x'); PRAGMA writable_schema = ON;
+    UPDATE sqlite_master SET sql = 'CREATE INDEX mine ON tasks (user_id)' WHERE name = 'mine'"""
+
+
+async def _made(path: Path, *, leased: bool = False) -> None:
+    store, author = open_store(f"sqlite:///{path}", clock=SystemClock()), Author(SystemClock())
+    try:
+        await store.create(TaskId("t-one"), [author.submitted()])
+        assert not leased or await store.lease("n-1", 30)
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data directory with a store in which one task is leased."""
+    asyncio.run(_made(tmp_path / "orchestrator.db", leased=True))
+    return tmp_path
+
+
+def change(directory: Path, script: str) -> None:
+    """What somebody does who has the file."""
+    with closing(sqlite3.connect(directory / "orchestrator.db")) as database:
+        database.executescript(script)
+
+
+def faults_of(directory: Path) -> list[str]:
+    """What a verification says."""
+    found = offline_verify(directory)
+    assert found is not None
+    return [one["detail"] for one in found["faults"]]
+
+
+async def _opened(url: str) -> None:
+    store = open_store(url, clock=SystemClock())
+    try:
+        await store.heads()
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        (TRIGGER, "trigger evil of items"),
+        (VIEW, "view tokens"),
+        (OTHER, "index tasks_newest of tasks is not defined"),
+        (COLUMN, "table tokens is not defined"),
+        (TABLE, "table mine"),
+    ],
+)
+async def test_what_is_not_of_the_schema_is_found_and_refused(data: Path, script: str, name: str) -> None:
+    change(data, script)
+    assert any(name in one for one in await asyncio.to_thread(faults_of, data))
+    assert any(name in one for one in (await check_store_at(f"sqlite:///{data}/orchestrator.db")).faults)
+    with pytest.raises(OrchestratorError, match="changed from outside") as refused:
+        await _opened(f"sqlite:///{data}/orchestrator.db")
+    assert name in refused.value.message
+    assert "audit verify" in refused.value.remedy
+
+
+async def test_an_index_more_or_less_is_told_and_stops_nothing(data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    change(data, f"{HARMLESS}; DROP INDEX tasks_newest")
+    assert await asyncio.to_thread(faults_of, data) == [
+        "The index mine of tasks is not one of this store.",
+        "The index tasks_newest of tasks is not there.",
+    ]
+    await _opened(f"sqlite:///{data}/orchestrator.db")
+    assert "index mine of tasks" in caplog.text
+
+
+async def test_an_index_that_lies_is_refused(data: Path) -> None:
+    change(data, LYING)
+    assert any("damaged" in one for one in await asyncio.to_thread(faults_of, data))
+    with pytest.raises(OrchestratorError, match="damaged, or somebody changed it"):
+        await _opened(f"sqlite:///{data}/orchestrator.db")
+
+
+def test_an_index_whose_definition_was_swapped_is_found(data: Path) -> None:
+    change(data, "UPDATE tasks SET holder = 'n-1'")
+    change(data, SWAPPED)
+    assert any("tasks_held" in one for one in faults_of(data))
+
+
+def test_flipped_bytes_are_found(data: Path) -> None:
+    change(data, "PRAGMA journal_mode = DELETE")
+    path = data / "orchestrator.db"
+    content = bytearray(path.read_bytes())
+    page = int.from_bytes(content[16:18], "big")
+    content[page * 2 : page * 2 + 12] = b"\xff" * 12
+    path.write_bytes(content)
+    assert faults_of(data) != []
+
+
+@pytest.mark.parametrize("schema", ["1", "7"])
+async def test_another_schema_than_the_tables_have_is_told(data: Path, schema: str) -> None:
+    change(data, f"UPDATE meta SET value = '{schema}' WHERE name LIKE '%schema'")
+    with pytest.raises(OrchestratorError, match="changed from outside") as refused:
+        await _opened(f"sqlite:///{data}/orchestrator.db")
+    assert "Report it" not in str(refused.value)
+
+
+def test_a_verification_changes_no_byte(data: Path, tmp_path: Path) -> None:
+    """Also where a process that was killed left its writes beside the file."""
+    with closing(sqlite3.connect(data / "orchestrator.db")) as database:
+        database.executescript("PRAGMA journal_mode = WAL; UPDATE agreed SET name = name")
+        database.execute("UPDATE tasks SET priority = priority")
+        database.commit()
+        killed = Path(shutil.copytree(data, tmp_path / "killed"))
+    for directory in (killed, data):
+        before = _digests(directory)
+        faults_of(directory)
+        assert _digests(directory) == before
+
+
+def _digests(directory: Path) -> dict[str, str]:
+    files = [
+        path
+        for path in directory.iterdir()
+        if path.is_file() and path.name in ("orchestrator.db", "orchestrator.db-wal")
+    ]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.stat().st_size}
+
+
+# -- PostgreSQL --------------------------------------------------------------------------
+
+FUNCTION = """CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN UPDATE tokens SET roles = '["admin"]'; RETURN NEW; END $$;"""
+
+
+@pytest.mark.parametrize(
+    ("script", "name", "stops"),
+    [
+        (
+            f"{FUNCTION} CREATE TRIGGER evil AFTER INSERT ON items FOR EACH ROW EXECUTE FUNCTION evil()",
+            "trigger evil",
+            True,
+        ),
+        ("ALTER TABLE tokens RENAME TO tokens0; CREATE VIEW tokens AS SELECT * FROM tokens0", "view tokens", True),
+        ("CREATE RULE evil AS ON UPDATE TO tokens DO INSTEAD NOTHING", "rule evil", True),
+        ("CREATE POLICY evil ON tokens USING (true)", "row policy evil", True),
+        ("CREATE TABLE mine () INHERITS (tokens)", "child table mine", True),
+        ("ALTER TABLE tokens ADD COLUMN mine TEXT", "column mine", True),
+        ("CREATE INDEX mine ON tasks (user_id)", "index mine", False),
+    ],
+)
+async def test_what_is_not_of_the_schema_is_found_in_a_server(
+    data: Path, postgres_of_run: RunServer, script: str, name: str, *, stops: bool
+) -> None:
+    server = postgres_of_run.get()
+    url = server.url(await server.new_database())
+    await copy_store(f"sqlite:///{data}/orchestrator.db", url, quiet)
+    assert (await check_store_at(url)).faults == ()
+    connection = await asyncpg.connect(url)
+    await connection.execute(script)
+    await connection.close()
+    assert any(name in one for one in (await check_store_at(url)).faults)
+    if not stops:
+        await _opened(url)
+        return
+    with pytest.raises(OrchestratorError, match="changed from outside") as refused:
+        await _opened(url)
+    assert name in refused.value.message
