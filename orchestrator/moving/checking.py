@@ -112,6 +112,10 @@ async def verify_store_at(
                 remedy="Start the server once, or verify with the version that wrote it.",
             )
         strange = [Fault(stream="", version=0, what="schema", detail=one) for one in await side.strange()]
+        odd = [Fault(stream="", version=0, what="damage", detail=one) for one in await side.odd()]
+        if odd:
+            # What follows takes a column for what its type says.
+            return Verification(streams=0, items=0, heads_sha256="", faults=(*strange, *odd))
         found = await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full)
         return found.model_copy(update={"faults": (*strange, *found.faults)})
 
@@ -125,7 +129,8 @@ async def check_store_at(url: str) -> Checked:
     async with reading(url) as side:
         schema = await schema_of(side)
         damage = await _damage(side)
-        held = await side.run(_held())
+        damage += [] if damage or schema < len(MIGRATIONS) else await side.odd()
+        held = [] if damage else await side.run(_held())
         found = Checked(
             store=side.where,
             schema=schema,

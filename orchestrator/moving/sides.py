@@ -40,6 +40,9 @@ class Side(Protocol):
     async def strange(self) -> list[str]:
         """Which tables, indexes, triggers and views are not those of the store's schema."""
 
+    async def odd(self) -> list[str]:
+        """Which columns of today's tables hold what no column of theirs may."""
+
     async def held_by(self) -> str:
         """Who serves it now, as a person is told, such as ``process 12``; empty: nobody, or nobody can say."""
 

@@ -12,11 +12,11 @@ from orchestrator.moving.rows import Row
 from orchestrator.moving.sides import SQLITE, not_empty, schema_of
 from orchestrator.store import SqlitePersistenceManager, sealing, sql
 from orchestrator.store.file_lock import FileLock
-from orchestrator.store.objects import strange_in_file
+from orchestrator.store.objects import odd_values, strange_in_file
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.script import Script
 from orchestrator.store.sqlite_thread import drive, explained
-from orchestrator.store.tables import STAYS, TRAVELS, Table
+from orchestrator.store.tables import STAYS, TRAVELS, Table, tables_of
 
 T = TypeVar("T")
 
@@ -64,6 +64,10 @@ class SqliteSide:
     async def strange(self) -> list[str]:
         """What else than its schema the file has."""
         return [one.sentence for one in await self.run(strange_in_file())]
+
+    async def odd(self) -> list[str]:
+        """SQLite takes any value in any column; here those are told that we never write."""
+        return [one for table in tables_of(len(MIGRATIONS)).values() for one in await self.run(odd_values(table))]
 
     async def held_by(self) -> str:
         """The process that has the file's lock."""

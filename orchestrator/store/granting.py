@@ -35,9 +35,14 @@ def used_in(drafts: Sequence[Draft]) -> list[GrantId]:
     return sorted(start.grant_id for start in starts if start.grant_id is not None)
 
 
+def is_revoked(value: object) -> bool:
+    """Whether a column says that something was revoked: everything but the number 0 does, whoever wrote it."""
+    return not (type(value) is int and value == 0)
+
+
 def check_usable(grant_id: GrantId, row: Standing, now: int) -> None:
     """Refuse a use of what no longer stands, as :meth:`GrantState.usable` says it. Raises GrantVoid."""
-    if row.revoked:
+    if is_revoked(row.revoked):
         raise void(grant_id, "was revoked")
     if row.expires_at is not None and row.expires_at <= now:
         raise void(grant_id, "is over")
@@ -69,7 +74,7 @@ def decode_grant(data: str, uses: int, revoked: int) -> GrantState:
             "A standing approval says what this version does not know.",
             remedy="Start a newer version of cc-orchestrator on this store.",
         ) from None
-    return GrantState(grant=grant, uses=uses, revoked=bool(revoked))
+    return GrantState(grant=grant, uses=uses, revoked=is_revoked(revoked))
 
 
 def decode_known(rows: Iterable[tuple[str, int, int]]) -> list[GrantState]:

@@ -7,7 +7,7 @@ changes no answer: it is told and does not stop a start.
 
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from functools import cache
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY
 from orchestrator.store.script import Script
-from orchestrator.store.tables import tables_of
+from orchestrator.store.tables import Table, tables_of
 
 _OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OURS: Final = ", ".join(f"'{name}'" for name in tables_of(len(MIGRATIONS)))
@@ -55,6 +55,16 @@ class _Object(NamedTuple):
     sql: str = ""
 
 
+_ODD: Final[Mapping[str, str]] = {
+    "TEXT": "COALESCE(typeof({0}) <> 'text' AND {0} IS NOT NULL, 0)",
+    "BYTEA": "COALESCE(typeof({0}) <> 'blob' AND {0} IS NOT NULL, 0)",
+    "BIGINT": "COALESCE({0} IS NOT NULL AND (typeof({0}) <> 'integer' OR {0} < 0), 0)",
+    "SIGNED": "COALESCE({0} IS NOT NULL AND typeof({0}) <> 'integer', 0)",
+    "SMALLINT": "COALESCE({0} IS NOT NULL AND (typeof({0}) <> 'integer' OR {0} NOT IN (0, 1)), 0)",
+}
+"""Of each kind of column, when a value is not one of ours."""
+_SIGNED: Final = frozenset({"priority"})
+"""Numbers that may be below 0."""
 _UNIQUE: Final = _Object("index", "items_task_id_item_id_key", "items")
 """What PostgreSQL makes of the one UNIQUE of a table."""
 
@@ -74,6 +84,21 @@ def strange_on_server() -> Script[list[Strange]]:
     ours = [one._replace(sql="") for one in _of_schema() if one.kind in ("column", "index") and one.sql != _AUTOMATIC]
     ours.append(_UNIQUE)
     return _compared([_Object(*row) for row in rows], ours, schema)
+
+
+def odd_values(table: Table) -> Script[list[str]]:
+    """Which columns of a table in a SQLite file hold a value of another type, or below 0."""
+    kinds = ["SIGNED" if column.name in _SIGNED else column.kind for column in table.columns]
+    terms = [f"SUM({_ODD[kind].format(column.name)})" for kind, column in zip(kinds, table.columns, strict=True)]
+    nulls = [f"SUM({column.name} IS NULL)" for column in table.columns]
+    ((*counts,),) = yield f"SELECT {', '.join([*terms, *nulls])} FROM {table.name}", ()
+    many = len(table.columns)
+    wrong = zip(table.columns, counts[:many], counts[many:], strict=True)
+    return [
+        f"The column {column.name} of {table.name} holds what was never written there, in {rows} rows."
+        for column, odd, empty in wrong
+        if (rows := (odd or 0) + (0 if column.nullable else empty or 0))
+    ]
 
 
 def check_objects(strange: Iterable[Strange], where: str) -> list[str]:

@@ -50,7 +50,7 @@ def revoke(grant_id: GrantId) -> Script[bool]:
     row = yield from _standing(grant_id)
     if row is None:
         raise granting.no_grant(grant_id)
-    if row.revoked:
+    if granting.is_revoked(row.revoked):
         return False
     yield _REVOKE, (grant_id,)
     return True

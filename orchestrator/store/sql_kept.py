@@ -77,8 +77,8 @@ def kept_blobs(after: str | None, limit: int) -> Script[list[KeptBlob]]:
     found: list[KeptBlob] = []
     for (name,) in names:
         rows = yield _BLOB, (name,)
-        content = _bytes(rows[0][0])
-        found.append(KeptBlob(name, hashlib.sha256(content).hexdigest(), len(content), LISTS in content))
+        content = _bytes(rows[0][0]) if rows else b""
+        found.append(KeptBlob(str(name), hashlib.sha256(content).hexdigest(), len(content), LISTS in content))
     return found
 
 

@@ -13,7 +13,7 @@ from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.ports import SYSTEM_STREAM, StreamHead, TokenKind, TokenRow
-from orchestrator.store import sealing, sql, sql_grants
+from orchestrator.store import granting, sealing, sql, sql_grants
 from orchestrator.store.script import Script
 
 _STREAM: Final = "SELECT version, head_hash FROM streams WHERE stream = ? /* FOR UPDATE */"
@@ -62,13 +62,13 @@ def record(drafts: Sequence[Draft], stream: str, *, now: int) -> Script[list[Age
 def heads() -> Script[list[StreamHead]]:
     """The port's ``heads``."""
     rows = yield _HEADS, ()
-    return sealing.by_stream(StreamHead(*row) for row in rows)
+    return sealing.by_stream(_head(*row) for row in rows)
 
 
 def heads_since(at: datetime) -> Script[list[StreamHead]]:
     """The port's ``heads_since``."""
     rows = yield _HEADS_SINCE, (to_us(at),)
-    return sealing.by_stream(StreamHead(*row) for row in rows)
+    return sealing.by_stream(_head(*row) for row in rows)
 
 
 def heads_from(name: str, limit: int, user_id: str | None) -> Script[list[StreamHead]]:
@@ -77,7 +77,12 @@ def heads_from(name: str, limit: int, user_id: str | None) -> Script[list[Stream
         rows = yield _HEADS_FROM, (name, name, limit)
     else:
         rows = yield _THEIR_HEADS_FROM, (name, user_id, limit)
-    return [StreamHead(*row) for row in rows]
+    return [_head(*row) for row in rows]
+
+
+def _head(stream: object, version: object, digest: object) -> StreamHead:
+    """A head, also where somebody put something else than text and a number into its row: no item has such a one."""
+    return StreamHead(TaskId(str(stream)), version if isinstance(version, int) else -1, str(digest))
 
 
 def add_token(token: TokenRow, note: Draft | None, *, now: int) -> Script[None]:
@@ -138,5 +143,5 @@ def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: in
         name=name,
         roles=tuple(json.loads(roles)),
         created_at=from_us(created_at),
-        revoked=bool(revoked),
+        revoked=granting.is_revoked(revoked),
     )

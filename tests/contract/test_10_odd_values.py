@@ -1,0 +1,98 @@
+"""A value that no column of ours holds, in every column: a verification names it and never ends in a defect."""
+
+import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from orchestrator.cli.audit import offline_verify
+from orchestrator.clock import SystemClock
+from orchestrator.ports import TokenRow
+from orchestrator.store import open_store
+from orchestrator.store.decides import DECIDES
+from orchestrator.store.schema import MIGRATIONS
+from orchestrator.store.tables import tables_of
+from tests.contract.test_10_hostile_edits import _begun
+
+TABLES = tables_of(len(MIGRATIONS))
+VALUES: Final = {"NULL": None, "bytes": b"\xff\x00", "text": "x", "huge": 2**62, "negative": -7, "real": 0.5}
+_SCHEMA: Final = "UPDATE sqlite_master SET sql = ? WHERE name = ? AND type = 'table'"
+HARMLESS: Final = {
+    ("meta", "name"): "only an older version reads the first row",
+    ("meta", "value"): "only an older version reads the first row",
+    ("computers", "heard"): "it is heard higher with every answer; a computer below it is frozen",
+}
+"""Values of the right type that a verification cannot tell from true ones, and why that gives nobody anything."""
+
+
+def put(path: Path, table: str, column: str, value: object) -> bool:
+    """Put the value into one row, also where the column takes no NULL; whether it is another one then."""
+    with closing(sqlite3.connect(path)) as database:
+        (made,) = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    _redefine(path, table, made.replace("NOT NULL", "        "))
+    first = f"rowid = (SELECT rowid FROM {table} ORDER BY {column} IS NULL, {', '.join(TABLES[table].key)} LIMIT 1)"
+    with closing(sqlite3.connect(path)) as database, database:
+        before = database.execute(f"SELECT {column}, typeof({column}) FROM {table} WHERE {first}").fetchone()
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE {first}", (value,))
+        kinds = "SELECT count(*) FROM {0} WHERE {1} IS ? AND typeof({1}) = ?"
+        (left,) = database.execute(kinds.format(table, column), before).fetchone()
+    _redefine(path, table, made)
+    return before is not None and not (value is None and before[0] is None) and left is not None
+
+
+def _redefine(path: Path, table: str, sql: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        (version,) = database.execute("PRAGMA schema_version").fetchone()
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute(_SCHEMA, (sql, table))
+        database.execute(f"PRAGMA schema_version = {version + 1}")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory in whose store each table has rows."""
+    directory = tmp_path_factory.mktemp("begun")
+    asyncio.run(_begun(directory))
+    return directory / "data"
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize(("table", "column"), [(table.name, name) for table in TABLES.values() for name in table.names])
+def test_an_odd_value_is_named(begun: Path, tmp_path: Path, table: str, column: str, kind: str) -> None:
+    directory = Path(shutil.copytree(begun, tmp_path / "data"))
+    if not put(directory / "orchestrator.db", table, column, VALUES[kind]):
+        return
+    found = offline_verify(directory)
+    assert found is not None
+    assert found["faults"] or (table, column) in HARMLESS or DECIDES[table][column].fate == "nothing"
+
+
+@pytest.mark.parametrize("value", ["''", "NULL", "x''", "x'00'", "0.5", "2", "-1", "'x'"])
+async def test_only_the_number_0_is_not_revoked(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "store.db"
+    store = open_store(f"sqlite:///{path}", clock=SystemClock())
+    token = TokenRow(
+        token_hash="h", kind="person", name="sam", roles=("admin",), created_at=SystemClock().now(), revoked=True
+    )
+    try:
+        await store.add_token(token)
+    finally:
+        await store.close()
+    put(path, "tokens", "revoked", 1)
+    with closing(sqlite3.connect(path)) as database:
+        (made,) = database.execute("SELECT sql FROM sqlite_master WHERE name = 'tokens'").fetchone()
+    _redefine(path, "tokens", made.replace("NOT NULL", "        "))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"UPDATE tokens SET revoked = {value}")
+    _redefine(path, "tokens", made)
+    store = open_store(f"sqlite:///{path}", clock=SystemClock())
+    try:
+        found = await store.find_token("h")
+    finally:
+        await store.close()
+    assert found is not None
+    assert found.revoked
