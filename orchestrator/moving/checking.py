@@ -112,12 +112,10 @@ async def verify_store_at(
                 remedy="Start the server once, or verify with the version that wrote it.",
             )
         strange = [Fault(stream="", version=0, what="schema", detail=one) for one in await side.strange()]
-        odd = [Fault(stream="", version=0, what="damage", detail=one) for one in await side.odd()]
-        if odd:
-            # What follows takes a column for what its type says.
-            return Verification(streams=0, items=0, heads_sha256="", faults=(*strange, *odd))
+        # Tables of another shape cannot be asked for their columns.
+        odd = [] if strange else [Fault(stream="", version=0, what="damage", detail=one) for one in await side.odd()]
         found = await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full)
-        return found.model_copy(update={"faults": (*strange, *found.faults)})
+        return found.model_copy(update={"faults": (*strange, *odd, *found.faults)})
 
 
 async def _damage(side: Side) -> list[str]:
@@ -129,7 +127,8 @@ async def check_store_at(url: str) -> Checked:
     async with reading(url) as side:
         schema = await schema_of(side)
         damage = await _damage(side)
-        damage += [] if damage or schema < len(MIGRATIONS) else await side.odd()
+        if not damage and schema == len(MIGRATIONS):
+            damage = await side.strange() or await side.odd()
         held = [] if damage else await side.run(_held())
         found = Checked(
             store=side.where,
@@ -146,7 +145,7 @@ async def check_store_at(url: str) -> Checked:
             # What follows reads the tables of this version, and pages that are whole.
             return found
         verified = await verify_store(_Kept(side))
-        faults = [*await side.strange(), *(fault.detail for fault in verified.faults), *await _beside(side)]
+        faults = [*(fault.detail for fault in verified.faults), *await _beside(side)]
     return Checked(
         **{
             **vars(found),
