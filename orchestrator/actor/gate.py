@@ -38,7 +38,7 @@ _LOOK_AGAIN_S: Final = 0.2
 _TWICE = "The same call stands twice in one reply; the first one counts."
 _CHANGED = "What would run is no longer what was decided; it is shown again."
 _ANOTHER = "Another computer goes by this name now; it is shown again."
-_UNSEEN = "The edited call touches something that was not shown yet; it is shown first."
+_UNSEEN = "The edited call does something that was not shown yet; it is shown first."
 _GRANT_OVER = "The standing approval no longer holds; a person decides."
 
 
@@ -158,13 +158,16 @@ class Gate:
         return tuple(noted)
 
     async def _grants(self) -> list[GrantState]:
-        task = self.journal.task
-        given = await self.journal.service.store.list_grants(session_id=task.session_id)
-        return [
+        """Those given for this task or its session by people who may still decide for it."""
+        task, service = self.journal.task, self.journal.service
+        given = [
             one
-            for one in given
+            for one in await service.store.list_grants(session_id=task.session_id)
             if one.grant.user_id == task.user_id and (one.grant.scope == "session" or one.grant.task_id == task.task_id)
         ]
+        givers = {one.grant.granted_by for one in given}
+        standing = {name for name in givers if await service.authorizer.still_decides(name, task)}
+        return [one for one in given if one.grant.granted_by in standing]
 
     async def pass_through(self, record: CallRecord) -> tuple[Observed, str] | None:
         """What a call must find and the digest it runs under; None: it may not run now, and that is recorded.
@@ -173,6 +176,9 @@ class Gate:
         """
         if record.state is CallState.APPROVED and self._is_another(record):
             await self._stale(record, _ANOTHER, "computer_changed")
+            return None
+        if record.state is CallState.APPROVED and record.action_digest is None:
+            await self._stale(record, _UNSEEN, "edited_target")
             return None
         observed = await self._expected(record)
         if observed is None:
@@ -185,10 +191,8 @@ class Gate:
         digest = self._digest(record, observed, verdict)
         if record.state is not CallState.APPROVED:
             holds, why = verdict.effect is Effect.ALLOW, "policy"
-        elif record.action_digest is not None:
-            holds, why = digest == record.action_digest, "digest_mismatch"
         else:
-            holds, why = self._as_edited(record, observed, verdict), "edited_target"
+            holds, why = digest == record.action_digest, "digest_mismatch"
         if holds:
             observed = await self._on_its_way(record, observed)
         if holds and not self.is_over(record):
@@ -196,7 +200,7 @@ class Gate:
         if holds:
             await self.journal.intend(*overdue(self.journal.task, self.journal.service.clock.now()))
             return None
-        await self._stale(record, _UNSEEN if why == "edited_target" else _CHANGED, why)
+        await self._stale(record, _CHANGED, why)
         return None
 
     def at_once(self, record: CallRecord) -> str | None:
@@ -232,18 +236,6 @@ class Gate:
             return observed.model_copy(update={"made": await self.world.missing_for(record, observed)})
         except (ToolFailed, ComputerFailed, InvalidRequest):
             return observed
-
-    def _as_edited(self, record: CallRecord, observed: Observed, verdict: PolicyDecision) -> bool:
-        """Whether what an edit touches besides what was shown is new, and the policy says no more than it said then."""
-        shown = record.observed.state if record.observed is not None else {}
-        trampled = [path for path, found in observed.state.items() if found not in (ABSENT, shown.get(path))]
-        judged = record.evaluation
-        alike = (verdict.effect, verdict.risk, verdict.rules_digest) == (
-            judged.effect,
-            judged.risk,
-            judged.rules_digest,
-        )
-        return alike and (record.call.tool in RUNNERS or not trampled)
 
     def _will_never_be(self, record: CallRecord, observed: Observed) -> bool:
         """Whether a program is not there, and no call beside this one can still write it (S15)."""
@@ -287,8 +279,7 @@ class Gate:
 
     async def _expected(self, record: CallRecord) -> Observed | None:
         """What the run must find: what was shown, or, where nobody had to be asked, what is there now."""
-        edited_away = record.state is CallState.APPROVED and record.action_digest is None
-        if record.observed is not None and not edited_away and not _absent_program(record, record.observed):
+        if record.observed is not None and not _absent_program(record, record.observed):
             return record.observed
         if not record.mutates:
             return NOTHING

@@ -20,9 +20,7 @@ class Allowance:
     how: str
     """Such as ``approved by alice``; empty: the policy's own."""
     digest: str = ""
-    """What it is bound to; of the policy's own and of an edit whose target was still to be looked at: empty."""
-    edited: facts.Decision | None = None
-    """That edit: what the digest follows from."""
+    """What it is bound to; of the policy's own: empty."""
     until: datetime | None = None
     """When it ends unused; None: never."""
     grant_id: GrantId | None = None

@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from orchestrator.core import facts
-from orchestrator.core.approval import action_digest
 from orchestrator.core.audit_allowances import Allowance, ApprovedChecks, Call, Request, Run
 from orchestrator.core.audit_rights import GRACE, RightsBook
-from orchestrator.core.facts import CallId, Observed, RequestId
+from orchestrator.core.facts import CallId, RequestId
 from orchestrator.core.grants import Grant, covers
 from orchestrator.core.items import Actor, AgentTaskItem
 from orchestrator.core.policy import Effect
@@ -207,12 +206,14 @@ class _Auditor:
                 given.by_person = by_person
                 call.allow(given)
             case "edit":
-                digest, edited = decision.runs_digest, None if decision.runs_digest else decision
                 changed = {"args": decision.args or {}, "call_digest": decision.call_digest}
                 call.call = call.call.model_copy(update=changed)
-                given = Allowance(item, f"edited and {how}", digest, edited, fact.valid_until)
-                given.by_person = by_person
-                call.allow(given)
+                if decision.runs_digest:
+                    given = Allowance(item, f"edited and {how}", decision.runs_digest, until=fact.valid_until)
+                    given.by_person = by_person
+                    call.allow(given)
+                else:
+                    call.end("it was edited, and what it does then was not shown yet")
             case "retry" if decision.retry_as is not None:
                 again = call.call.model_copy(update={"call_id": decision.retry_as})
                 self._calls[decision.retry_as] = Call(again)
@@ -306,17 +307,7 @@ class _Auditor:
 
     def _fits(self, call: Call, allowance: Allowance, start: facts.ToolStarted) -> bool:
         """Whether a run's digest is the one that was allowed; the policy's own allowance names none."""
-        if allowance.edited is None or allowance.edited.evaluation is None:
-            return not allowance.how or start.action_digest == allowance.digest
-        # What was found is in the start itself, but for the computer's identity, which has to be the same still.
-        identity = call.shown.observed.identity if call.shown is not None else ""
-        digest = action_digest(
-            call=allowance.edited.call_digest,
-            user_id=self._user,
-            observed=Observed(state=start.before, identity=identity),
-            evaluation=allowance.edited.evaluation,
-        )
-        return start.action_digest == digest
+        return not allowance.how or start.action_digest == allowance.digest
 
     def _outcome(self, item: AgentTaskItem, fact: facts.ToolFinished | facts.ToolSettled) -> None:
         run = self._runs.get(fact.run_id)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.core import facts
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.grants import SESSION_S, Grant, GrantSpec, covers, fixed_args, own_paths
+from orchestrator.core.grants import SESSION_S, Grant, GrantSpec, covers, fixed_args, in_paths, own_paths
 from orchestrator.core.policy import RUNNERS, RiskLevel
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, CallRecord
@@ -35,6 +35,11 @@ def granted(
     paths = own_paths(call.tool, args)
     if spec.paths is not None and not paths:
         raise InvalidDecision(f"{call.tool} has no path to widen.", remedy="Leave paths out.")
+    if spec.paths is not None and not in_paths(spec.paths, paths):
+        raise InvalidDecision(
+            f"{', '.join(spec.paths)} does not cover {', '.join(paths)}, which this call touches.",
+            remedy="Give a pattern that covers this call, or leave paths out.",
+        )
     state = record.observed.state if record.observed is not None else {}
     lasts_s = spec.expires_s or (SESSION_S if spec.scope == "session" else None)
     return Grant(

@@ -8,7 +8,7 @@ never at critical risk (G5), never above the risk of the call that it came from,
 for which a rule asks that did not ask for that call. What runs under it is bound and checked as after a decision.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -163,12 +163,15 @@ def covers(
         return call_digest == grant.call_digest
     if fixed_args(tool, args, any_content=grant.any_content) != grant.args:
         return False
-    paths = own_paths(tool, args)
-    # A move from a to b is not the move back.
-    each = [(glob,) for glob in grant.paths] if len(paths) == len(grant.paths) else [grant.paths] * len(paths)
+    return in_paths(grant.paths, own_paths(tool, args))
+
+
+def in_paths(globs: Sequence[str], paths: Sequence[str]) -> bool:
+    """Whether the globs of a grant cover the paths of a call: a move from a to b is not the move back."""
+    each = [(glob,) for glob in globs] if len(paths) == len(globs) else [globs] * len(paths)
     return all(
-        any(path_matches(glob, path, ignore_case=False) for glob in globs)
-        for globs, path in zip(each, paths, strict=True)
+        any(path_matches(glob, path, ignore_case=False) for glob in some)
+        for some, path in zip(each, paths, strict=True)
     )
 
 

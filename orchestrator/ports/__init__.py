@@ -107,6 +107,13 @@ class RequestAuthorizer(Protocol):
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Whether this identity may say this to requests and questions of this task."""
 
+    async def still_decides(self, name: str, task: AgentTask) -> bool:
+        """Whether the person of this name may now approve what this task asks: a grant counts only while its giver may.
+
+        By default nobody's rights end.
+        """
+        return True
+
     def who_decides(self, task: AgentTask) -> str:
         """Who may approve what this task asks, in words that end a sentence; a refusal says it."""
         return "those who may decide"

@@ -24,10 +24,11 @@ def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask
     if resume.decisions is None:
         must_decide(authorizer, by, task, resume.action or "approve")
         return
-    offenders = [one.call_id for one in resume.decisions if not authorizer.may_decide(by, task, one.action)]
+    refused = [one for one in resume.decisions if not authorizer.may_decide(by, task, one.action)]
+    offenders, said = [one.call_id for one in refused], sorted({one.action.replace("_", " ") for one in refused})
     if offenders:
         raise Forbidden(
-            f"{by.name} may not decide this of {', '.join(offenders)}; nothing was decided.",
+            f"{by.name} may not {' or '.join(said)} what this task asks; nothing was decided.",
             remedy=_who(authorizer, task),
             details={"offenders": offenders},
         )

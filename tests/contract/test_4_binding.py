@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.testing import ManualClock
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import LOOKS, calls_of, changes_in, digest_of, sha256
@@ -116,6 +116,54 @@ async def test_b2_what_is_about_to_run_is_hashed_again(house: House) -> None:
 
 
 # -- B3 ----------------------------------------------------------------------------------
+
+GUARDED = rule("guarded", "ask", ["cc_run_program", "cc_shell"], programs=["danger.lua"], risk="critical")
+ELSEWHERE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "write": (WRITE, {"path": "new/b.lua", "content": "print('x')\n"}),
+    "write over": (WRITE, {"path": "hello.lua", "content": "print('x')\n"}),
+    "edit": (call("cc_edit", path="a.lua", old="old", new="x"), {"path": "hello.lua", "old": "hello", "new": "x"}),
+    "move": (call("cc_move", path="a.lua", to="y.lua"), {"path": "a.lua", "to": "z.lua"}),
+    "move back": (call("cc_move", path="a.lua", to="y.lua"), {"path": "hello.lua", "to": "y.lua"}),
+    "mkdir": (call("cc_mkdir", path="d"), {"path": "e"}),
+    "delete": (call("cc_delete", path="a.lua"), {"path": "hello.lua"}),
+    "run": (RUN, {"path": "danger.lua"}),
+    "shell": (call("cc_shell", command="hello"), {"command": "danger"}),
+    "shell in a shell": (call("cc_shell", command="hello"), {"command": "shell danger"}),
+    "other words": (call("cc_shell", command="hello"), {"command": "hello 2"}),
+}
+"""Edits that touch another path or run another command, by the tool."""
+
+
+def test_v1_each_tool_that_touches_paths_or_runs_is_edited() -> None:
+    """The table below has every tool of the catalog that a model may call and that has a path or runs a program."""
+    on_computers = {
+        name
+        for name, spec in BUILT_IN_CATALOG.items()
+        if spec.governance.mutates
+        and spec.plugin == "cc"
+        and spec.judged_as is None
+        and (spec.path_args or name in RUNNERS)
+    }
+    assert {made["tool"] for made, _ in ELSEWHERE.values()} == on_computers
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+async def test_v1_an_edit_of_something_else_is_shown_first(house: House, kind: str) -> None:
+    """Another path, also an empty one, or another program: nothing runs until the new request is approved."""
+    made, args = ELSEWHERE[kind]
+    async with house.open(Playing(says(made)), policy=policy(LOOKING, CHANGING, RUNNING, GUARDED)) as server:
+        for program in ("danger.lua", "shell.lua"):
+            server.stub.disk.put(program, b"print('it runs')\n")
+        calls = calls_of(server.stub)
+        task_id, request = await server.asked()
+        edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit", "args": args}
+        assert (await server.decide(request, decisions=[edit])).status_code == 202
+        again = await _shown_anew(server, task_id, request, "edited_target")
+        (shown,) = again["tool_calls"]
+        assert args.items() <= shown["args"].items()
+        assert (again["risk"] == "critical") == ("danger" in str(args))
+        assert changes_in(calls) == []
+        assert not await server.items(task_id, "tool_started")
 
 
 @pytest.mark.parametrize("there", [b"somebody's\n", None], ids=["edited", "deleted"])

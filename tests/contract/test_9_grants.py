@@ -300,3 +300,43 @@ async def test_g8_a_grant_may_be_for_so_many_uses(house: House) -> None:
         assert len(await server.items(task_id, "tool_started")) == 3
         (listed,) = await _grants(server)
         assert (listed["uses"], listed["usable"]) == (2, False)
+
+
+# -- the giver ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("then", ["revoked", "revoked, and a submitter now", "still a reviewer"])
+async def test_a_grant_stands_only_while_its_giver_may_decide(house: House, then: str) -> None:
+    """A reviewer remembered an approval for a submitter's session; what became of the reviewer is asked at each use."""
+    async with house.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
+        sam, rob = await server.person("sam", "submitter"), await server.person("rob", "reviewer")
+        task_id = await server.submit(token=sam)
+        request = await server.request(task_id)
+        one = {"call_id": request["tool_calls"][0]["call_id"], "action": "approve", "remember": {"scope": "session"}}
+        assert (await server.decide(request, decisions=[one], token=rob)).status_code == 202
+        await server.ended(task_id)
+        server.stub.disk.put("a.lua", b"old\n")
+        if then.startswith("revoked"):
+            assert (await server.ask("DELETE", "/v1/tokens/person/rob")).status_code == 200
+        if then.endswith("submitter now"):
+            await server.person("rob", "submitter")
+        second = await server.submit(prompt="again", session_id=request["session_id"], token=sam)
+        if then == "still a reviewer":
+            await server.ended(second)
+            assert not await server.items(second, "review_requested")
+        else:
+            assert (await server.request(second))["task_id"] == second
+            assert not await server.items(second, "tool_started")
+
+
+async def test_a_rule_that_came_later_asks_although_a_grant_stands(house: House) -> None:
+    """By a computer, at the same risk: the grant was given without it."""
+    async with house.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
+        task_id, request = await server.asked()
+        await _granted(server, request, scope="session", any_content=True)
+        await server.ended(task_id)
+        later = rule("this one", "ask", ["cc_write"], computers=["3"], reason="Look at it.")
+        await server.change_policy(policy(*EVERYTHING, later))
+        second = await server.submit(prompt="again", session_id=request["session_id"])
+        (asked,) = (await server.request(second))["tool_calls"]
+        assert "this one" in asked["evaluation"]["matched_rules"]

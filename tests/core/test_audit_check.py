@@ -119,18 +119,10 @@ def test_a6_an_edit_allows_what_it_says_and_nothing_else() -> None:
     assert violations(asked(C1).decided(edit).started(C1)) == [(5, "executed_unapproved")]
 
 
-def test_a6_an_edit_of_an_unseen_target_allows_the_edited_call_as_it_was_found() -> None:
-    """Its digest follows from the call, what the start says was there, and the verdict; any other is reported."""
+def test_a6_an_edit_of_an_unseen_target_allows_nothing() -> None:
+    """It is shown first, and what is approved then may run."""
     edit, after = edits(C1, seen=False, path="barn", content="better")
-    found = facts.Observed(state={"barn": "absent"}, identity="i1")
-    verdict_of = asked(C1).shown(after, found).action_digest
-    trail = asked(C1).decided(edit).started(after, digest=verdict_of, before=found.state)
-    assert check(trail.finished(after).items) == []
-    assert violations(asked(C1).decided(edit).started(after, digest=verdict_of)) == [(5, "executed_unapproved")]
-    unjudged = edit.model_copy(update={"evaluation": None})
-    assert violations(asked(C1).decided(unjudged).started(after)) == [(5, "executed_unapproved")]
-    never_shown = Trail(C1).decided(edit).started(after, digest=verdict_of, before=found.state)
-    assert (4, "executed_unapproved") in violations(never_shown)
+    assert violations(asked(C1).decided(edit).started(after)) == [(5, "executed_unapproved")]
 
 
 def test_a6_a_release_by_the_policy_allows_what_it_names() -> None:

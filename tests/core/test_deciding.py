@@ -167,7 +167,7 @@ def test_E3_a_computer_is_asked_twice_what_became_of_a_call() -> None:
 
 def test_B1_an_edit_of_what_was_seen_is_bound_to_it() -> None:
     """The same file with other text: the digest is over the edited call, what was found and the new verdict."""
-    judged = judged_as(risk=RiskLevel.HIGH, rules_digest="9" * 64)
+    judged = judged_as(risk=RiskLevel.MEDIUM, rules_digest="9" * 64)
     law = StubLaw(says=lambda task, call: judged)
     story = shown(WRITE)
     one = recorded(story, decisions=edit(), law=law).decisions[0]
@@ -189,6 +189,7 @@ def test_B1_an_edit_of_what_was_seen_is_bound_to_it() -> None:
         (real("c1", "cc_run_program", path="dig", args=["1"]), {"path": "dig", "args": ["2"]}, True),
         (real("c1", "cc_run_program", path="dig"), {"path": "mine"}, False),
         (real("c1", "cc_shell", command="dig 1"), {"command": "dig 2"}, False),
+        (real("c1", "cc_shell", command="dig"), {"command": "dig", "input": "1"}, True),
         (real("c1", "ask_user", computer=None, question="a?"), {"question": "b?"}, True),
     ],
 )
@@ -200,6 +201,45 @@ def test_V1_an_edit_that_touches_something_else_is_bound_to_nothing(made: Any, a
     assert bool(one.runs_digest) is seen
     assert bool(story.record("c1").action_digest) is seen
     assert (law.asked[0][1] is not None) is seen
+
+
+@pytest.mark.parametrize(
+    ("made", "args"),
+    [
+        (real("c1", "cc_run_program", path="rom/programs/bg"), {"path": "rom/programs/bg", "args": ["mine"]}),
+        (real("c1", "cc_shell", command="bg dig"), {"command": "bg dig", "input": "mine"}),
+    ],
+)
+def test_V1_an_edit_of_what_runs_other_programs_is_bound_to_nothing(made: Any, args: Any) -> None:
+    """The program is the one that was shown, and what it is told to run is not."""
+    assert recorded(shown(made), decisions=edit(args)).decisions[0].runs_digest == ""
+
+
+def test_V1_an_edit_of_a_greater_risk_is_bound_to_nothing() -> None:
+    """The same file with a text that the policy calls high: a person was shown less, and is shown it first."""
+    story = shown(WRITE)
+    law = StubLaw(says=lambda task, call: judged_as(risk=RiskLevel.HIGH))
+    assert recorded(story, decisions=edit(), law=law).decisions[0].runs_digest == ""
+    assert story.record("c1").action_digest is None
+
+
+@pytest.mark.parametrize(
+    ("made", "args", "words"),
+    [
+        (WRITE, {"path": "", "content": "y"}, "the root directory"),
+        (WRITE, {"path": "/", "content": "y"}, "the root directory"),
+        (real("c1", "cc_delete", path="a"), {"path": "a/.."}, "the root directory"),
+        (real("c1", "cc_run_program", path="a"), {"path": "/"}, "the root directory"),
+        (real("c1", "cc_move", path="a", to="b"), {"path": "a", "to": "a/b"}, "moved into itself"),
+        (real("c1", "cc_shell", command="dig"), {"command": " "}, "the command is empty"),
+    ],
+)
+def test_D16_an_edit_that_its_tool_refuses_leaves_the_request(made: Any, args: dict[str, Any], words: str) -> None:
+    """What cannot work whatever is there is refused at the decision; the call still waits."""
+    story = shown(made)
+    error = refused(InvalidRequest, words, story, decisions=edit(args))
+    assert error.http_status == 422
+    assert said(story, action="approve")
 
 
 @pytest.mark.parametrize(

@@ -153,9 +153,9 @@ def test_G2_a_person_may_widen_the_paths() -> None:
 
 def test_G2_a_move_between_widened_places() -> None:
     """Two globs: from the one to the other; one: both ends in it."""
-    there = given_by_alice(MOVE, paths=["in/*", "out/*"])
-    inside = given_by_alice(MOVE, paths=["in/*"])
-    anywhere = given_by_alice(MOVE, paths=["in/*", "out/*", "x"])
+    there = given_by_alice(real("c1", "cc_move", path="in/x", to="out/x"), paths=["in/*", "out/*"])
+    inside = there.model_copy(update={"paths": ("in/*",)})
+    anywhere = there.model_copy(update={"paths": ("in/*", "out/*", "x")})
     for path, to, fits in (
         ("in/a", "out/a", (True, False, True)),
         ("out/a", "in/a", (False, False, True)),
@@ -164,6 +164,13 @@ def test_G2_a_move_between_widened_places() -> None:
     ):
         move = real("c2", "cc_move", path=path, to=to)
         assert tuple(stands_for(grant, move) for grant in (there, inside, anywhere)) == fits
+
+
+@pytest.mark.parametrize("paths", [["startup.lua"], ["zzz"], ["["], ["a/*", "b"]])
+def test_G3_paths_that_do_not_cover_the_call_are_refused(paths: list[str]) -> None:
+    """They would stand for nothing that the person saw."""
+    with pytest.raises(InvalidDecision, match="does not cover"):
+        given_by_alice(MOVE, paths=paths)
 
 
 @pytest.mark.parametrize(

@@ -276,8 +276,8 @@ def test_a_call_names_its_plugin_and_function() -> None:
         assert (one.plugin_name, one.function_name) == ("unknown", "rm_rf")
 
 
-def test_g5_a_verdict_names_the_rules_that_guard_its_paths() -> None:
-    """Rules that ask, or may, by `paths` or by a test of a path; not those that allow, or look at something else."""
+def test_g5_a_verdict_names_the_rules_that_guard_some_calls() -> None:
+    """Rules that ask, or may, for some calls of a tool; not those that allow, or that speak of each call."""
     rules = (
         rule("ask", "general"),
         rule("ask", "own", paths=("farm/**",)),
@@ -293,8 +293,9 @@ def test_g5_a_verdict_names_the_rules_that_guard_its_paths() -> None:
     def guards(call: FunctionCall) -> set[str]:
         return set(evaluate(call, policy=one).guards)
 
-    assert guards(write("farm/a")) == {digests["own"], digests["tested"]}
-    assert guards(write("house")) == set()
+    text = {digests["text"]}
+    assert guards(write("farm/a")) == {digests["own"], digests["tested"], *text}
+    assert guards(write("house")) == text
     assert guards(FunctionCall(tool="cc_delete", args={"path": "farm/x"})) == {digests["within"]}
     allowing = policy(rule("allow", "all"), rule("ask", "far", paths=("far",)))
     assert evaluate(write("near"), policy=allowing).guards == ()

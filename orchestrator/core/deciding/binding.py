@@ -20,7 +20,8 @@ from orchestrator.core.deciding.repeating import said_digest
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, ReplyRefused
 from orchestrator.core.facts import ToolCall
 from orchestrator.core.grants import own_paths
-from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, severity
+from orchestrator.core.policy.programs import runs_of, runs_one_program
 from orchestrator.core.redact import restore
 from orchestrator.core.response import canonical_args
 from orchestrator.core.task import AgentTask, CallRecord
@@ -82,6 +83,7 @@ def _edited(
     version = BUILT_IN_CATALOG[call.tool].version
     digest = call_digest(tool=call.tool, tool_version=version, args=args, computer=call.computer)
     edited = call.model_copy(update={"args": args, "call_digest": digest})
+    _must_work(edited)
     seen = _touches_the_same(call, edited)
     program = record.observed.program if record.observed and seen else None
     verdict = command.law.judge(task, edited, program)
@@ -91,9 +93,22 @@ def _edited(
         # A person was asked: where this approval becomes void, they are asked again, as they are without an edit.
         verdict = verdict.model_copy(update={"effect": Effect.ASK})
     runs = ""
-    if seen and record.observed is not None:
-        runs = action_digest(call=digest, user_id=task.user_id, observed=record.observed, evaluation=verdict)
+    shown = record.observed if seen and severity(verdict.risk) <= severity(record.evaluation.risk) else None
+    if shown is not None and runs_one_program(call.tool, args, shown.program):
+        runs = action_digest(call=digest, user_id=task.user_id, observed=shown, evaluation=verdict)
     return decision.model_copy(update={"args": args, "call_digest": digest, "evaluation": verdict, "runs_digest": runs})
+
+
+def _must_work(edited: ToolCall) -> None:
+    """Refuse what its tool refuses whatever is there, so that the request is not lost. Raises InvalidRequest."""
+    cannot = f"{edited.tool} cannot do that"
+    paths = own_paths(edited.tool, edited.args) if BUILT_IN_CATALOG[edited.tool].governance.mutates else ()
+    if "" in paths:
+        raise InvalidRequest(f"{cannot} with the root directory itself.", remedy="Name something in it.")
+    if edited.tool == "cc_move" and f"{paths[1]}/".startswith(f"{paths[0]}/"):
+        raise InvalidRequest(f"{cannot}: {paths[0]} cannot be moved into itself.", remedy="Name another place.")
+    if edited.tool == "cc_shell" and not runs_of(edited.tool, edited.args, None).first:
+        raise InvalidRequest(f"{cannot}: the command is empty.", remedy="Name the program that is to run.")
 
 
 def _touches_the_same(call: ToolCall, edited: ToolCall) -> bool:

@@ -132,7 +132,7 @@ def _of_these(
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
     raised = _raised_by_model(spec, context, heard, matched)
-    guards = tuple(rule for rule in (*matched, *possible) if _guards_a_path(rule, spec))
+    guards = tuple(rule for rule in (*matched, *possible) if _guards(rule))
     if not matched:
         return _uncovered(spec, subject.base_risk)._replace(raised=raised, guards=guards)
     strictest = matched[0]
@@ -147,11 +147,14 @@ def _of_these(
     return _Said(strictest.effect, risk, reason, tuple(matched), raised, guards)
 
 
-def _guards_a_path(rule: PolicyRule, spec: ToolSpec) -> bool:
-    """Whether a rule asks or denies for paths of its own, by ``paths`` or by a test of an argument that is one."""
-    if rule.effect is Effect.ALLOW:
-        return False
-    return rule.paths is not None or any(test.tokens[0] in spec.path_args for test in rule.args or ())
+def _guards(rule: PolicyRule) -> bool:
+    """Whether a rule asks or denies for some calls of its tools only: a grant for others is not meant for them."""
+    return rule.effect is not Effect.ALLOW and any(one is not None for one in (*_conditions(rule), rule.programs))
+
+
+def _conditions(rule: PolicyRule) -> tuple[object, ...]:
+    """What narrows a rule to some places, people or arguments; None: it does not."""
+    return (rule.paths, rule.computers, rule.families, rule.labels, rule.args, rule.roles, rule.risks)
 
 
 def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> Iterator[tuple[ReadyRule, ...]]:
@@ -176,9 +179,8 @@ def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> Iterator[tuple[R
 
 def _stands_beside(rule: PolicyRule) -> bool:
     """Whether a rule holds whatever is said elsewhere: it denies, or speaks of some places, people or arguments."""
-    conditions = (rule.paths, rule.computers, rule.families, rule.labels, rule.args, rule.roles, rule.risks)
     return rule.effect is not Effect.ALLOW and (
-        rule.effect is Effect.DENY or any(one is not None for one in conditions)
+        rule.effect is Effect.DENY or any(one is not None for one in _conditions(rule))
     )
 
 

@@ -57,6 +57,11 @@ def runs_of(tool: str, args: Mapping[str, Any], program: str | None) -> Runs:
     return Runs(None, resolved, UNCLEAR)
 
 
+def runs_one_program(tool: str, args: Mapping[str, Any], program: str | None) -> bool:
+    """Whether a call runs no program but ``program``, as ``shell p`` and ``bg p`` do; true where it runs none."""
+    return runs_of(tool, args, program).line.plain
+
+
 def _are_words(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
 

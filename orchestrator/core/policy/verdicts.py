@@ -45,8 +45,8 @@ class PolicyDecision(Value):
     rules_digest: str
     """sha256 over the content of the matched rules: a decision is bound to it, not to the version."""
     guards: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
-    """Digests of the rules that ask or deny by a path and may match: a grant that was given without one of them does
-    not stand in for a person here."""
+    """Digests of the rules that ask or deny for some calls of a tool only, by a path, a computer, a label or another
+    condition, and that may match: a grant that was given without one of them does not stand in for a person here."""
 
 
 def strictness(effect: Effect) -> int:
