@@ -28,7 +28,7 @@ from orchestrator.core.transcript import Transcript
 from orchestrator.core.wire import ComputerId
 from orchestrator.law import PolicyInForce
 from orchestrator.model import as_chat_model
-from orchestrator.ports import ChatModel, Identity, Lease, Store
+from orchestrator.ports import ChatModel, Identity, Lease, RequestAuthorizer, Store
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService, final_result, patiently
 from orchestrator.tools.deps import CCAgentDeps
@@ -129,7 +129,7 @@ class LibraryTask(AgentTask):
     store: Any = field(default=None, compare=False, repr=False)
 
 
-class _AnyoneDecides:
+class _AnyoneDecides(RequestAuthorizer):
     """The caller of the library form is the person in charge."""
 
     async def authenticate(self, authorization: str | None) -> Identity:

@@ -23,7 +23,7 @@ from orchestrator.core.rights import Saying
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import ChatMessage, Identity, ModelReply, Store
+from orchestrator.ports import ChatMessage, Identity, ModelReply, RequestAuthorizer, Store
 from orchestrator.runner import LEASE_S, process_task
 from orchestrator.store import SqlitePersistenceManager, open_store
 from orchestrator.tasks import TaskService
@@ -72,7 +72,7 @@ class Instant:
         return ModelReply(text=next(self._replies))
 
 
-class Anybody:
+class Anybody(RequestAuthorizer):
     """Nobody asks to decide here."""
 
     async def authenticate(self, authorization: str | None) -> Identity:

@@ -25,7 +25,7 @@ from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.nodes import MeetingElsewhere, Presence, join
-from orchestrator.ports import ChatMessage, Coming, Identity, Lease, ModelReply
+from orchestrator.ports import ChatMessage, Coming, Identity, Lease, ModelReply, RequestAuthorizer
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
@@ -147,7 +147,7 @@ class _Opened(InMemoryPersistenceManager):
         await asyncio.sleep(0)
 
 
-class _Anyone:
+class _Anyone(RequestAuthorizer):
     """An authorizer for whom everybody may decide."""
 
     async def authenticate(self, authorization: str | None) -> Identity:

@@ -33,7 +33,7 @@ from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.greeting import JournalGreeter
 from orchestrator.law import PolicyInForce
-from orchestrator.ports import ChatMessage, ChatModel, Coming, Identity, ModelReply, Workspace
+from orchestrator.ports import ChatMessage, ChatModel, Coming, Identity, ModelReply, RequestAuthorizer, Workspace
 from orchestrator.runner import LEASE_S, process_task
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
@@ -56,7 +56,7 @@ class Killed(BaseException):
     """The process died here: nothing after it happens."""
 
 
-class Anyone:
+class Anyone(RequestAuthorizer):
     """An authorizer for whom everybody may decide."""
 
     async def authenticate(self, authorization: str | None) -> Identity:

@@ -25,7 +25,7 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
-from orchestrator.ports import Identity, Store
+from orchestrator.ports import Identity, RequestAuthorizer, Store
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.workers import Workers
@@ -63,7 +63,7 @@ class _Clock:
         return BEGAN + timedelta(seconds=self._loop.time())
 
 
-class _Anyone:
+class _Anyone(RequestAuthorizer):
     async def authenticate(self, authorization: str | None) -> Identity:
         del authorization
         return ALICE
