@@ -127,7 +127,7 @@ ROOMS: dict[str, frozenset[str]] = {
 INSIDE_FUNCTIONS: dict[tuple[str, str], frozenset[str]] = {
     ("cli", "serve"): frozenset({"app"}),
     ("cli", "store_admin"): frozenset({"app"}),
-    ("cli", "offline_verify"): frozenset({"audit", "clock", "store"}),
+    ("cli", "offline_verify"): frozenset({"audit", "moving", "store"}),
     ("cli", "verify_against"): frozenset({"audit", "moving"}),
     ("cli", "store_check"): frozenset({"moving"}),
     ("cli", "store_export"): frozenset({"moving"}),
