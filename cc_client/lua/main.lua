@@ -42,8 +42,20 @@ local function at_least(host, version)
 end
 
 local function capabilities()
-  local list =
-    { "chunks", "clock", "desk", "input", "keys", "labels", "mirror", "observe", "screen_of", "tabs", "undo", "update" }
+  local list = {
+    "chunks",
+    "clock",
+    "desk",
+    "input",
+    "keys",
+    "labels",
+    "mirror",
+    "observe",
+    "screen_of",
+    "tabs",
+    "undo",
+    "update",
+  }
   for name in pairs(methods) do
     list[#list + 1] = name
   end

@@ -63,8 +63,11 @@ describe("labels", function()
 
   it("that a program sets past its functions of text are told as they are", function()
     local here = labelled("farm")
-    run(here, "string.sub = function() return 'farm' end os.getComputerLabel = string.sub "
-      .. "os.setComputerLabel('reactor')")
+    run(
+      here,
+      "string.sub = function() return 'farm' end os.getComputerLabel = string.sub "
+        .. "os.setComputerLabel('reactor')"
+    )
     expect(told(here)).to_be("1=reactor result")
   end)
 
@@ -118,5 +121,4 @@ describe("labels", function()
     expect(here:count("label")).to_be(40)
     expect(here:last_of("label").label).to_be("x40")
   end)
-
 end)
