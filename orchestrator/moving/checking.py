@@ -127,8 +127,9 @@ async def check_store_at(url: str) -> Checked:
     async with reading(url) as side:
         schema = await schema_of(side)
         damage = await _damage(side)
-        if not damage and schema == len(MIGRATIONS):
-            damage = await side.strange() or await side.odd()
+        strange = await side.strange() if not damage and schema == len(MIGRATIONS) else []
+        if not damage and not strange and schema == len(MIGRATIONS):
+            damage = await side.odd()
         held = [] if damage else await side.run(_held())
         found = Checked(
             store=side.where,
@@ -145,7 +146,7 @@ async def check_store_at(url: str) -> Checked:
             # What follows reads the tables of this version, and pages that are whole.
             return found
         verified = await verify_store(_Kept(side))
-        faults = [*(fault.detail for fault in verified.faults), *await _beside(side)]
+        faults = [*strange, *(fault.detail for fault in verified.faults), *await _beside(side)]
     return Checked(
         **{
             **vars(found),
