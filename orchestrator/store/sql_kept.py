@@ -33,7 +33,7 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
 _ITEMS: Final = "SELECT version, item_id, data FROM items WHERE task_id = ? AND version > ? ORDER BY version LIMIT ?"
 _COUNTED: Final = """SELECT task_id, COUNT(*), MAX(version) FROM items {} GROUP BY task_id ORDER BY task_id LIMIT ?"""
 _TASK: Final = f"SELECT {', '.join(COLUMNS['tasks'])} FROM tasks WHERE task_id = ?"
-_BLOBS: Final = "SELECT sha256 FROM blobs {} ORDER BY sha256 LIMIT ?"
+_BLOBS: Final = "SELECT sha256 FROM blobs WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _SIZES: Final = "SELECT sha256, LENGTH(content) FROM blobs WHERE sha256 IN ({})"
 _RAISED: Final = "SELECT request_id, task_id FROM requests WHERE request_id IN ({})"
@@ -72,13 +72,13 @@ def kept_task(task_id: str) -> Script[KeptRow | None]:
 
 def kept_blobs(after: str | None, limit: int) -> Script[list[KeptBlob]]:
     """The port's ``kept_blobs``."""
-    where = "" if after is None else "WHERE sha256 > ?"
-    names = yield _BLOBS.format(where), (limit,) if after is None else (after, limit)
+    # A name that somebody made NULL is behind no other, and so on no page.
+    names = yield _BLOBS, ("" if after is None else after, limit)
     found: list[KeptBlob] = []
     for (name,) in names:
         rows = yield _BLOB, (name,)
-        content = _bytes(rows[0][0]) if rows else b""
-        found.append(KeptBlob(str(name), hashlib.sha256(content).hexdigest(), len(content), LISTS in content))
+        content = _bytes(rows[0][0])
+        found.append(KeptBlob(name, hashlib.sha256(content).hexdigest(), len(content), LISTS in content))
     return found
 
 
