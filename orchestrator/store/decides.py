@@ -47,7 +47,10 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
     "meta": {
         "name": Cover("which steps the tables have seen", "it is no store of ours then", "refused"),
         "value": Cover(
-            "which steps the tables have seen", "no step is done twice", "refused", ("'0'", "'9999'", "'x'")
+            "which steps the tables have seen",
+            "the tables are compared with those of the schema; one above ours is a newer version's",
+            "refused",
+            ("'0'", "'9999'", "'x'"),
         ),
         ROW: Cover("nothing", "no other name is read", "nothing"),
         GONE: Cover("whether it is a store", "it is no store of ours then", "refused"),
@@ -76,7 +79,11 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "holder": Cover("who goes on with it", f"the end of the lease, {_MOMENT}", "nothing", ("'mine'",)),
         "token": Cover("whose lease it is", "an append also needs the version", "nothing", ("token + 5",)),
         "lease_until": Cover("when another goes on", f"of a held task: {_MOMENT}", "nothing", (HIGH,)),
-        "lease_for": Cover("for how long a lease is renewed", f"the setting's limit: {_MOMENT}", edits=(HIGH, "-1")),
+        "lease_for": Cover(
+            "for how long a lease is renewed",
+            f"the setting's limit: {_MOMENT}; a change within it is not found",
+            edits=(HIGH, "-1"),
+        ),
         "waiting_for": Cover("which computer wakes it", "the computers of its items"),
         "woken": Cover("whether it is looked at once more", "a look finds nothing", "nothing"),
         "pinned": Cover("whether retention leaves it", _ITEMS),
@@ -109,7 +116,7 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "frozen": Cover("whether it is let in", _FREEZE),
         "frozen_at": Cover(_SHOWN, _FREEZE),
         "released": Cover("whether whoever comes is it", _FREEZE),
-        ROW: Cover("whether a copy came", _WELCOME),
+        ROW: Cover("whether a copy came", f"{_WELCOME}; a row that says nothing of a computer is not found"),
         GONE: Cover("all of that", _WELCOME),
     },
     "blobs": {
@@ -180,7 +187,11 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "source": Cover(_SHOWN, _POLICY),
         "loaded_at": Cover(_SHOWN, _POLICY),
         "loaded_by": Cover(_SHOWN, _POLICY),
-        "judged": Cover("whether what waits is judged again", "what runs is judged again anyway", edits=(HIGH, "-1")),
+        "judged": Cover(
+            "whether what waits is judged again",
+            "what runs is judged again anyway; a lower version is only judged once more, and is not found",
+            edits=(HIGH, "-1"),
+        ),
         ROW: Cover("what is allowed", _POLICY),
         GONE: Cover("what is allowed", _POLICY),
     },
