@@ -19,13 +19,17 @@ _LATIN: Final = {"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": 
 _LOOKS_LIKE: Final = str.maketrans(
     dict(
         zip(
-            "аеорсхуіѕјһԁԛԝкмтвнгпьӏѵзАВЕЗІЈКМНОРСТУХЅԚԜӀЬ" + "αβγεζηικμνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "015|",
-            "aeopcxyisjhdqwkmtbhrnblv3ABE3IJKMHOPCTYXSQWlb" + "abyezniKmvoptuxwABEZHIKMNOPTYX" + "olsl",
+            "аеорсхуіѕјһԁԛԝкмтвнгпьӏѵзАВЕЗІЈКМНОРСТУХЅԚԜӀЬ" + "αβγεζηικμνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "ҽօϳჿოყ" + "015|_.",
+            "aeopcxyisjhdqwkmtbhrnblv3ABE3IJKMHOPCTYXSQWlb" + "abyezniKmvoptuxwABEZHIKMNOPTYX" + "eojooy" + "olsl--",
             strict=True,
         )
     )
     | _LATIN
 )
+
+_TAKEN_FOR_OTHERS: Final = "The name {!r} has letters that can be taken for others."
+_NUMBER_WORDS: Final = frozenset("一二三四五六七八九十百千万")
+"""Chinese characters that are numbers, and parts of names."""
 
 
 def skeleton(name: str) -> str:
@@ -33,7 +37,17 @@ def skeleton(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name)
     letters = "".join(char for char in plain if not unicodedata.combining(char))
     folded = letters.translate(_LOOKS_LIKE).casefold().translate(_LOOKS_LIKE)
-    return folded.replace("rn", "m").replace("vv", "w").replace("i", "l")
+    return folded.replace("rn", "m").replace("vv", "w").replace("i", "l").strip("-")
+
+
+_RESERVED: Final = frozenset(
+    skeleton(word)
+    for word in (
+        *("system", "orchestrator", "model", "policy"),
+        *("reviewer", "requester", "not_requester"),
+    )
+)
+"""Identities of the program itself and words of its settings, as they look."""
 
 
 def why_not(name: str, present: Iterable[str]) -> str:
@@ -48,18 +62,37 @@ def why_not(name: str, present: Iterable[str]) -> str:
     if odd:
         return odd
     looks = skeleton(name)
+    if not looks or looks in _RESERVED:
+        return f"The name {name!r} is not free: messages and the audit use such a word for the program itself."
     twin = min((one for one in names if skeleton(one) == looks), default=None)
-    return "" if twin is None else f"The name {name!r} looks like {twin!r}, which is there already."
+    if twin is not None:
+        return f"The name {name!r} looks like {twin!r}, which is there already."
+    return _TAKEN_FOR_OTHERS.format(name) if unicodedata.normalize("NFKC", name) != name else ""
+
+
+def why_not_beside(name: str, others: Iterable[str], kind: str) -> str:
+    """Why a name may not be given beside those of another kind, such as ``program``; empty: it may."""
+    looks = skeleton(name)
+    twin = min((one for one in others if skeleton(one) == looks), default=None)
+    return "" if twin is None else f"The name {name!r} is taken: it looks like {twin!r}, the name of a {kind}."
 
 
 def _odd_letters(name: str) -> str:
-    letters = [char for char in unicodedata.normalize("NFKC", name) if char.isalpha()]
+    # A vowel sign of Devanagari or Thai is no letter by itself, and its script is that of the letters beside it.
+    letters = [char for char in unicodedata.normalize("NFKC", name) if char.isalpha() or is_mark(char)]
+    if any(char.isnumeric() and not char.isascii() and char not in _NUMBER_WORDS for char in name):
+        return f"The name {name!r} has digits that can be taken for letters or for other digits."
     scripts = {unicodedata.name(char, "?").split(" ")[0].split("-")[0] for char in letters}
     if len(scripts) > 1 and not scripts <= _JAPANESE:
         return f"The name {name!r} mixes letters of two scripts: {' and '.join(sorted(scripts)).lower()}."
     if not scripts <= _NEAR | _FAR | _JAPANESE or (scripts == {"LATIN"} and not all(map(_is_usual, letters))):
-        return f"The name {name!r} has letters that can be taken for others."
+        return _TAKEN_FOR_OTHERS.format(name)
     return ""
+
+
+def is_mark(char: str) -> bool:
+    """Whether a character is written on or beside a letter, such as a vowel sign."""
+    return unicodedata.category(char) in ("Mn", "Mc")
 
 
 def _is_usual(letter: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
 from orchestrator.core.items import Draft
-from orchestrator.core.lookalikes import why_not
+from orchestrator.core.lookalikes import is_mark, why_not, why_not_beside
 from orchestrator.core.policy import ROLES
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.rights import Saying, may_say, who_decides
@@ -115,7 +115,7 @@ async def issue_token(
     """
     check_name(name)
     if kind != "computer":
-        await _check_unlike(store, name)
+        await _check_unlike(store, kind, name)
     odd = sorted(set(roles) - set(ROLES))
     fits = {"person": bool(roles), "computer": not roles, "agent": set(roles) <= {"submitter"}}
     if odd or not fits[kind]:
@@ -137,10 +137,17 @@ def paired_roles(paired_id: int | None, label: str = "") -> tuple[str, ...]:
     return (*known, f"{LABELLED}{label}") if label else known
 
 
-async def _check_unlike(store: Store, name: str) -> None:
-    """Raises InvalidRequest where people would take the name for another one that was ever given."""
-    present = {row.name for row in await store.list_tokens() if row.kind in ("person", "agent")}
-    if why := why_not(name, present):
+async def _check_unlike(store: Store, kind: Literal["person", "agent"], name: str) -> None:
+    """Raises InvalidRequest where people would take the name for another one that was ever given, or that is reserved.
+
+    A program and a person never have the same name: who decided, and whose task it is, is told by names.
+    """
+    other: Literal["person", "agent"] = "agent" if kind == "person" else "person"
+    rows = await store.list_tokens()
+    why = why_not(name, {row.name for row in rows if row.kind == kind})
+    if why := why or why_not_beside(
+        name, {row.name for row in rows if row.kind == other}, "program" if other == "agent" else other
+    ):
         raise InvalidRequest(why, remedy="Choose a name that nobody takes for another one.")
 
 
@@ -153,8 +160,12 @@ def check_name(name: str) -> None:
         raise InvalidRequest(
             f"Nobody can be named {name!r}, which is a way in an address.", remedy="Use a letter or a digit as well."
         )
-    if not name or len(name) > 64 or not all(char.isalnum() or char in "-_." for char in name):
+    if not name or len(name) > 64 or not all(map(_fits_a_name, name)):
         raise InvalidRequest(f"The name {name[:64]!r} does not fit.", remedy="Use up to 64 letters, digits, - _ and .")
+
+
+def _fits_a_name(char: str) -> bool:
+    return char.isalnum() or char in "-_." or is_mark(char)
 
 
 def must_have(identity: Identity, *roles: str) -> None:

@@ -406,7 +406,7 @@ _PEOPLE: Final = (
     ),
     Door(
         "DELETE", "/v1/tokens/{kind}/{name}", "revoke", "people",
-        "Revoke all tokens of a holder at once; their connections end.",
+        "Revoke all tokens of a holder at once, and of a person those of their programs; their connections end.",
         _ok("How many there were.", people.TokensRevoked), who="admin",
     ),
     Door(

@@ -62,11 +62,21 @@ class PeopleDoors(Room):
         identity = await self.who(request)
         must_have(identity, "admin")
         kind, name = request.path_params["kind"], request.path_params["name"]
-        note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), person(identity))
+        count = await self._revoked(kind, name, identity)
+        if kind == "person":
+            # A program's tasks count as its owner's, so it ends with its owner.
+            rows = await self.service.store.list_tokens()
+            for program in {one.name for one in rows if one.kind == "agent" and one.owner == name and not one.revoked}:
+                await self._revoked("agent", program, identity)
+        return JSONResponse({"revoked": count})
+
+    async def _revoked(self, kind: str, name: str, by: Identity) -> int:
+        """How many tokens of a holder were revoked."""
+        note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), person(by))
         count = await self.service.store.revoke_tokens(kind, name, note=note)
         await self.sockets.hang_up(kind, name)
         self._computer_changed(kind, name)
-        return JSONResponse({"revoked": count})
+        return count
 
     async def _owner(self, body: TokenBody, identity: Identity) -> str:
         """To whom the token's holder belongs; empty: a person. Raises InvalidRequest."""

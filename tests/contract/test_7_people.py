@@ -75,12 +75,12 @@ async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may
     [("requester", {"bob", "admin"}), ("not_requester", {"bob", "admin"}), ("role:admin", {"admin"})],
 )
 async def test_r2_of_a_programs_task_people_decide(house: House, approvers: str, may: set[str]) -> None:
-    """R2, R3: no program decides: with `requester` those may who review; a namesake gains nothing by the name."""
+    """R2, R3: no program decides, and no submitter: with `requester` those may who review."""
     async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         await server.person("mia", "reviewer")
         robot = await server.agent("robot", "submitter", owner="mia")
         people = {
-            "robot": await server.person("robot"),
+            "sue": await server.person("sue"),
             "bob": await server.person("bob", "reviewer"),
             "admin": server.admin,
         }
@@ -237,10 +237,27 @@ async def test_r1_a_name_that_looks_like_another_is_refused(house: House) -> Non
                 body = {"kind": kind, "name": name, "roles": ["submitter"]}
                 answer = await server.ask("POST", "/v1/tokens", body)
                 assert (answer.status_code, why in answer.text) == (422, True), (name, answer.text)
+        await server.agent("crossy")
+        for kind, name in (("person", "crossy"), ("person", "Crossy"), ("agent", "rita"), ("person", "system")):
+            answer = await server.ask("POST", "/v1/tokens", {"kind": kind, "name": name, "roles": ["submitter"]})
+            assert (answer.status_code, "taken" in answer.text or "not free" in answer.text) == (422, True), name
         unknown = {"kind": "agent", "name": "robot", "owner": "nobody"}
         assert (await server.ask("POST", "/v1/tokens", unknown)).status_code == 422
         owned = {"kind": "person", "name": "sam", "roles": ["submitter"], "owner": "rita"}
         assert (await server.ask("POST", "/v1/tokens", owned)).status_code == 422
+
+
+async def test_r1_a_program_ends_with_its_owner(house: House) -> None:
+    """R1: its tasks count as its owner's, and nobody owns it any more."""
+    async with house.open(Playing(), policy=policy()) as server:
+        await server.person("suse", "submitter")
+        hers, admins = await server.agent("crossy", owner="suse"), await server.agent("robot")
+        assert (await server.ask("DELETE", "/v1/tokens/person/suse")).json() == {"revoked": 1}
+        body = {"prompt": "fix my farm", "computers": ["3"]}
+        assert (await server.ask("POST", "/v1/tasks", body, token=hers)).status_code == 401
+        assert (await server.ask("POST", "/v1/tasks", body, token=admins)).status_code == 201
+        revoked = await server.system_items("token_revoked")
+        assert [one.fact.name for one in revoked] == ["suse", "crossy"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("approvers", ["requester", "role:submitter"])
@@ -248,8 +265,7 @@ async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
     """R3: its token opens no door that decides, even on its own task and with the role; and it gets no other role."""
     async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         robot = await server.agent("robot", "submitter")
-        # One of the same name, who is a person: the kind counts.
-        person = await server.person("robot")
+        person = await server.person("rob")
         _, request = await server.asked(token=person)
         call_id, request_id = request["tool_calls"][0]["call_id"], request["request_id"]
         named = {"requests": [{"request_id": request_id, "resume": {"action": "approve"}}]}

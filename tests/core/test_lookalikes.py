@@ -3,7 +3,7 @@
 
 import pytest
 
-from orchestrator.core.lookalikes import why_not
+from orchestrator.core.lookalikes import why_not, why_not_beside
 
 PRESENT = ("rita", "modern", "José", "игорь", "Ωmega2")
 
@@ -23,6 +23,46 @@ def test_a_whole_name_of_another_script_may_look_like_one() -> None:
     assert "looks like 'сор'" in why_not("cop", ["сор"])
 
 
+@pytest.mark.parametrize(
+    ("name", "beside"), [("ѕҽѕҽ", "sese"), ("ჿჿჿ", "ooo"), ("ყოყო", "yoyo"), ("Ηυϳ", "huj"), ("max_mad", "max-mad")]
+)
+def test_a_whole_name_of_look_alike_letters_is_refused(name: str, beside: str) -> None:
+    """Letters of Cyrillic, Georgian and Greek that look like Latin ones, and signs between words."""
+    assert f"looks like {beside!r}" in why_not(name, [beside])
+
+
+@pytest.mark.parametrize("name", ["admin.", "-admin", "admin_"])
+def test_signs_at_the_ends_of_a_name_make_no_other_one(name: str) -> None:
+    """Nobody hears or remembers them."""
+    assert "looks like 'admin'" in why_not(name, ["admin"])
+
+
+@pytest.mark.parametrize("name", ["rita๐", "bob০", "ada۷", "x৪", "〇", "rꛯ"])
+def test_digits_of_other_scripts_are_refused(name: str) -> None:
+    """They look like letters, or like other digits."""
+    assert "digits" in why_not(name, ())
+
+
+@pytest.mark.parametrize("name", ["ſuse", "ͺanna", "ﬁona"])
+def test_letters_that_are_forms_of_others_are_refused(name: str) -> None:
+    """Also where nobody has the name that they look like."""
+    assert why_not(name, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["system", "Model", "p0licy", "orchestrator", "reviewer", "not_requester", "-", "_", "."]
+)
+def test_words_of_the_program_itself_are_nobodys_name(name: str) -> None:
+    """An item or a message would be taken for one of the program."""
+    assert "is not free" in why_not(name, ())
+
+
+def test_a_name_of_another_kind_is_taken() -> None:
+    """A person and a program with one name would be one in each list."""
+    assert why_not_beside("Crossy", ["crossy"], "program").endswith("it looks like 'crossy', the name of a program.")
+    assert why_not_beside("bob", ["crossy"], "program") == ""
+
+
 @pytest.mark.parametrize("name", ["ritа", "аlice", "Ωrita", "日本a"])
 def test_letters_of_two_scripts_in_one_name_are_refused(name: str) -> None:
     """Nobody needs them, and they hide."""
@@ -36,7 +76,23 @@ def test_letters_that_are_taken_for_others_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rita", "modern", "Ωmega2", "bob", "søren", "łukasz", "Jürgen", "オレ様", "민수", "x_1", "42"]
+    "name",
+    [
+        "rita",
+        "modern",
+        "Ωmega2",
+        "bob",
+        "søren",
+        "łukasz",
+        "Jürgen",
+        "オレ様",
+        "민수",
+        "x_1",
+        "42",
+        "अमित",
+        "สมชาย",
+        "一郎",
+    ],
 )
 def test_other_names_are_taken(name: str) -> None:
     """One that is there is given again, whatever its letters; ordinary names of many languages are new ones."""
