@@ -18,6 +18,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from orchestrator.core.audit import SYSTEM_STREAM, Anchor, verify_onward
 from orchestrator.core.audit_removed import PruneBook
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import JournalBroken, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, canonical_json
 from orchestrator.core.system_facts import CheckpointMade
@@ -386,14 +387,19 @@ async def _pruned_since(store: Journals, known: Mapping[str, Anchor]) -> PruneBo
     """What was pruned since a checkpoint; whether the notes follow from what it knew is seen with their stream."""
     version, _ = known.get(SYSTEM_STREAM, (0, ""))
     book = PruneBook()
-    for item in await store.read(TaskId(SYSTEM_STREAM), version):
-        book.take(item)
+    # Where it is broken nothing is explained, and :func:`_must_hold` says so.
+    with suppress(JournalBroken):
+        for item in await store.read(TaskId(SYSTEM_STREAM), version):
+            book.take(item)
     return book
 
 
 async def _must_hold(store: Journals, stream: str, anchor: Anchor, head: Anchor | None) -> None:
     version = anchor[0]
-    since = [] if head is None else await store.read(TaskId(stream), version - 1)
+    try:
+        since = [] if head is None else await store.read(TaskId(stream), version - 1)
+    except JournalBroken:
+        since = []
     # The row says what is signed: it has to be what the items say.
     at = -1 if head is None else head[0] - version
     holds = 0 <= at < len(since) and (since[at].version, since[at].hash) == head

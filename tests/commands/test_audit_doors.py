@@ -443,7 +443,7 @@ async def test_audit_verify_asks_the_server_where_the_store_is_held(tmp_path: Pa
 
 
 async def test_a5_a6_the_house_itself_leaves_an_audit_that_is_in_order(tmp_path: Path) -> None:
-    """An approval, and an edit to a file that nobody had looked at: each run has the digest that was allowed."""
+    """An approval, and an edit of what was shown: each run has the digest that was allowed."""
     first, second = (call("local_write", path="plan.txt", content=text) for text in ("new\n", "newer\n"))
     async with running(tmp_path / "data", model=Listening(says(first), says(second), final()), store="") as server:
         task_id = await server.submit(())
@@ -451,7 +451,7 @@ async def test_a5_a6_the_house_itself_leaves_an_audit_that_is_in_order(tmp_path:
         answer = await server.ask("POST", f"/v1/approve/{request_id}?wait_s=20", {})
         pending = answer.json()
         call_id = pending["tool_calls"][0]["call_id"]
-        edit = {"call_id": call_id, "action": "edit", "args": {"path": "other.txt", "content": CONTENT}}
+        edit = {"call_id": call_id, "action": "edit", "args": {"path": "plan.txt", "content": CONTENT}}
         done = await server.ask("POST", f"/v1/resume/{pending['request_id']}?wait_s=20", {"decisions": [edit]})
         assert done.json()["success"] is True
         found = (await server.ask("GET", "/v1/audit/check")).json()["findings"]

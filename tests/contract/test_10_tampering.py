@@ -432,6 +432,8 @@ async def test_a3_an_honest_store_has_no_fault_while_it_is_at_work(house: House)
         edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit"}
         edit["args"] = {"path": "b.lua", "content": "print('edited')\n"}
         await server.decide(request, decisions=[edit])
+        ended = await server.item(task_id, "request_ended", after=gone["version"])
+        await server.decide(await server.request(task_id, after=ended["version"]), "approve")
         done = await server.item(task_id, "tool_finished", after=gone["version"])
         await server.request(task_id, after=done["version"])
         await house.hang_up()

@@ -132,7 +132,8 @@ def _of_these(
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
     raised = _raised_by_model(spec, context, heard, matched)
-    guards = tuple(rule for rule in (*matched, *possible) if _guards(rule))
+    # Of a rule that may match, its paths do: what else of it may match is shown to nobody.
+    guards = (*filter(_guards, matched), *(rule for rule in possible if rule.paths is not None and _guards(rule)))
     if not matched:
         return _uncovered(spec, subject.base_risk)._replace(raised=raised, guards=guards)
     strictest = matched[0]
