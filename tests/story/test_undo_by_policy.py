@@ -284,19 +284,19 @@ async def _reject(request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> None:
-    """Those decide who decide for programs, and not the person who has the program's name."""
+    """Those decide who decide for programs, and no submitter."""
     async with house(tmp_path / "home") as server:
         server.start()
         api = server.api()
         token = (await api.ok("POST", "/v1/tokens", {"kind": "agent", "name": "ci", "roles": ["submitter"]}))["token"]
-        namesake = await server.person("ci", "submitter")
+        submitter = await server.person("sue", "submitter")
         async with computer(server, tmp_path) as pc:
             pc.boot()
             task_id = await server.api(token).submit(*FAILS, computers=(pc.name,))
             await play(api, task_id)
             undo = await the_undo(api, task_id)
             request = (await api.first(undo, "review_requested")).request_id
-            await namesake.refused(403, "POST", f"/v1/approve/{request}", {})
+            await submitter.refused(403, "POST", f"/v1/approve/{request}", {})
             items = await play(api, undo)
             assert (items[0].fact.kind, (await api.task(undo))["user_id"]) == ("task_submitted", "ci")
             assert ended(items).status == "Completed"
