@@ -1,10 +1,10 @@
 """The end of the system stream that a node trusts, and the proof that an item belongs to that stream.
 
-Theory. Whoever can write the database can write any item and any row, and can compute every hash anew. They cannot
-change what a node saw before. So each node of a shared store keeps the version and the hash of the newest policy item
-that it believed, in a file of its data directory; its checkpoint says the same of a later moment. An item is proven
-where the stream leads from the one to the other: no version is missing, and each hash is over the content and over the
-hash before it. A node that has neither begins with the first item.
+Theory. A person who can write the database can write any item and any row, and can compute every hash anew. That
+person cannot change what a node saw before. So each node of a shared store keeps the version and the hash of the
+newest policy item that it believed, in a file of its data directory; its checkpoint says the same of a later
+moment. An item is proven where the stream leads from the one to the other: no version is missing, and each hash is
+over the content and over the hash before it. A node that has neither begins with the first item.
 """
 
 import asyncio

@@ -82,7 +82,7 @@ class RightsBook:
         self._oldest = at if self._oldest is None else min(at, self._oldest)
 
     def why_not(self, item: AgentTaskItem, own: Collection[str]) -> str:
-        """Why whoever caused the item had no right to, as a sentence; empty: they had it, or nothing says so.
+        """Why the author of the item had no right to it, as a sentence; empty: no fault is known.
 
         ``own``: the people whose task it is.
         """
@@ -106,7 +106,7 @@ class RightsBook:
         """The roles of which one is needed; empty: none is, or it depends on more than roles."""
         match item.fact:
             case facts.DecisionRecorded() as fact:
-                # Whoever submitted a task may always reject what it asks.
+                # A requester may always reject what their own task asks.
                 rejects = all(one.action == "reject" for one in fact.decisions)
                 return frozenset() if rejects and item.actor.id in own else self._deciding
             case facts.ReviewNoted(what="extended"):

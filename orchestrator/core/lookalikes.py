@@ -91,8 +91,11 @@ def _odd_letters(name: str) -> str:
 
 
 def is_mark(char: str) -> bool:
-    """Whether a character is written on or beside a letter, such as a vowel sign."""
-    return unicodedata.category(char) in ("Mn", "Mc")
+    """Whether a character is a vowel sign or another sign that a script needs, such as Devanagari or Thai.
+
+    Accents that are combined with any letter, and signs that nobody sees, are none.
+    """
+    return unicodedata.category(char) in ("Mn", "Mc") and unicodedata.name(char).split(" ")[0] in _FAR
 
 
 def _is_usual(letter: str) -> bool:

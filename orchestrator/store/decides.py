@@ -115,7 +115,7 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "token": Cover("whether it was paired anew", _WELCOME),
         "frozen": Cover("whether it is let in", _FREEZE),
         "frozen_at": Cover(_SHOWN, _FREEZE),
-        "released": Cover("whether whoever comes is it", _FREEZE),
+        "released": Cover("whether the computer that comes is the same one", _FREEZE),
         ROW: Cover("whether a copy came", f"{_WELCOME}; a row that says nothing of a computer is not found"),
         GONE: Cover("all of that", _WELCOME),
     },

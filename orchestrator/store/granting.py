@@ -36,7 +36,7 @@ def used_in(drafts: Sequence[Draft]) -> list[GrantId]:
 
 
 def is_revoked(value: object) -> bool:
-    """Whether a column says that something was revoked: everything but the number 0 does, whoever wrote it."""
+    """Whether a column says that something was revoked: everything but the number 0 does."""
     return not (type(value) is int and value == 0)
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from orchestrator.core.lookalikes import why_not, why_not_beside
+from orchestrator.core.lookalikes import is_mark, why_not, why_not_beside
 
 PRESENT = ("rita", "modern", "José", "игорь", "Ωmega2")
 
@@ -55,6 +55,12 @@ def test_letters_that_are_forms_of_others_are_refused(name: str) -> None:
 def test_words_of_the_program_itself_are_nobodys_name(name: str) -> None:
     """An item or a message would be taken for one of the program."""
     assert "is not free" in why_not(name, ())
+
+
+def test_signs_that_a_script_needs_are_parts_of_a_name() -> None:
+    """Not a sign that nobody sees, nor an accent that fits every letter."""
+    assert all(map(is_mark, "\u093f\u094d\u0e31"))
+    assert not any(map(is_mark, "\ufe0f\u034f\u0301\u200da"))
 
 
 def test_a_name_of_another_kind_is_taken() -> None:

@@ -299,3 +299,10 @@ def test_g5_a_verdict_names_the_rules_that_guard_some_calls() -> None:
     assert guards(FunctionCall(tool="cc_delete", args={"path": "farm/x"})) == {digests["within"]}
     allowing = policy(rule("allow", "all"), rule("ask", "far", paths=("far",)))
     assert evaluate(write("near"), policy=allowing).guards == ()
+    at_path = [{"pointer": "/path", "regex": "farm"}]
+    turtles = (
+        rule("ask", "by path", families=("turtle",), args=at_path),
+        rule("ask", "all of them", families=("turtle",)),
+    )
+    may = evaluate(write("farm/a"), policy=policy(rule("ask", "general"), *turtles))
+    assert set(may.guards) == {digest_of(content_of(turtles[0]))}

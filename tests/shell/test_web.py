@@ -229,6 +229,8 @@ SUBMIT = {"prompt": "fix it", "computers": []}
         ("/v1/tasks/t-1/answer", {"answer": "x"}, "question_id is missing"),
         ("/v1/stop", {"reason": 3}, "reason must be text"),
         ("/v1/pairings", {"computer": "a b"}, "The name 'a b' does not fit"),
+        ("/v1/pairings", {"computer": "farm\ufe0f"}, "does not fit"),
+        ("/v1/pairings", {"computer": "fa\u0301rm"}, "does not fit"),
         ("/v1/pairings", {"label": "x" * 33}, "label must have at most 32 characters"),
         ("/v1/pair", {"computer_id": 3}, "code is missing"),
         ("/v1/pair", {"code": "x", "computer_id": "3"}, "computer_id must be a whole number"),

@@ -132,8 +132,9 @@ def _of_these(
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
     raised = _raised_by_model(spec, context, heard, matched)
-    # Of a rule that may match, its paths do: what else of it may match is shown to nobody.
-    guards = (*filter(_guards, matched), *(rule for rule in possible if rule.paths is not None and _guards(rule)))
+    # A rule that may match guards by what is known now: its paths and arguments fit, or it would not be among these.
+    known = [rule for rule in possible if rule.paths is not None or rule.args is not None]
+    guards = tuple(filter(_guards, (*matched, *known)))
     if not matched:
         return _uncovered(spec, subject.base_risk)._replace(raised=raised, guards=guards)
     strictest = matched[0]
