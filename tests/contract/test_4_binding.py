@@ -8,6 +8,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.testing import ManualClock
+from orchestrator.testing.stub_peripherals import StubPeripheral
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import LOOKS, calls_of, changes_in, digest_of, sha256
 from tests.shell.support import dialed, hello
@@ -164,6 +165,38 @@ async def test_v1_an_edit_of_something_else_is_shown_first(house: House, kind: s
         assert (again["risk"] == "critical") == ("danger" in str(args))
         assert changes_in(calls) == []
         assert not await server.items(task_id, "tool_started")
+
+
+@pytest.mark.parametrize("changed", [{"name": "right"}, {"method": "clear"}, {"args": ["right", 64]}], ids=str)
+async def test_v1_an_edit_that_does_something_else_to_a_peripheral_is_shown_first(
+    house: House, changed: dict[str, Any]
+) -> None:
+    """The request says what the peripheral of this name is, so another one is looked at; so are other arguments."""
+    called: list[str] = []
+
+    def noting(name: str) -> Any:
+        return lambda *_: called.append(name)
+
+    made = call("cc_peripheral_call", name="left", method="push", args=["right", 1])
+    sides = {
+        side: StubPeripheral((kind,), {one: noting(f"{side} {one}") for one in ("push", "clear")})
+        for side, kind in (("left", "chest"), ("right", "monitor"))
+    }
+    asking = rule("peripherals", "ask", ["cc_peripheral_call"])
+    async with house.open(Playing(says(made)), policy=policy(LOOKING, asking)) as server:
+        await server.connect("3", peripherals=sides, computer_id=3)
+        task_id, request = await server.asked()
+        args = {**made["args"], **changed}
+        edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit", "args": args}
+        assert (await server.decide(request, decisions=[edit])).status_code == 202
+        again = await _shown_anew(server, task_id, request, "edited_target")
+        (shown,) = again["tool_calls"]
+        assert shown["args"] == args
+        assert ("monitor" in shown["observed"]["note"]) == ("name" in changed)
+        assert called == []
+        await server.decide(again, "approve")
+        await server.ended(task_id)
+        assert called == [f"{args['name']} {args['method']}"]
 
 
 @pytest.mark.parametrize("there", [b"somebody's\n", None], ids=["edited", "deleted"])

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState, action_digest, call_digest, request_digest
@@ -14,6 +15,7 @@ from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.redact import redact
 from orchestrator.core.showing import hitl_response
 from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.core.tool_args import TOOL_ARGS
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown
 
@@ -201,6 +203,40 @@ def test_V1_an_edit_that_touches_something_else_is_bound_to_nothing(made: Any, a
     assert bool(one.runs_digest) is seen
     assert bool(story.record("c1").action_digest) is seen
     assert (law.asked[0][1] is not None) is seen
+
+
+AT_ONCE = {
+    "cc_write": {"content"},
+    "cc_edit": {"old", "new"},
+    "cc_run_program": {"args", "input", "observe_s", "timeout_s"},
+    "cc_shell": {"input", "observe_s", "timeout_s"},
+    "local_write": {"content"},
+    "local_patch": {"patch"},
+    "send_status": {"message"},
+    "ask_user": {"question"},
+}
+"""What an edit may change and run at once, by the tool: a text, or how the program that was shown runs."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"), [(tool, name) for tool, model in TOOL_ARGS.items() for name in model.model_fields]
+)
+def test_V1_an_edit_of_any_argument_but_a_text_is_bound_to_nothing(tool: str, name: str) -> None:
+    """Every argument of every tool: a new argument is shown first until somebody says here that it need not be."""
+    if name == "computer":
+        return
+    model = TOOL_ARGS[tool]
+    one, other = _sample(model, "a"), _sample(model, "b")
+    made = real("c1", tool, computer="3" if "computer" in model.model_fields else None, **one)
+    decided = recorded(shown(made), decisions=edit({**one, name: other[name]})).decisions[0]
+    assert bool(decided.runs_digest) is (name in AT_ONCE.get(tool, ()))
+
+
+def _sample(model: type[BaseModel], word: str) -> dict[str, Any]:
+    """Valid arguments, all of them; another word gives another value to each."""
+    numbers = {"start_line", "max_lines", "observe_s", "timeout_s"}
+    values = {name: [word] if name == "args" else word for name in model.model_fields if name != "computer"}
+    return values | {name: ord(word) for name in numbers & set(values)}
 
 
 @pytest.mark.parametrize(

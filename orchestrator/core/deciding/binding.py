@@ -4,7 +4,8 @@ An edit is validated and judged as the model's own call was, and keeps tool and 
 anew.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from orchestrator.core import facts
 from orchestrator.core.approval import (
@@ -19,13 +20,21 @@ from orchestrator.core.deciding.command import Decide
 from orchestrator.core.deciding.repeating import said_digest
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, ReplyRefused
 from orchestrator.core.facts import ToolCall
-from orchestrator.core.grants import own_paths
-from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, severity
+from orchestrator.core.grants import fixed_args, own_paths
+from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, severity
 from orchestrator.core.policy.programs import runs_of, runs_one_program
 from orchestrator.core.redact import restore
 from orchestrator.core.response import canonical_args
 from orchestrator.core.task import AgentTask, CallRecord
 
+_HOW_IT_RUNS: Final = frozenset({"input", "observe_s", "timeout_s"})
+_AT_ONCE: Final[Mapping[str, frozenset[str]]] = {
+    "cc_run_program": _HOW_IT_RUNS | {"args"},
+    "cc_shell": _HOW_IT_RUNS,
+    "send_status": frozenset({"message"}),
+    "ask_user": frozenset({"question"}),
+}
+"""What an edit may change without a new request, beside the text of a change."""
 ID_CHARS: Final = 100
 """What was sent as an id may be a megabyte."""
 
@@ -112,7 +121,12 @@ def _must_work(edited: ToolCall) -> None:
 
 
 def _touches_the_same(call: ToolCall, edited: ToolCall) -> bool:
-    """Whether an edit leaves untouched what a person has to see first: the paths, and which program runs."""
-    if own_paths(call.tool, call.args) != own_paths(call.tool, edited.args):
-        return False
-    return call.tool not in RUNNERS or call.args.get("command") == edited.args.get("command")
+    """Whether an edit changes only a text or how a program runs: the paths, the command line and the rest stay."""
+    same_paths = own_paths(call.tool, call.args) == own_paths(call.tool, edited.args)
+    return same_paths and _target(call) == _target(edited)
+
+
+def _target(call: ToolCall) -> dict[str, Any]:
+    """What a call acts on beside its paths, such as a command line, or a peripheral with a method and its arguments."""
+    fixed = fixed_args(call.tool, call.args, any_content=True)
+    return {name: value for name, value in fixed.items() if name not in _AT_ONCE.get(call.tool, ())}
