@@ -250,6 +250,8 @@ class _Auditor:
             return
         if grant.expires_at is not None and item.at > grant.expires_at + GRACE:
             self._misused(item, call, f"{grant_id} had expired")
+        if self._rights is not None and self._rights.decided_no_more(grant.granted_by, item.at):
+            self._misused(item, call, f"{grant.granted_by}, who gave {grant_id}, had no role that decides by then")
         made, shown = call.call, call.shown
         if shown is None or not covers(
             grant,

@@ -6,7 +6,7 @@ A holder may have several tokens, and an item does not say which one was used, s
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -93,10 +93,15 @@ class RightsBook:
         tokens = self._held.get((by.kind, by.id), ())
         if not tokens and self._may_lack():
             return ""
-        if any(one.roles & needed and one.at(item.at) for one in tokens):
+        if _one_had(tokens, needed, item.at):
             return ""
         roles = " or ".join(sorted(needed))
         return f"{by.id} caused {item.fact.kind}, and no item says that {by.id} had the role {roles} at that time."
+
+    def decided_no_more(self, name: str, at: datetime) -> bool:
+        """Whether a person who had tokens had none then with a role that decides; a grant of theirs did not count."""
+        tokens = self._held.get(("person", name), ())
+        return bool(tokens) and not _one_had(tokens, self._deciding, at)
 
     def _may_lack(self) -> bool:
         """Whether tokens may have no item: of a release that had no system stream, or where no server ever was."""
@@ -117,3 +122,8 @@ class RightsBook:
                 return _SUBMITS
             case _:
                 return frozenset()
+
+
+def _one_had(tokens: Iterable[_Held], needed: Set[str], at: datetime) -> bool:
+    """Whether one of the tokens counted then and had one of these roles."""
+    return any(one.roles & needed and one.at(at) for one in tokens)

@@ -329,6 +329,30 @@ async def test_a_grant_stands_only_while_its_giver_may_decide(house: House, then
             assert not await server.items(second, "tool_started")
 
 
+@pytest.mark.parametrize("approvers", ["requester", "not_requester"])
+async def test_a_grant_for_ones_own_task_ends_when_four_eyes_are_set(house: House, approvers: str) -> None:
+    """An admin remembered their own approval for the session; after a restart the setting decides whether it counts."""
+    model = Playing(says(WRITE), for_prompt={"again": [says(WRITE)]})
+    async with house.open(model, policy=policy()) as server:
+        task_id, request = await server.asked(session_id="evening")
+        await _granted(server, request, scope="session", any_content=True)
+        await server.ended(task_id)
+    async with house.open(model, approvers=approvers) as server:
+        server.stub.disk.put("a.lua", b"old\n")
+        second = await server.submit(prompt="again", session_id="evening")
+        if approvers == "requester":
+            await server.ended(second)
+            assert not await server.items(second, "review_requested")
+        else:
+            refused = await server.decide(await server.request(second), "approve")
+            assert (refused.status_code, refused.json()["error"]["message"]) == (
+                403,
+                "admin may not decide for this task.",
+            )
+            assert "but not admin" in refused.json()["error"]["remedy"]
+            assert not await server.items(second, "tool_started")
+
+
 async def test_a_rule_that_came_later_asks_although_a_grant_stands(house: House) -> None:
     """By a computer, at the same risk: the grant was given without it."""
     async with house.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:

@@ -7,11 +7,11 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.audit_check import Finding, Standing, check, standing_of
-from orchestrator.core.audit_rights import GRACE
+from orchestrator.core.audit_rights import GRACE, RightsBook
 from orchestrator.core.facts import CallId, QuestionId, RequestId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.system_facts import GrantId, GrantRevoked, TaskPruned
+from orchestrator.core.system_facts import GrantId, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
 from tests.core.audited import ALICE, BOB, FOUND, PROGRAM, Trail, edits, granted, made, says, versions
 from tests.core.journal import NOW, REQUEST, Journal, verdict
 
@@ -323,6 +323,23 @@ def test_g5_what_no_standing_approval_covers_is_reported(
     one = only(check(given(*grants).add(noted).items))
     assert (one.level, one.what, one.version) == ("violation", "grant_misused", 8)
     assert why in one.detail
+
+
+@pytest.mark.parametrize(
+    ("roles", "ended", "in_order"), [("reviewer", False, True), ("reviewer", True, False), ("submitter", False, False)]
+)
+def test_a6_a_use_after_the_rights_of_the_giver_is_reported(roles: str, ended: bool, in_order: bool) -> None:
+    """Alice gave it; her tokens ended since, or her roles never let her decide."""
+    book = RightsBook()
+    system = Trail().add(TokenIssued(holder_kind="person", name="alice", roles=(roles,)), at=NOW)
+    if ended:
+        system.add(TokenRevoked(holder_kind="person", name="alice", count=1), at=NOW + timedelta(seconds=5))
+    for one in system.items:
+        book.take(one)
+    late = given(granted(C1)).add(used(made("c4")))
+    found = [one for one in check(late.items, rights=book) if one.what == "grant_misused"]
+    assert [one.version for one in found] == ([] if in_order else [8])
+    assert all("alice, who gave g-1, had no role that decides by then" in one.detail for one in found)
 
 
 def test_g4_a_sibling_is_released_only_by_what_covers_it() -> None:

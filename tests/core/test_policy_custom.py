@@ -177,3 +177,11 @@ def test_p13_a_stated_risk_raises_and_never_lowers(name: str) -> None:
         assert judged.effect is Effect.ASK
         boot = evaluate(write("startup.lua"), context=context, policy=default_policy())
         assert boot.risk is max(risk, RiskLevel.HIGH, key=severity)
+
+
+def test_g5_a_plugin_that_asks_guards_the_call() -> None:
+    """A grant that was given without it does not answer for a person; one that only speaks of the risk is no guard."""
+    asks = evaluate(write(), policy=ASK, custom=[plugin(effect="ask"), plugin("b", risk="medium")])
+    assert asks.guards == ("custom:night",)
+    denies = evaluate(write(), policy=ASK, custom=[plugin(effect="ask"), plugin("b", effect="deny")])
+    assert (denies.effect, denies.guards) == (Effect.DENY, ())

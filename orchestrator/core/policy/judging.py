@@ -223,7 +223,9 @@ def _with_their_names(decision: PolicyDecision, heard: Sequence[Heard]) -> Polic
     said = [(one.id, one.verdict.effect, one.verdict.risk) for one in heard]
     names = (*decision.matched_rules, *(one.id for one in heard))
     digest = digest_of([decision.rules_digest, *said])
-    return decision.model_copy(update={"matched_rules": names, "rules_digest": digest})
+    asking = [one.id for one in heard if one.verdict.effect is Effect.ASK] if decision.effect is Effect.ASK else []
+    guards = (*decision.guards, *asking)
+    return decision.model_copy(update={"matched_rules": names, "rules_digest": digest, "guards": guards})
 
 
 def _paths(call: AnyCall, spec: ToolSpec) -> tuple[str, ...]:

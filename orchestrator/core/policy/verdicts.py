@@ -46,7 +46,8 @@ class PolicyDecision(Value):
     """sha256 over the content of the matched rules: a decision is bound to it, not to the version."""
     guards: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Digests of the rules that ask or deny for some calls of a tool only, by a path, a computer, a label or another
-    condition, and that may match: a grant that was given without one of them does not stand in for a person here."""
+    condition, and that may match, and ids of the plugins that ask: a grant that was given without one of them does
+    not stand in for a person here."""
 
 
 def strictness(effect: Effect) -> int:
