@@ -68,7 +68,10 @@ def people_add(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Add a person, or a program; prints the token, once."""
+    """Add a person, or a program; prints the token, once.
+
+    One more token of the same person needs the same roles. To change roles, revoke first.
+    """
     kind = "agent" if agent else "person"
     roles = role or (["submitter"] if agent else ["submitter", "reviewer"])
     with client_of(url, data_dir) as client:
@@ -167,12 +170,15 @@ def _revoke(client: "Client", kind: str, name: str, as_json: bool, yes: bool) ->
     if (last or own) and not yes and not _sure(name, last):
         typer.echo("Nothing was revoked.", err=True)
         raise typer.Exit(1)
+    from orchestrator.client import ServerRefused
+
     answer = client.request("DELETE", f"/v1/tokens/{as_segment(kind)}/{as_segment(name)}")
     if not answer["revoked"]:
-        raise InvalidRequest(
-            f"There is no token of {kind} {quoted(name)} to revoke.", remedy="The kinds are person, computer and agent."
-        )
+        why = f"There is no token of {kind} {quoted(name)} to revoke."
+        raise ServerRefused(404, {"message": why, "remedy": "The kinds are person, computer and agent."})
     print_json(answer) if as_json else typer.echo(f"revoked {answer['revoked']}")
+    if programs := [one["name"] for one in found if one["owner"] == name and not one["revoked"]]:
+        typer.echo(f"Programs of {quoted(name)} were revoked as well: {', '.join(map(quoted, programs))}.", err=True)
     if last:
         typer.echo(f"There is no admin now. {_AFTER}", err=True)
 

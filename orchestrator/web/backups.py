@@ -25,7 +25,7 @@ class BackupDoors(Room):
 
     async def make_backup(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/backups``."""
-        identity = await self.who(request)
+        identity = await self.who(request, agents=True)
         must_have(identity, "submitter")
         computer = await self._computer(request)
         body = await read_body(request, BackupBody)
@@ -64,7 +64,7 @@ class BackupDoors(Room):
 
     async def restore(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/restore``."""
-        identity = await self.who(request)
+        identity = await self.who(request, agents=True)
         must_have(identity, "submitter")
         computer = await self._computer(request)
         body = await read_body(request, RestoreBody)

@@ -23,6 +23,7 @@ class PeopleDoors(Room):
         must_have(identity, "admin")
         body = await read_body(request, TokenBody)
         owner = await self._owner(body, identity)
+        await self._check_first(body, owner)
         issued = TokenIssued(holder_kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         token = await issue_token(
             self.service.store,
@@ -62,13 +63,12 @@ class PeopleDoors(Room):
         identity = await self.who(request)
         must_have(identity, "admin")
         kind, name = request.path_params["kind"], request.path_params["name"]
-        count = await self._revoked(kind, name, identity)
         if kind == "person":
-            # A program's tasks count as its owner's, so it ends with its owner.
+            # A program's tasks count as its owner's, so it ends with its owner; first, so that none outlives a crash.
             rows = await self.service.store.list_tokens()
             for program in {one.name for one in rows if one.kind == "agent" and one.owner == name and not one.revoked}:
                 await self._revoked("agent", program, identity)
-        return JSONResponse({"revoked": count})
+        return JSONResponse({"revoked": await self._revoked(kind, name, identity)})
 
     async def _revoked(self, kind: str, name: str, by: Identity) -> int:
         """How many tokens of a holder were revoked."""
@@ -91,6 +91,25 @@ class PeopleDoors(Room):
                 remedy="Name one of `people list`, or leave it out.",
             )
         return body.owner
+
+    async def _check_first(self, body: TokenBody, owner: str) -> None:
+        """Raises InvalidRequest where a person or an agent has a token with other rights.
+
+        A second token with other roles would leave the rights of the first one.
+        """
+        rows = await self.service.store.list_tokens()
+        held = [row for row in rows if (row.kind, row.name, row.revoked) == (body.kind, body.name, False)]
+        asked = (set(body.roles), owner)
+        if body.kind == "computer" or all((set(row.rights), row.owner) == asked for row in held):
+            return
+        roles = ", ".join(sorted({role for row in held for role in row.rights})) or "none"
+        agent = " --agent" if body.kind == "agent" else ""
+        owned = f" and the owner {held[-1].owner}" if held[-1].owner else ""
+        raise InvalidRequest(
+            f"{body.name} has a token already, with the roles {roles}{owned}.",
+            remedy=f"To change that, say `people revoke {body.name}{agent}` first. One more token has the same roles"
+            " and the same owner.",
+        )
 
     def _computer_changed(self, kind: str, name: str) -> None:
         """Who watches the list of computers reads it anew: it has those that have a token."""

@@ -505,7 +505,7 @@ def test_people_are_added_listed_and_revoked(served: Served) -> None:
     assert (line[:3], line[-1]) == (["person", "bob", "reviewer"], "good")
     assert token not in listed
     assert served.cli("people", "revoke", "bob").stdout == "revoked 1\n"
-    refused(served.cli("people", "revoke", "bob"), "There is no token of person 'bob'")
+    refused(served.cli("people", "revoke", "bob"), "There is no token of person 'bob'", code=3)
     assert {one["name"]: one["revoked"] for one in json.loads(served.cli("people", "list", "--json").stdout)}["bob"]
     denied = cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN=token, CC_ORCHESTRATOR_URL=served.url)
     refused(denied, "not known or was revoked", code=3)

@@ -78,14 +78,16 @@ def test_an_agent_submits_and_does_nothing_else(served: Served) -> None:
     assert "[FINAL] Success=False" in followed.stdout, followed.stderr
     refused(cli(served.home, "people", "add", "friend", **agent), "A person has to do this.", code=3)
     refused(served.cli("people", "add", "judge", "--agent", "--role", "reviewer"), "The roles do not fit.", code=3)
-    refused(served.cli("people", "revoke", "night-job"), "There is no token of person 'night-job' to revoke.")
+    refused(served.cli("people", "revoke", "night-job"), "There is no token of person 'night-job' to revoke.", code=3)
     assert served.cli("people", "revoke", "night-job", "--agent").stdout == "revoked 1\n"
     refused(cli(served.home, "tasks", **agent), "not known or was revoked", code=3)
 
 
 def test_r5_a_revoked_reviewer_is_out_at_once(served: Served) -> None:
     """`revoke` says how many tokens it ended; the sockets that they hold open are closed within seconds."""
-    tokens = [served.cli("people", "add", "kim").stdout.strip() for _ in range(2)]
+    tokens = [served.cli("people", "add", "kim", *more).stdout.strip() for more in ((), ("--role", "reviewer", "--role", "submitter"))]
+    known = "kim has a token already, with the roles reviewer, submitter. To change that, say `people revoke kim` first."
+    refused(served.cli("people", "add", "kim", "--role", "admin"), known, code=3)
     client = Client(served.url, tokens[0])
     with connect(client._reviewer_url(), proxy=None, **client._offer()) as socket:
         socket.recv(timeout=HANG_S)
@@ -96,7 +98,7 @@ def test_r5_a_revoked_reviewer_is_out_at_once(served: Served) -> None:
     client.close()
     for token in tokens:
         refused(cli(served.home, "tasks", **as_who(served, token)), "not known or was revoked", code=3)
-    refused(served.cli("people", "revoke", "kim"), "There is no token of person 'kim' to revoke.")
+    refused(served.cli("people", "revoke", "kim"), "There is no token of person 'kim' to revoke.", code=3)
 
 
 def test_one_of_two_admins_goes_without_a_question(served: Served) -> None:
@@ -161,4 +163,4 @@ def test_the_tokens_group_knows_every_kind(served: Served) -> None:
     assert served.cli("token", "revoke", "computer", "farm").stdout == "revoked 1\n"
     assert served.cli("people", "add", "bot", "--agent").returncode == 0
     assert served.cli("token", "revoke", "agent", "bot").stdout == "revoked 1\n"
-    refused(served.cli("token", "revoke", "agent", "bot"), "The kinds are person, computer and agent.")
+    refused(served.cli("token", "revoke", "agent", "bot"), "The kinds are person, computer and agent.", code=3)

@@ -227,7 +227,7 @@ async def test_r1_a_name_that_looks_like_another_is_refused(house: House) -> Non
     """R1: names of people and programs are told apart by reading; the same name is one more token of the same."""
     async with house.open(Playing(), policy=policy()) as server:
         await server.person("rita", "reviewer")
-        await server.person("rita", "submitter")
+        await server.person("rita", "reviewer")
         for kind in ("person", "agent"):
             for name, why in (
                 ("rit\u0430", "two scripts"),
@@ -257,7 +257,35 @@ async def test_r1_a_program_ends_with_its_owner(house: House) -> None:
         assert (await server.ask("POST", "/v1/tasks", body, token=hers)).status_code == 401
         assert (await server.ask("POST", "/v1/tasks", body, token=admins)).status_code == 201
         revoked = await server.system_items("token_revoked")
-        assert [one.fact.name for one in revoked] == ["suse", "crossy"]  # type: ignore[union-attr]
+        assert [one.fact.name for one in revoked] == ["crossy", "suse"]  # type: ignore[union-attr]
+
+
+async def test_r2_a_second_token_has_the_rights_of_the_first(house: House) -> None:
+    """R2: a second token with other roles or another owner is refused, and one with the same is given."""
+    async with house.open(Playing(), policy=policy()) as server:
+        await server.person("suse")
+
+        async def add(kind: str, name: str, *roles: str, **more: Any) -> tuple[int, str]:
+            body = {"kind": kind, "name": name, "roles": roles, **more}
+            answer = await server.ask("POST", "/v1/tokens", body)
+            return answer.status_code, answer.text
+
+        assert (await add("person", "twice", "submitter"))[0] == 201
+        assert (await add("agent", "robot", "submitter", owner="suse"))[0] == 201
+        for kind, name, refused in (
+            ("person", "twice", {"roles": ("admin",)}),
+            ("person", "twice", {"roles": ("submitter", "reviewer")}),
+            ("agent", "robot", {"roles": ()}),
+            ("agent", "robot", {"roles": ("submitter",)}),
+        ):
+            status, text = await add(kind, name, *refused["roles"])
+            assert (status, f"{name} has a token already, with the roles submitter" in text) == (422, True)
+            assert f"people revoke {name}{' --agent' if kind == 'agent' else ''}` first" in text
+        assert "and the owner suse" in text
+        for kind, name, more in (("person", "twice", {}), ("agent", "robot", {"owner": "suse"})):
+            assert (await add(kind, name, "submitter", **more))[0] == 201
+            assert (await server.ask("DELETE", f"/v1/tokens/{kind}/{name}")).json() == {"revoked": 2}
+        assert (await add("person", "twice", "admin"))[0] == 201
 
 
 @pytest.mark.parametrize("approvers", ["requester", "role:submitter"])

@@ -215,6 +215,8 @@ async def test_a_door_is_open_to_exactly_those_that_the_table_names(server: Serv
     assert await status(await server.computer("3")) == 401
     program, guest = await server._token({"kind": "agent", "name": "bot"}), await server.person("eve", "submitter")
     assert (await status(program) == 403) == (door.who != "program")
+    worker = await server._token({"kind": "agent", "name": "worker", "roles": ["submitter"]})
+    assert (await status(worker) == 403) == (door.who not in ("program", "submitter"))
     assert (await status(guest) == 403) == (door.who in ("reviewer", "admin"))
 
 
