@@ -60,6 +60,8 @@ class CCAgentDeps:
     """What the call must find: path to sha256 or ``absent``. None: look first, then act."""
     encoding: Encoding | None = None
     """How a write encodes; None: as the file that is there is encoded."""
+    by_person: bool = False
+    """Whether a person edited the call: a program in it that does not parse is shown with its fault, not refused."""
     noted: str = ""
     """What whoever looked before the call had to say of it."""
     run_id: RunId | None = None

@@ -75,6 +75,7 @@ class World(Reach):
         channel = Listening(Looking(self, record.call.computer))
         deps = self._deps(record.call.computer, channel)
         deps.keep = self._keep
+        deps.by_person = record.original is not None
         with channel.told():
             return channel.observed(await tool.observe(deps, **_arguments(record)))
 

@@ -167,6 +167,21 @@ async def test_v1_an_edit_of_something_else_is_shown_first(house: House, kind: s
         assert not await server.items(task_id, "tool_started")
 
 
+async def test_v1_an_edit_with_a_program_that_does_not_parse_is_shown_with_its_fault(house: House) -> None:
+    """A person wrote it: the model is not told of it in the person's place, and the fault stands in the new request."""
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        task_id, request = await server.asked()
+        args = {"path": "b.lua", "content": "print('x'\n"}
+        edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit", "args": args}
+        assert (await server.decide(request, decisions=[edit])).status_code == 202
+        again = await _shown_anew(server, task_id, request, "edited_target")
+        (shown,) = again["tool_calls"]
+        assert "It does not parse yet: b.lua:2: ')' expected" in shown["observed"]["note"]
+        assert (await server.decide(again, "approve")).status_code == 202
+        await server.item(task_id, "tool_finished")
+        assert server.stub.disk.file("b.lua") == b"print('x'\n"
+
+
 @pytest.mark.parametrize("changed", [{"name": "right"}, {"method": "clear"}, {"args": ["right", 64]}], ids=str)
 async def test_v1_an_edit_that_does_something_else_to_a_peripheral_is_shown_first(
     house: House, changed: dict[str, Any]

@@ -2,7 +2,7 @@
 
 Under a grammar an unescaped quote in a reply gives no broken JSON but a program that is cut at that quote
 (models.md, section 0): so a program of the model's that does not parse never comes before a person. What a person
-makes of it by editing is theirs; the doubt then stands beside the result.
+makes of it by editing is theirs: the fault is shown beside the request and the result, and nothing is refused.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | 
     ``before`` is what an edit starts from (None: the whole text is new): one that did not parse may be mended
     step by step.
     """
-    if not is_lua(name):
+    if deps.by_person or not is_lua(name):
         return
     version = version_of(deps.host)
     finding = await _away(after, lambda: check_lua(after, version=version, name=name))
