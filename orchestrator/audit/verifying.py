@@ -130,6 +130,7 @@ class _Verifying:
 
     async def _done(self, earlier: Verified | None, run: int) -> Verification:
         store, books, faults = self.store, self.books, self.faults
+        faults += [Fault(stream="", version=0, what="schema", detail=one) for one in await store.strange()]
         checkpoint = await _last(self.checkpoints, faults)
         # First the rows, then the streams that there are: what a row has then, one of these streams says.
         before = await rows_beside(store, faults)

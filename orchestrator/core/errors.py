@@ -25,6 +25,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── PolicyUnusable        this node cannot load the policy in force
     ├── StoreBusy             another process holds the store
     ├── JournalBroken         the items of a task are not as they were written
+    ├── StoreDamaged          a row of the store holds a value that the program does not write
     ├── NewerSchema           the record was written by a newer version
     ├── StoreAway             the store's server cannot be reached now
     ├── BusAway               the bus cannot be opened
@@ -208,6 +209,13 @@ class JournalBroken(OrchestratorError):
     """The items of a task are not as they were written: nothing of it is shown, decided or run."""
 
     code = "journal_broken"
+    http_status = 500
+
+
+class StoreDamaged(OrchestratorError):
+    """A row of the store holds a value that the program does not write."""
+
+    code = "store_damaged"
     http_status = 500
 
 

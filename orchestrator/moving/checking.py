@@ -81,6 +81,9 @@ class _Kept(SqlStore):
     async def _read(self, script: Callable[[int], Script[T]]) -> T:
         return await self._side.run(script(_now()))
 
+    async def strange(self) -> list[str]:
+        return await self._side.strange()
+
     def _write(
         self, script: Callable[[int], Script[T]], *, key: str | None = None, urgent: bool = False, once: bool = False
     ) -> Awaitable[T]:
@@ -111,11 +114,14 @@ async def verify_store_at(
                 f"The store has schema {schema}, and this version verifies {len(MIGRATIONS)}.",
                 remedy="Start the server once, or verify with the version that wrote it.",
             )
-        strange = [Fault(stream="", version=0, what="schema", detail=one) for one in await side.strange()]
         # Tables of another shape cannot be asked for their columns.
-        odd = [] if strange else [Fault(stream="", version=0, what="damage", detail=one) for one in await side.odd()]
+        odd = (
+            []
+            if await side.strange()
+            else [Fault(stream="", version=0, what="damage", detail=one) for one in await side.odd()]
+        )
         found = await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full)
-        return found.model_copy(update={"faults": (*strange, *odd, *found.faults)})
+        return found.model_copy(update={"faults": (*odd, *found.faults)})
 
 
 async def _damage(side: Side) -> list[str]:
@@ -146,7 +152,7 @@ async def check_store_at(url: str) -> Checked:
             # What follows reads the tables of this version, and pages that are whole.
             return found
         verified = await verify_store(_Kept(side))
-        faults = [*strange, *(fault.detail for fault in verified.faults), *await _beside(side)]
+        faults = [*(fault.detail for fault in verified.faults), *await _beside(side)]
     return Checked(
         **{
             **vars(found),

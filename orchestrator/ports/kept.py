@@ -62,6 +62,9 @@ class KeptRecords(Protocol):
     async def kept_task(self, task_id: str) -> KeptRow | None:
         """A task's row; None: there is none."""
 
+    async def strange(self) -> list[str]:
+        """What of the database is not of the store's schema, such as a trigger, in a sentence each."""
+
     async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
         """The sizes in bytes of those blobs of these that are there."""
 

@@ -138,6 +138,10 @@ class MemoryTables:
         await self._turn()
         return {name: len(self._blobs[name]) for name in names if name in self._blobs}
 
+    async def strange(self) -> list[str]:
+        await self._turn()
+        return []  # it has no database
+
     async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
         await self._turn()
         return {name: self._requests[RequestId(name)] for name in request_ids if name in self._requests}

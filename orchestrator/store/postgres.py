@@ -119,6 +119,9 @@ class PostgresPersistenceManager(SqlStore):
     def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
         return self._writer.append(wanted)
 
+    async def strange(self) -> list[str]:
+        return [one.sentence for one in await self._read(lambda _: strange_on_server())]
+
     async def close(self) -> None:
         self._is_closed = True
         await self._writer.close()

@@ -9,6 +9,7 @@ import asyncpg
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway, StoreBusy
 from orchestrator.postgresql.sessions import SharedSession, is_pooled
 from orchestrator.postgresql.troubles import Kind, trouble
+from orchestrator.store.script import of_a_row
 
 _KINDS: Final[Mapping[Kind, type[OrchestratorError]]] = {
     Kind.SETUP: InvalidRequest,
@@ -73,7 +74,8 @@ def is_lasting(error: Exception, where: str) -> bool:
 
 def explained(error: Exception, where: str) -> Exception:
     """The error as one that teaches; ``where`` names server and database, never a password. Any other as it is."""
-    return _told(error, where, connecting=False)
+    told = _told(error, where, connecting=False)
+    return of_a_row(told) if told is error else told
 
 
 def not_connected(error: Exception, where: str) -> Exception:

@@ -37,7 +37,7 @@ from orchestrator.store import sealing, sql_grants
 from orchestrator.store.entry import Entry, holds, renewed, scheduled
 from orchestrator.store.linking import check_head, linked
 from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, text, whole
 
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
 
@@ -305,15 +305,15 @@ def _task_row(
     updated_at: int, computers: str, pinned: int,
 ) -> TaskRow:  # fmt: skip
     return TaskRow(
-        task_id=TaskId(task_id),
+        task_id=TaskId(text(task_id)),
         status=TaskStatus(status),
-        version=version,
-        user_id=user_id,
-        session_id=session_id,
-        prompt=prompt,
+        version=whole(version),
+        user_id=text(user_id),
+        session_id=text(session_id),
+        prompt=text(prompt),
         created_at=from_us(created_at),
         updated_at=from_us(updated_at),
-        computers=tuple(json.loads(computers)),
+        computers=tuple(ComputerId(text(one)) for one in json.loads(computers)),
         pinned=bool(pinned),
     )
 

@@ -10,7 +10,7 @@ from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, Compute
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Coming
 from orchestrator.store import sealing, sql, sql_system
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, text, whole
 
 _COLUMNS: Final = "computer, number, heard, doubtful_below, known, token, frozen, frozen_at, released"
 _ONE: Final = f"SELECT {_COLUMNS} FROM computers WHERE computer = ?"
@@ -113,12 +113,12 @@ def _record(
     released: Any,
 ) -> ComputerRecord:
     return ComputerRecord(
-        computer=ComputerId(name),
-        number=number,
-        heard=heard,
-        doubtful_below=doubtful_below,
+        computer=ComputerId(text(name)),
+        number=whole(number),
+        heard=whole(heard),
+        doubtful_below=whole(doubtful_below),
         known=None if known is None else ComputerSide.model_validate_json(known, extra="ignore"),
-        token=token,
+        token=text(token),
         frozen=None if frozen is None else ComputerFrozen.model_validate_json(frozen, extra="ignore"),
         frozen_at=None if frozen_at is None else from_us(frozen_at),
         released=bool(released),

@@ -16,7 +16,7 @@ from orchestrator.core.system_facts import ComputerBackedUp
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow, BlobMark
 from orchestrator.store import granting, sealing, sql, sql_kept, sql_queue, sql_system
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, text
 
 _TOUCH: Final = "UPDATE blob_marks SET touched = ? WHERE sha256 = ?"
 _MARKS: Final = "SELECT sha256, size, lists, touched FROM blob_marks {} ORDER BY sha256 LIMIT ?"
@@ -130,5 +130,6 @@ def list_backups(computer: ComputerId | None) -> Script[list[BackupRow]]:
     where = "" if computer is None else "WHERE computer = ?"
     rows = yield _BACKUPS.format(where), () if computer is None else (computer,)
     return [
-        BackupRow(ComputerBackedUp.model_validate_json(data, extra="ignore"), by, from_us(at)) for data, by, at in rows
+        BackupRow(ComputerBackedUp.model_validate_json(data, extra="ignore"), text(by), from_us(at))
+        for data, by, at in rows
     ]

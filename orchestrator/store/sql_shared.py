@@ -12,7 +12,7 @@ from orchestrator.ports import SYSTEM_STREAM, PolicyRow
 from orchestrator.ports.shared import MOST_DUTY_S
 from orchestrator.store import sealing, sql, sql_system
 from orchestrator.store.entry import seconds_to_us
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, text
 
 _COLUMNS: Final = "version, sha256, source, loaded_at, loaded_by, judged"
 _POLICY: Final = f"SELECT {_COLUMNS} FROM policies WHERE name = ?"
@@ -99,6 +99,6 @@ def agree(name: str, value: str, *, now: int) -> Script[str]:
 
 def _row(version: int, sha256: str, source: str, loaded_at: int, loaded_by: str, judged: int) -> PolicyRow:
     try:
-        return PolicyRow(int(version), sha256, source, from_us(loaded_at), loaded_by, int(judged))
+        return PolicyRow(int(version), text(sha256), text(source), from_us(loaded_at), text(loaded_by), int(judged))
     except (TypeError, ValueError, OverflowError):
         raise sealing.no_policy() from None

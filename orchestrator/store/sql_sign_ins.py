@@ -7,7 +7,7 @@ from orchestrator.core.items import Draft
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.ports import SignInRow
 from orchestrator.store import sealing, sql_system
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, text
 
 _COLUMNS: Final = "session_hash, token_hash, name, begun_at, used_at"
 _ADD: Final = f"INSERT INTO sign_ins ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
@@ -71,4 +71,4 @@ def list_all() -> Script[list[SignInRow]]:
 
 
 def _row(session_hash: str, token_hash: str, name: str, begun_at: int, used_at: int) -> SignInRow:
-    return SignInRow(session_hash, token_hash, name, from_us(begun_at), from_us(used_at))
+    return SignInRow(text(session_hash), text(token_hash), text(name), from_us(begun_at), from_us(used_at))

@@ -80,6 +80,10 @@ class SqlStore(ABC):
         """Accept the port's ``append``, as ``_write`` accepts others; plain ones are run together."""
 
     @abstractmethod
+    async def strange(self) -> list[str]:
+        """The port's ``strange``."""
+
+    @abstractmethod
     async def close(self) -> None:
         """The port's ``close``."""
 

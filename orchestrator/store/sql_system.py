@@ -14,7 +14,7 @@ from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.ports import SYSTEM_STREAM, StreamHead, TokenKind, TokenRow
 from orchestrator.store import granting, sealing, sql, sql_grants
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, text
 
 _STREAM: Final = "SELECT version, head_hash FROM streams WHERE stream = ? /* FOR UPDATE */"
 _KNOW_STREAM: Final = "INSERT INTO streams (stream, version, head_hash) VALUES (?, 0, ?) ON CONFLICT DO NOTHING"
@@ -77,7 +77,8 @@ def heads_from(name: str, limit: int, user_id: str | None) -> Script[list[Stream
         rows = yield _HEADS_FROM, (name, name, limit)
     else:
         rows = yield _THEIR_HEADS_FROM, (name, user_id, limit)
-    return [_head(*row) for row in rows]
+    # SQLite sorts bytes behind each text: without a name to go on from, they would be on each page for ever.
+    return [_head(*row) for row in rows if isinstance(row[0], str)]
 
 
 def _head(stream: object, version: object, digest: object) -> StreamHead:
@@ -140,8 +141,8 @@ def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: in
     return TokenRow(
         token_hash=token_hash,
         kind=_TOKEN_KINDS[kind],
-        name=name,
-        roles=tuple(json.loads(roles)),
+        name=text(name),
+        roles=tuple(map(text, json.loads(roles))),
         created_at=from_us(created_at),
         revoked=granting.is_revoked(revoked),
     )

@@ -96,6 +96,9 @@ class SqlitePersistenceManager(SqlStore):
     def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
         return self._writer.append(wanted)
 
+    async def strange(self) -> list[str]:
+        return [one.sentence for one in await self._read(lambda _: strange_in_file())]
+
     async def close(self) -> None:
         self._reader.stop()
         self._writer.stop()

@@ -25,7 +25,7 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.ports import Clock
 from orchestrator.store import sql_queue
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, of_a_row
 from orchestrator.store.sealing import store_closed
 from orchestrator.store.sql import Append
 from orchestrator.store.sql_append import InChunks, append_many, is_plain
@@ -236,9 +236,9 @@ def drive(cursor: sqlite3.Cursor, script: Script[T]) -> T:
 
 
 def explained(error: Exception, path: Path) -> Exception:
-    """SQLite's error as one that teaches; any other error as it is."""
+    """SQLite's error, or that of a row, as one that teaches; any other error as it is."""
     if not isinstance(error, sqlite3.Error):
-        return error
+        return of_a_row(error)
     code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
     match code.split("_")[1]:
         case "FULL" | "IOERR":

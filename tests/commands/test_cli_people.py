@@ -85,8 +85,13 @@ def test_an_agent_submits_and_does_nothing_else(served: Served) -> None:
 
 def test_r5_a_revoked_reviewer_is_out_at_once(served: Served) -> None:
     """`revoke` says how many tokens it ended; the sockets that they hold open are closed within seconds."""
-    tokens = [served.cli("people", "add", "kim", *more).stdout.strip() for more in ((), ("--role", "reviewer", "--role", "submitter"))]
-    known = "kim has a token already, with the roles reviewer, submitter. To change that, say `people revoke kim` first."
+    tokens = [
+        served.cli("people", "add", "kim", *more).stdout.strip()
+        for more in ((), ("--role", "reviewer", "--role", "submitter"))
+    ]
+    known = (
+        "kim has a token already, with the roles reviewer, submitter. To change that, say `people revoke kim` first."
+    )
     refused(served.cli("people", "add", "kim", "--role", "admin"), known, code=3)
     client = Client(served.url, tokens[0])
     with connect(client._reviewer_url(), proxy=None, **client._offer()) as socket:

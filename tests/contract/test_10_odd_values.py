@@ -3,7 +3,9 @@
 import asyncio
 import shutil
 import sqlite3
+from collections.abc import Awaitable, Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +13,15 @@ import pytest
 
 from orchestrator.cli.audit import offline_verify
 from orchestrator.clock import SystemClock
-from orchestrator.ports import TokenRow
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.facts import TaskId
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Store, TokenRow
 from orchestrator.store import open_store
 from orchestrator.store.decides import DECIDES
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.tables import tables_of
+from tests.contract.house import House, Playing
 from tests.contract.test_10_hostile_edits import _begun
 
 TABLES = tables_of(len(MIGRATIONS))
@@ -69,6 +75,103 @@ def test_an_odd_value_is_named(begun: Path, tmp_path: Path, table: str, column: 
     found = offline_verify(directory)
     assert found is not None
     assert found["faults"] or (table, column) in HARMLESS or DECIDES[table][column].fate == "nothing"
+
+
+IN_LISTS: Final = (
+    ("tokens", "roles", None),
+    ("tokens", "name", b"\xff"),
+    ("computers", "number", "x"),
+    ("computers", "heard", 0.5),
+    ("backups", "made_by", b"\xff"),
+    ("tasks", "task_id", b"\xff\x00"),
+    ("tasks", "prompt", None),
+    ("tasks", "token", None),
+    ("policies", "source", None),
+    ("sign_ins", "name", b"\xff"),
+)
+"""Rows that a list, a lease or a start meets."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def _read_all(path: Path) -> list[str]:
+    """What else than an answer or an error that teaches came of each call that reads rows, and of a start."""
+    try:
+        store = open_store(f"sqlite:///{path}", clock=SystemClock())
+    except OrchestratorError:
+        return []
+    wrong: list[str] = []
+    calls: list[Callable[[], Awaitable[object]]] = [
+        *(getattr(store, name) for name in dir(store) if name.startswith("list_")),
+        store.heads,
+        store.count_revoked,
+        store.next_due,
+        store.policy_in_force,
+        store.policy_item,
+        store.kept_blobs,
+        lambda: store.heads_since(_EPOCH),
+        lambda: store.lease("n-2", 5),
+        lambda: store.load(TaskId("t-due")),
+        lambda: store.wake_waiting(ComputerId("3")),
+        lambda: store.computer(ComputerId("4")),
+        lambda: store.claimant(ComputerId("3")),
+        lambda: _paged(store),
+    ]
+    try:
+        for call in calls:
+            try:
+                await call()
+            except OrchestratorError as error:
+                if not error.remedy:
+                    wrong.append(str(error))
+            except Exception as error:  # noqa: BLE001 - that is what is looked for
+                wrong.append(repr(error))
+    finally:
+        await store.close()
+    return wrong
+
+
+async def _paged(store: Store) -> None:
+    """All heads, a page at a time; what never ends is a failure."""
+    first = ""
+    for _ in range(1000):
+        page = await store.heads_from(first, 5)
+        if not page:
+            return
+        first = page[-1].stream + "\0"
+    raise AssertionError("the pages do not end")
+
+
+@pytest.mark.parametrize(("table", "column", "value"), IN_LISTS)
+async def test_no_read_ends_in_a_defect(begun: Path, tmp_path: Path, table: str, column: str, value: object) -> None:
+    directory = Path(shutil.copytree(begun, tmp_path / "data"))
+    assert put(directory / "orchestrator.db", table, column, value)
+    assert await _read_all(directory / "orchestrator.db") == []
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "listed"),
+    [("tasks", "prompt", "/v1/tasks"), ("backups", "made_by", "/v1/backups")],
+)
+async def test_a_list_says_that_a_row_is_damaged(
+    begun: Path, tmp_path: Path, table: str, column: str, listed: str
+) -> None:
+    house = House(tmp_path / "data")
+    assert put(Path(shutil.copytree(begun, house.directory)) / "orchestrator.db", table, column, b"\xff\x00")
+    async with house.open(Playing(), computer=False) as server:
+        answer = await server.ask("GET", listed)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "store_damaged")
+        assert "audit verify" in answer.json()["error"]["remedy"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("table", TABLES)
+async def test_no_read_ends_in_a_defect_whatever_a_column_holds(begun: Path, tmp_path: Path, table: str) -> None:
+    for column in TABLES[table].names:
+        for kind, value in {**VALUES, "a date far away": 10**16}.items():
+            directory = Path(shutil.copytree(begun, tmp_path / f"{column}-{kind}"))
+            put(directory / "orchestrator.db", table, column, value)
+            assert await _read_all(directory / "orchestrator.db") == [], (column, kind)
+            shutil.rmtree(directory)
 
 
 @pytest.mark.parametrize("value", ["''", "NULL", "x''", "x'00'", "0.5", "2", "-1", "'x'"])

@@ -17,6 +17,7 @@ from orchestrator.core.facts import TaskId
 from orchestrator.moving import check_store_at, copy_store
 from orchestrator.store import open_store
 from orchestrator.testing.drafts import Author
+from tests.contract.house import House, Playing
 from tests.servers import RunServer
 from tests.store.moving import quiet
 
@@ -90,6 +91,20 @@ async def test_what_is_not_of_the_schema_is_found_and_refused(data: Path, script
         await _opened(f"sqlite:///{data}/orchestrator.db")
     assert name in refused.value.message
     assert "audit verify" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["CREATE TRIGGER evil AFTER INSERT ON items BEGIN SELECT 1; END", "DROP INDEX tasks_newest"],
+)
+async def test_what_is_put_there_while_it_is_served_is_found_by_the_server(tmp_path: Path, change: str) -> None:
+    house = House(tmp_path / "data")
+    async with house.open(Playing(), computer=False) as server:
+        assert (await server.ask("GET", "/v1/audit/verify")).json()["faults"] == []
+        with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database:
+            database.executescript(change)
+        (fault,) = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
+        assert (fault["what"], change.split()[2] in fault["detail"]) == ("schema", True)
 
 
 async def test_an_index_more_or_less_is_told_and_stops_nothing(data: Path, caplog: pytest.LogCaptureFixture) -> None:

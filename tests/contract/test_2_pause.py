@@ -418,7 +418,7 @@ async def test_s13_a_store_of_an_older_version_is_brought_forward(kept_house: Ho
     with closing(sqlite3.connect(kept_house.directory / "orchestrator.db")) as connection:
         connection.executescript(OLD_STORE.read_text("utf-8"))
     async with kept_house.open(Playing(), policy=policy(rule("all", "allow")), computer=False) as server:
-        alice = await server.person("alice", "submitter", "reviewer")
+        alice = await server.person("alice", "reviewer")
         request = (await server.ask("GET", "/v1/requests/r1", token=alice)).json()
         assert (request["task_id"], request["requester"]) == ("t1", "alice")
         assert (await server.decide(request, "reject", token=alice)).status_code == 200

@@ -43,6 +43,7 @@ STATUS = {
     "PolicyUnusable": ("policy_unusable", 503),
     "StoreBusy": ("store_busy", 503),
     "JournalBroken": ("journal_broken", 500),
+    "StoreDamaged": ("store_damaged", 500),
     "NewerSchema": ("newer_schema", 503),
     "StoreAway": ("store_away", 503),
     "BusAway": ("bus_away", 503),

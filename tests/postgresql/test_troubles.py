@@ -221,7 +221,7 @@ def test_a_lost_connection_has_a_sentence(error: Exception, words: str) -> None:
 
 def test_an_error_of_somebody_else_is_none_of_ours() -> None:
     assert trouble(KeyError("a"), "db/cc", "--store") is None
-    assert explained(kept := KeyError("a"), "db/cc") is kept
+    assert explained(kept := RuntimeError("a"), "db/cc") is kept
     assert isinstance(away("postgresql://me:secret@db/cc", KeyError("a")), BusAway)
 
 
