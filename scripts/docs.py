@@ -138,8 +138,9 @@ ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Unreadable, errors.InvalidRequest,
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
     errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, CodeUnknown, CodeUsed, CodeExpired, TooManyTries,
-    errors.JournalBroken, errors.StoreBusy, errors.StoreAway, errors.NewerSchema, NotASocket, WrongSubprotocol,
-    CannotRehearse, errors.ComputerAway, CannotType, TooManyKeys, TooManyWatch, TooManyStreams,
+    errors.JournalBroken, errors.StoreDamaged, errors.StoreBusy, errors.StoreAway, errors.NewerSchema,
+    NotASocket, WrongSubprotocol, CannotRehearse, errors.ComputerAway, CannotType, TooManyKeys,
+    TooManyWatch, TooManyStreams,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 
