@@ -56,6 +56,7 @@ class StubComputer:
         self._token = token
         self._computer_id = computer_id
         self._label = label
+        self._renamed = 0
         self._family = family
         self._boot = secrets.token_hex(8)
         self._booted = time.monotonic()
@@ -91,6 +92,13 @@ class StubComputer:
         """Send on the present connection; without one it is lost, and a settle asks again."""
         if self._connection is not None:
             self._connection.send(message, body)
+
+    def rename(self, label: str | None) -> None:
+        """Set the label and tell it; None: it has none."""
+        self._label = label
+        self._renamed += 1
+        told = None if label is None else to_wire(label)
+        self.send(wire.Label(journal_seq=self.calls.seq, n=self._renamed, label=told))
 
     def start(self, call: wire.Call, body: bytes | None) -> None:
         """Take a call; what runs goes on when the connection ends."""
@@ -242,11 +250,11 @@ class _Connection:
             case wire.Settle():
                 self._settle(message)
             case wire.ResultAck():
-                self._outbox.drop(RunId(message.call_id))
-                if not self._calls.acknowledge(message):
-                    self._complain("not_forgotten", "This call is still running.", message.call_id)
+                self._acknowledged(message)
             case wire.Watch() | wire.Look() | wire.Keys():
                 self._computer.screen.take(self._computer, message, body, self._calls.seq)
+            case wire.LabelKept():
+                pass  # The next session tells the label anyway.
             case wire.Ping():
                 self.send(wire.Pong(journal_seq=self._calls.seq, n=message.n))
             case wire.Welcome():
@@ -262,6 +270,11 @@ class _Connection:
                 logger.warning("the orchestrator says %s: %s", message.code, message.message)
             case _:
                 raise FrameRefused(f"A {message.type} is not for a computer.")
+
+    def _acknowledged(self, message: wire.ResultAck) -> None:
+        self._outbox.drop(RunId(message.call_id))
+        if not self._calls.acknowledge(message):
+            self._complain("not_forgotten", "This call is still running.", message.call_id)
 
     def _call(self, call: wire.Call, body: bytes) -> None:
         if call.body is None or call.body.total <= wire.MAX_BODY_BYTES:

@@ -41,6 +41,27 @@ def test_a_frozen_computer_is_listed_shown_and_released(served: Served) -> None:
     refused(served.cli("computers", "show", "nobody"), "There is no computer 'nobody'", code=3)
 
 
+def test_the_label_of_now_is_confirmed(served: Served) -> None:
+    """`show` lists the former labels, and `confirm-label` says what it changed."""
+    token = served.cli("token", "computer", "shed").stdout.strip()
+    asyncio.run(_renamed(served.url, token))
+    assert "had       'farm'" in served.cli("computers", "show", "shed").stdout
+    confirmed = served.cli("computers", "confirm-label", "shed")
+    assert confirmed.returncode == 0
+    assert "Computer 'shed' has the label 'reactor'; its former labels count no more." in confirmed.stderr
+    assert "had " not in served.cli("computers", "show", "shed").stdout
+    again = served.cli("computers", "confirm-label", "shed", "--json")
+    assert json.loads(again.stdout) == {"computer": "shed", "label": "reactor", "confirmed": False}
+    refused(served.cli("computers", "confirm-label", "nobody"), "There is no computer 'nobody'", code=3)
+
+
+async def _renamed(url: str, token: str) -> None:
+    async with dialed(url, token) as client:
+        await client.greet()
+        await client.send(wire.Label(journal_seq=0, n=1, label="reactor"))
+        await client.hear("label_kept")
+
+
 async def _two(url: str, token: str, another: str) -> None:
     async with dialed(url, token) as client:
         await client.greet()

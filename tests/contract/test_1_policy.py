@@ -267,6 +267,20 @@ async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_house: House) 
         assert await judged(server) == ["ask", "allow"]
 
 
+async def test_p4_a_new_label_ends_the_request_that_waits(house: House) -> None:
+    """P4, P15: a person is asked about a call, and the computer tells a label by which the call is denied."""
+    text = policy(rule("all", "ask", ["cc_write"]), rule("reactor", "deny", labels=["reactor*"]))
+    async with house.open(Playing(says(WRITE)), policy=text) as server:
+        task_id = await server.submit()
+        request = await server.paused(task_id)
+        server.stub.rename("reactor 1")
+        await server.until(task_id, "request_ended")
+        assert (await server.decide(request, "approve")).status_code == 409
+        await server.ended(task_id)
+        assert await server.items(task_id, "tool_started") == []
+        assert server.stub.disk.file("a.lua") == b"old\n"
+
+
 SPELLINGS = ("secret/key", "/secret/key", "./secret//key", "a/../secret/key", "secret\\key", " secret/key ")
 
 

@@ -272,6 +272,25 @@ async def test_a_computer_is_listed_frozen_and_released_at_every_node(tmp_path: 
 # -- what an operator sees ---------------------------------------------------------------
 
 
+@WAYS
+async def test_a_label_is_confirmed_at_another_node(tmp_path: Path, here: str, there: str) -> None:
+    """The node with the computer judges by the label of now alone, as soon as the other one has answered."""
+    async with (
+        several(tmp_path, "alpha", "beta") as nodes,
+        dialed(nodes[here].url, await nodes[there].computer("3")) as client,
+    ):
+        await client.greet()
+        await until(lambda: nodes.online(there))
+        await client.send(wire.Label(journal_seq=0, n=1, label="reactor"))
+        await client.hear("label_kept")
+        for server in nodes.nodes.values():
+            assert (await ok(server, "GET", "/v1/computers/3"))["former_labels"] == ["farm"]
+        done = await ok(nodes[there], "POST", "/v1/computers/3/confirm-label", {"label": "reactor"})
+        assert done["confirmed"] is True
+        for server in nodes.nodes.values():
+            assert (await ok(server, "GET", "/v1/computers/3"))["former_labels"] == []
+
+
 async def test_the_figures_of_sockets_are_a_node_s_own_and_those_of_the_store_the_same_at_each(tmp_path: Path) -> None:
     """Add up the computers that are online, and take the greatest of what waits."""
     async with several(tmp_path, "alpha", "beta", model=Listening(ASKS)) as nodes, farm(nodes, "alpha"):

@@ -344,6 +344,16 @@ async def test_a_code_is_no_token_and_is_not_listed(server: Server) -> None:
     assert {one["kind"] for one in (await server.ask("GET", "/v1/tokens")).json()["tokens"]} == {"person"}
 
 
+async def test_the_label_that_the_installer_tells_is_a_former_one(server: Server) -> None:
+    """A computer that is renamed between its pairing and its first connection had the label of then, too."""
+    body = {"code": (await pairing(server))["code"], "computer_id": 7, "label": "reactor"}
+    token = (await server.http.post("/v1/pair", json=body)).json()["token"]
+    async with dialed(server.url, token) as client:
+        await client.greet(computer_id=7, label="farm")
+        shown = (await server.ask("GET", "/v1/computers/7")).json()
+        assert (shown["label"], shown["former_labels"]) == ("farm", ["reactor"])
+
+
 async def test_names_are_the_id_unless_somebody_chose(server: Server) -> None:
     """Without a name the id counts, then ID-2 and so on; a chosen name replaces and cuts off whoever had it."""
     bodies: list[dict[str, Any]] = [{}, {"computer": None, "label": None}, {"computer": "", "label": ""}]
