@@ -37,7 +37,7 @@ from orchestrator.store import sealing, sql_grants
 from orchestrator.store.entry import Entry, holds, renewed, scheduled
 from orchestrator.store.linking import check_head, linked
 from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
-from orchestrator.store.script import Script, text, whole
+from orchestrator.store.script import Script, text
 
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
 
@@ -307,7 +307,7 @@ def _task_row(
     return TaskRow(
         task_id=TaskId(text(task_id)),
         status=TaskStatus(status),
-        version=whole(version),
+        version=version,
         user_id=text(user_id),
         session_id=text(session_id),
         prompt=text(prompt),
