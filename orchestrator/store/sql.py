@@ -37,7 +37,7 @@ from orchestrator.store import sealing, sql_grants
 from orchestrator.store.entry import Entry, holds, renewed, scheduled
 from orchestrator.store.linking import check_head, linked
 from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
-from orchestrator.store.script import Script, text
+from orchestrator.store.script import Script, text, whole
 
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
 
@@ -281,6 +281,9 @@ def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) ->
     given = {term: value for term, value in wanted.items() if value is not None}
     where = f"WHERE {' AND '.join(given)}" if given else ""
     rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*given.values(), limit)
+    for row in rows:
+        # The pages of the audit, which read by ``last_changed``, show a task also beside a version that is no number.
+        whole(row[2])
     return [_task_row(*row) for row in rows]
 
 

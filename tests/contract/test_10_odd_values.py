@@ -150,7 +150,7 @@ async def test_no_read_ends_in_a_defect(begun: Path, tmp_path: Path, table: str,
 
 @pytest.mark.parametrize(
     ("table", "column", "listed"),
-    [("tasks", "prompt", "/v1/tasks"), ("backups", "made_by", "/v1/backups")],
+    [("tasks", "prompt", "/v1/tasks"), ("tasks", "version", "/v1/tasks"), ("backups", "made_by", "/v1/backups")],
 )
 async def test_a_list_says_that_a_row_is_damaged(
     begun: Path, tmp_path: Path, table: str, column: str, listed: str
