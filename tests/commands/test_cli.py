@@ -738,6 +738,7 @@ def test_the_demo_in_a_directory_that_is_none_is_a_sentence(tmp_path: Path) -> N
     refused(cli(tmp_path, "demo", "--dir", str(tmp_path / "file")), "cannot be made", "--dir")
 
 
+@pytest.mark.deep
 def test_the_demo_that_fails_is_not_a_success(tmp_path: Path) -> None:
     """A demo with a model that cannot be used says so and does not exit with 0."""
     done = cli(tmp_path, "demo", "--model", "scripted:nothing")

@@ -34,6 +34,7 @@ from tests.contract.test_10_tampering import _lived
 from tests.servers import PostgresServer, RunServer
 from tests.shell.browsing import signed_in
 from tests.store.moving import quiet
+from tests.thinning import thinned
 
 TABLES = tables_of(len(MIGRATIONS))
 BY_KIND = {"TEXT": "'mine'", "BIGINT": "0", "BYTEA": "NULL"}
@@ -318,10 +319,11 @@ async def _copied(server: PostgresServer, template: str, statement: str) -> Asyn
         await admin.close()
 
 
-@pytest.mark.parametrize("edit", ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("edit", thinned(ALL, 4), ids=lambda one: one.name)
 async def test_what_is_edited_in_a_server_shows_as_in_a_file(
     begun: Path, moved: str, postgres_of_run: RunServer, edit: Edit
 ) -> None:
+    """Each fourth edit; in depth each."""
     async with _copied(postgres_of_run.get(), moved, edit.statement) as store:
         if edit.fate == "refused":
             with pytest.raises(OrchestratorError):

@@ -67,7 +67,7 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
 
 def _cut(number: int, case: dict[str, Any]) -> Any:
     """One reply to cut everywhere; a longer one takes as many readings as it has characters, twice."""
-    return pytest.param(case, id=str(number), marks=[pytest.mark.deep] if len(case["text"]) > 250 else [])
+    return pytest.param(case, id=str(number), marks=[pytest.mark.deep] if len(case["text"]) > 150 else [])
 
 
 @pytest.mark.uncounted

@@ -42,6 +42,7 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     return process.returncode, out, errors
 
 
+@pytest.mark.deep
 def test_a_script_that_does_one_task_and_no_other(tmp_path: Path) -> None:
     """`scripted:hello` writes and runs its program whatever is asked: one task passes, and the exit code is 1."""
     options = [
@@ -196,6 +197,7 @@ async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path,
     assert "[2/" not in errors
 
 
+@pytest.mark.deep
 def test_without_a_reviewer_it_waits_as_long_as_it_may(tmp_path: Path) -> None:
     """It says where to decide; nobody does, so the task is canceled when its time is over, and nothing was written."""
     options = ["--model", "scripted:hello", "--task", "hello", "--reviewer", "none", "--max-wall", "1", "--json"]

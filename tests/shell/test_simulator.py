@@ -671,14 +671,14 @@ def _files(disk: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "method", [pytest.param(one, marks=[pytest.mark.deep] * (one == "fs_edit")) for one in CHANGES]
 )
 async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: Path, method: str, step: int) -> None:
     """Old or new files, and the outcome says which; no swap files stay behind.
 
-    At each fifth change, others for each method; in depth at each. An edit writes as a write does: in depth only.
+    At each ninth change, others for each method; in depth at each. An edit writes as a write does: in depth only.
     """
     first = 1 + list(CHANGES).index(method) % step
     intact = tmp_path / "intact"

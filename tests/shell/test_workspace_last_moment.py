@@ -145,7 +145,7 @@ def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
     assert STALE in codes
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", CHANGES)
 def test_what_somebody_saves_is_kept_also_when_a_kill_comes_on_top(tmp_path: Path, kind: str, step: int) -> None:
     """It is in its place, or beside the staged files under a name that tells whose run it was.

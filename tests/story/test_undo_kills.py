@@ -196,7 +196,7 @@ async def _each_kill(tmp: Path, kills: list[tuple[int, str]], operations: tuple[
 
 async def test_an_undo_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
     """At some boundaries of it, conflicts that are restored and put beside among them."""
-    kills = [(at, ("before", "after")[at % 2]) for at in range(2, APPENDS + 1, 19)]
+    kills = [(at, ("before", "after")[at % 2]) for at in range(2, APPENDS + 1, 29)]
     await _each_kill(tmp_path, kills, ("create", "append"))
 
 
