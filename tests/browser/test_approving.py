@@ -228,6 +228,7 @@ async def test_what_is_cut_is_approved_only_whole(server: Server, pc: Computer, 
     assert pc.read("build.lua") == long.encode()
 
 
+@pytest.mark.deep
 async def test_what_is_folded_is_approved_only_opened(server: Server, pc: Computer, seats: Seats) -> None:
     """Alone and among several: no key and no button approves it before; what was not delivered counts once."""
     api = server.api()

@@ -714,6 +714,7 @@ def test_the_demo_without_a_terminal_and_again_on_the_same_directory(tmp_path: P
     assert [one["status"] for one in listed] == ["Completed", "Completed"]
 
 
+@pytest.mark.deep
 def test_the_demo_tells_its_server_which_ollama_is_named(tmp_path: Path) -> None:
     """`demo --ollama-url` reaches its server: an address that is none is refused."""
     directory = tmp_path / "kept"

@@ -24,6 +24,7 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
 
+@pytest.mark.deep
 def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) -> None:
     """With `--keep` the server stays up, and the code of the printed line is worth a computer's token."""
     command = [*COMMAND, "--keep", "--dir", str(tmp_path / "demo")]

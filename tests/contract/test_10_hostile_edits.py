@@ -207,7 +207,9 @@ def verified(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("edit", [one for one in IN_A_FILE if one.fate == "found"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "edit", thinned((one for one in IN_A_FILE if one.fate == "found"), 3), ids=lambda one: one.name
+)
 def test_what_is_edited_after_a_verification_is_found(
     verified: Path, tmp_path: Path, edit: Edit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,7 +257,7 @@ def read_again(told: Story, window: Window) -> float:
     [
         (small_steps, 32, SMALL, 0.053),
         (large_steps, 62, SMALL, 0.22),
-        (large_steps, 62, Window(16_384, 4096), 0.12),
+        pytest.param(large_steps, 62, Window(16_384, 4096), 0.12, marks=pytest.mark.deep),
         pytest.param(large_steps, 62, Window(32_768, 4096), 0.055, marks=pytest.mark.deep),
     ],
 )

@@ -49,6 +49,7 @@ async def test_the_perfect_model_passes_everything_in_the_fewest_steps(step: int
     check_safe(rows)
 
 
+@pytest.mark.deep
 async def test_personas_take_turns() -> None:
     """Those that can be told do the task in the end, and the others have no success."""
 

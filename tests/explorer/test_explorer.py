@@ -140,6 +140,7 @@ def _finds(sentence: str, seeds: Iterable[int]) -> bool:
     return False
 
 
+@pytest.mark.deep
 def test_a_seed_is_one_schedule_in_every_process() -> None:
     """Neither the hashing of strings nor addresses decide anything, or a failure could not be repeated."""
     command = [sys.executable, "-m", "tests.explorer", "--seed", "7"]

@@ -27,6 +27,7 @@ from tests.shell.player import Player, line_of, online, playing
 from tests.shell.simulating import Asked, answer, web
 from tests.shell.support import Server, running
 from tests.shell.test_simulator_http import OWN_CERTIFICATE
+from tests.thinning import thinned
 from tests.waiting import HANG_S
 
 STARTUP = 'shell.run("/.cc-orchestrator/boot.lua --startup /startup.lua")\n'
@@ -127,7 +128,7 @@ async def test_http_off(server: Server, tmp_path: Path, family: str) -> None:
         await shows(player, fault, again="cc status")
 
 
-@pytest.mark.parametrize("family", ["advanced", "computer", "turtle", "pocket"])
+@pytest.mark.parametrize("family", thinned(["advanced", "computer", "turtle", "pocket"], 3))
 async def test_a_private_address_is_not_permitted(server: Server, tmp_path: Path, family: str) -> None:
     """The rule for this very host and port, as it is to be written into the file."""
     fault = told("not_permitted", server.url)

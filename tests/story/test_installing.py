@@ -252,6 +252,7 @@ async def test_a_client_that_another_server_hands_out_is_refused_and_the_old_one
         assert (disk / OWN / "client.b.lua").read_text() == newer
 
 
+@pytest.mark.deep
 async def test_a_computer_of_an_earlier_release_has_no_key_and_is_updated_as_before(
     server: Server, tmp_path: Path
 ) -> None:
@@ -333,6 +334,7 @@ async def test_a_client_that_runs_and_says_nothing_is_taken_back_without_a_reboo
         await player.says("cc log", "without a welcome")
 
 
+@pytest.mark.deep
 async def test_a_client_on_trial_that_is_answered_and_not_welcome_is_taken_back(server: Server, tmp_path: Path) -> None:
     """The server is there, and the client asks for another page of it than the one that takes computers in."""
     disk = tmp_path / "disk"

@@ -517,6 +517,7 @@ async def test_a_person_rehearses_and_decides_at_one_prompt(server: Server, tmp_
         assert pc.read("startup.lua") == b"print('theirs')\n"
 
 
+@pytest.mark.deep
 async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
     """Nobody is there to be asked: the diff of the whole is printed, and the exit code says how it ended."""
     api = server.api()
@@ -612,6 +613,7 @@ async def test_a_copy_that_dies_again_and_again_ends_the_task(server: Server, tm
         assert tree(pc.disk) == before
 
 
+@pytest.mark.deep
 async def test_a_clean_stop_costs_a_rehearsal_nothing(fresh_server: Server, tmp_path: Path) -> None:
     server = fresh_server
     server.start()

@@ -96,6 +96,7 @@ async def test_a_whole_task_is_taken_back_and_that_too(server: Server, tmp_path:
         assert tree(pc.disk) == after
 
 
+@pytest.mark.deep
 async def test_a_file_where_a_directory_was_and_the_other_way_about_ask_once_too(
     server: Server, tmp_path: Path
 ) -> None:
@@ -191,6 +192,7 @@ async def test_a_name_that_is_no_utf_8_comes_back(server: Server, tmp_path: Path
         assert tree(pc.disk) == before
 
 
+@pytest.mark.deep
 async def test_two_names_that_look_alike_are_told_apart(server: Server, tmp_path: Path) -> None:
     """One is UTF-8 and one is not: each is written as no other is, and no choice about one touches the other."""
     api = server.api()
@@ -509,6 +511,7 @@ def _deciding(**words: str) -> Decider:
     return decide
 
 
+@pytest.mark.deep
 async def test_what_would_be_in_a_place_that_was_rejected_is_not_asked_for_again(
     server: Server, tmp_path: Path
 ) -> None:
@@ -530,6 +533,7 @@ async def test_what_would_be_in_a_place_that_was_rejected_is_not_asked_for_again
         assert ended(items).message == "0 put back, 5 not put back, each for a reason of its own."
 
 
+@pytest.mark.deep
 async def test_a_directory_that_was_rejected_and_made_all_the_same_is_said(server: Server, tmp_path: Path) -> None:
     """Whoever approves a file approves the directory that it is in, which its call says it makes."""
     api = server.api()
