@@ -14,6 +14,7 @@ import vendor
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from orchestrator.audit import AuditBroken
 from orchestrator.core import errors
 from orchestrator.core.approval import CALL_TABLE
 from orchestrator.core.facts import TaskFact
@@ -137,10 +138,10 @@ def fields_of(model: type[BaseModel]) -> str:
 ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Unreadable, errors.InvalidRequest,
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
-    errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, CodeUnknown, CodeUsed, CodeExpired, TooManyTries,
-    errors.JournalBroken, errors.StoreDamaged, errors.StoreBusy, errors.StoreAway, errors.NewerSchema,
-    NotASocket, WrongSubprotocol, CannotRehearse, errors.ComputerAway, CannotType, TooManyKeys,
-    TooManyWatch, TooManyStreams,
+    errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, errors.Conflict,
+    CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.JournalBroken, AuditBroken, errors.StoreDamaged,
+    errors.StoreBusy, errors.StoreAway, errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse,
+    errors.ComputerAway, CannotType, TooManyKeys, TooManyWatch, TooManyStreams,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 

@@ -165,9 +165,8 @@ class Gate:
             for one in await service.store.list_grants(session_id=task.session_id)
             if one.grant.user_id == task.user_id and (one.grant.scope == "session" or one.grant.task_id == task.task_id)
         ]
-        givers = {one.grant.granted_by for one in given}
-        standing = {name for name in givers if await service.authorizer.still_decides(name, task)}
-        return [one for one in given if one.grant.granted_by in standing]
+        decides = service.authorizer.still_decides
+        return [one for one in given if await decides(one.grant.granted_by, task, one.grant.created_at)]
 
     async def pass_through(self, record: CallRecord) -> tuple[Observed, str] | None:
         """What a call must find and the digest it runs under; None: it may not run now, and that is recorded.

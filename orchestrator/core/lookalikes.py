@@ -19,8 +19,18 @@ _LATIN: Final = {"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": 
 _LOOKS_LIKE: Final = str.maketrans(
     dict(
         zip(
-            "аеорсхуіѕјһԁԛԝкмтвнгпьӏѵзАВЕЗІЈКМНОРСТУХЅԚԜӀЬ" + "αβγεζηικμνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "ҽօϳჿოყ" + "015|_.",
-            "aeopcxyisjhdqwkmtbhrnblv3ABE3IJKMHOPCTYXSQWlb" + "abyezniKmvoptuxwABEZHIKMNOPTYX" + "eojooy" + "olsl--",
+            "аеорсхуіѕјһԁԛԝкмтвнгпьӏѵзАВЕЗІЈКМНОРСТУХЅԚԜӀЬ"
+            + "αβγεζηικμνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
+            + "ҽօϳჿოყ"
+            + "וןا"
+            + "ーニエカロトハタヘりチ"
+            + "015|_.",
+            "aeopcxyisjhdqwkmtbhrnblv3ABE3IJKMHOPCTYXSQWlb"
+            + "abyezniKmvoptuxwABEZHIKMNOPTYX"
+            + "eojooy"
+            + "lll"
+            + "一二工力口卜八夕へリ千"
+            + "olsl--",
             strict=True,
         )
     )

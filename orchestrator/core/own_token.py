@@ -24,6 +24,8 @@ _TAIL: Final = 400
 """Characters of the last text that the next one may go on from."""
 _NO_PART: Final = re.compile(r"[^0-9A-Za-z]+")
 _PART: Final = re.compile(r"[0-9A-Za-z]")
+_SIGN: Final = re.compile(r"[-_]")
+"""What a token has beside letters and digits."""
 _PREFIX: Final = re.compile(r"cc[a-z]_")
 """What a token of any holder begins with: no secret."""
 _NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
@@ -45,18 +47,26 @@ class Sight:
     def __init__(self, forms: Iterable[str]) -> None:
         self._places: dict[str, list[tuple[str, int]]] = {}
         """Where in which forms a window stands."""
-        for form in dict.fromkeys(_NO_PART.sub("", form).lower() for form in forms):
+        self._signed: dict[str, list[tuple[str, int]]] = {}
+        """The same of the forms as they are written, for the windows with a ``-`` or ``_`` in them."""
+        every = dict.fromkeys(form.lower() for form in forms)
+        for form in dict.fromkeys(_NO_PART.sub("", form) for form in every):
             for at in range(len(form) - _WINDOW + 1):
                 self._places.setdefault(form[at : at + _WINDOW], []).append((form, at))
+        for form in every:
+            for at in range(len(form) - _WINDOW + 1):
+                if _SIGN.search(window := form[at : at + _WINDOW]):
+                    self._signed.setdefault(window, []).append((form, at))
 
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
         joined = _NO_PART.sub("", text).lower()
         found = list(self._found(joined))
+        written = list(self._written(text.lower())) if self._signed else []
         if not found:
-            return []
+            return _merged(written)
         places = [match.start() for match in _PART.finditer(text)]
-        return [(places[start], places[end - 1] + 1) for start, end in _merged(found)]
+        return _merged([*written, *((places[start], places[end - 1] + 1) for start, end in _merged(found))])
 
     def down(self, text: str) -> list[int]:
         """The places of pieces that are written down the columns of a text, a character in each row."""
@@ -69,6 +79,15 @@ class Sight:
         places = [place for _, column in sorted(columns.items()) if len(column) > _WINDOW for place in column]
         joined = "".join([text[place] for place in places]).lower()
         return [place for first, end in _merged(list(self._found(joined))) for place in places[first:end]]
+
+    def _written(self, text: str) -> Iterator[Span]:
+        """Pieces as they are written, whose signs are some of their eight characters."""
+        for sign in _SIGN.finditer(text):
+            for at in range(max(0, sign.start() - _WINDOW + 1), sign.end()):
+                for form, place in self._signed.get(text[at : at + _WINDOW], ()):
+                    start, end = _grown(text, at, form, place)
+                    if end - start > _WINDOW:
+                        yield start, end
 
     def _found(self, joined: str) -> Iterator[Span]:
         places = self._places
@@ -106,10 +125,14 @@ class Watched:
         self._rows = ""
 
     def pieces(self, text: str) -> tuple[str, ...]:
-        """The pieces that stand in a text, as letters and digits alone: what :func:`hidden` takes out."""
+        """The pieces that stand in a text: what :func:`hidden` takes out.
+
+        As letters and digits alone; those that have too few of them, as they are written.
+        """
         if self._sight is None:
             return ()
-        found = [_NO_PART.sub("", text[start:end]) for start, end in self._sight.spans(text)]
+        spans = [text[start:end] for start, end in self._sight.spans(text)]
+        found = [bare if len(bare := _NO_PART.sub("", piece)) > _WINDOW else piece for piece in spans]
         down = "".join([text[place] for place in self._sight.down(text)])
         return tuple(dict.fromkeys([*found, *([down] if down else [])]))
 

@@ -10,7 +10,7 @@ from orchestrator.core.errors import InvalidRequest, NewerSchema
 from orchestrator.moving.rows import Row, asked, count, key_of, page
 from orchestrator.store import sealing
 from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY
-from orchestrator.store.script import Script
+from orchestrator.store.script import Script, of_a_row
 from orchestrator.store.tables import Table, travelling
 
 T = TypeVar("T")
@@ -52,7 +52,10 @@ async def schema_of(side: Side) -> int:
     rows = await side.run(asked(READ_META, SCHEMA_KEY))
     if not rows:
         raise sealing.not_a_store()
-    schema = int(rows[0][0])
+    try:
+        schema = int(rows[0][0])
+    except (TypeError, ValueError) as error:
+        raise of_a_row(error) from None
     if schema > len(MIGRATIONS):
         raise NewerSchema(
             f"The store has schema {schema}; this version knows up to {len(MIGRATIONS)}.",

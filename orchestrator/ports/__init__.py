@@ -4,6 +4,7 @@ The conformance suites are in ``orchestrator.testing``; a port's numbered contra
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -107,9 +108,10 @@ class RequestAuthorizer(Protocol):
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Whether this identity may say this to requests and questions of this task."""
 
-    async def still_decides(self, name: str, task: AgentTask) -> bool:
+    async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
         """Whether the person of this name may now approve what this task asks: a grant counts only while its giver may.
 
+        ``since``: when the grant was given. Another person who got the name later did not give it.
         By default nobody's rights end.
         """
         return True

@@ -65,6 +65,9 @@ class KeptRecords(Protocol):
     async def strange(self) -> list[str]:
         """What of the database is not of the store's schema, such as a trigger, in a sentence each."""
 
+    async def odd(self) -> list[str]:
+        """Which columns hold a value that no version writes, in a sentence each; where :meth:`strange` is empty."""
+
     async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
         """The sizes in bytes of those blobs of these that are there."""
 

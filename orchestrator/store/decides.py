@@ -109,7 +109,11 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "task": Cover(
             "who may change something there", "the open calls of the tasks, and which tasks are over", edits=("'mine'",)
         ),
-        "heard": Cover("whether its disk was put back", "the welcome, and each checkpoint's note", edits=("0", "-1")),
+        "heard": Cover(
+            "whether its disk was put back",
+            "the welcome, and each checkpoint's note; a higher number only freezes the computer",
+            edits=("0", "-1"),
+        ),
         "doubtful_below": Cover("which outcomes are unknown", "the welcome, the release", edits=(HIGH, "-1")),
         "known": Cover("whether a copy came, which labels it had", _KNOWN),
         "token": Cover("whether it was paired anew", _WELCOME),

@@ -142,6 +142,10 @@ class MemoryTables:
         await self._turn()
         return []  # it has no database
 
+    async def odd(self) -> list[str]:
+        await self._turn()
+        return []
+
     async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
         await self._turn()
         return {name: self._requests[RequestId(name)] for name in request_ids if name in self._requests}

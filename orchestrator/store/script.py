@@ -45,7 +45,7 @@ def of_a_row(error: Exception) -> Exception:
         return error
     damaged = StoreDamaged(
         f"A row of the store holds a value that this program does not write ({type(error).__name__}).",
-        remedy="Run `cc-orchestrator audit verify --data DIR`: it names the table, the row and the column.",
+        remedy="Run `cc-orchestrator audit verify --data-dir DIR`: it names the table, the row and the column.",
     )
     damaged.__cause__ = error
     return damaged

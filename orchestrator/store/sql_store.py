@@ -84,6 +84,10 @@ class SqlStore(ABC):
         """The port's ``strange``."""
 
     @abstractmethod
+    async def odd(self) -> list[str]:
+        """The port's ``odd``."""
+
+    @abstractmethod
     async def close(self) -> None:
         """The port's ``close``."""
 

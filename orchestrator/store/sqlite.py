@@ -19,10 +19,12 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.ports import Clock
 from orchestrator.store import sealing, sql, sql_queue
 from orchestrator.store.file_lock import FileLock
-from orchestrator.store.objects import check_objects, strange_in_file
+from orchestrator.store.objects import check_objects, odd_values, strange_in_file
+from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.script import Script
 from orchestrator.store.sql_store import SqlStore
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
+from orchestrator.store.tables import tables_of
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -46,6 +48,8 @@ _VACUUM: Final = "PRAGMA incremental_vacuum"
 _INCREMENTAL: Final = 2
 _MOST_PAGES: Final = 20_000
 """Of 4 KiB that one sweep gives back: some 100 ms in which nobody writes."""
+_SMALL: Final = tuple(one for one in tables_of(len(MIGRATIONS)).values() if one.name not in ("items", "blobs"))
+"""The tables that are read whole at once; what is in the others is compared by hash."""
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
@@ -99,6 +103,9 @@ class SqlitePersistenceManager(SqlStore):
     async def strange(self) -> list[str]:
         return [one.sentence for one in await self._read(lambda _: strange_in_file())]
 
+    async def odd(self) -> list[str]:
+        return await self._read(lambda _: _odd_in_small())
+
     async def close(self) -> None:
         self._reader.stop()
         self._writer.stop()
@@ -120,6 +127,13 @@ class SqlitePersistenceManager(SqlStore):
         for connection in self._connections:
             connection.close()
         self._lock.release()
+
+
+def _odd_in_small() -> Script[list[str]]:
+    found: list[str] = []
+    for table in _SMALL:
+        found += yield from odd_values(table)
+    return found
 
 
 def _connect(path: Path, undo: ExitStack, trace: Trace | None) -> sqlite3.Connection:

@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from orchestrator.core.errors import OrchestratorError, StoreAway, StoreBusy
+from orchestrator.core.errors import OrchestratorError, StoreAway, StoreBusy, StoreDamaged
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.ports import Clock
@@ -260,6 +260,12 @@ def explained(error: Exception, path: Path) -> Exception:
             return OrchestratorError(
                 f"{path} cannot be opened for writing ({error}).",
                 remedy="Check the rights of the file and its directory.",
+            )
+        case _ if str(error).startswith("no such "):
+            return StoreDamaged(
+                f"The store {path} has another shape than this program made ({error}).",
+                remedy="Run `cc-orchestrator audit verify --data-dir DIR`: it names what was changed. "
+                "Put a backup in its place.",
             )
         case _:
             return OrchestratorError(f"The store {path} failed: {error} ({code}).", remedy="Report it with the log.")

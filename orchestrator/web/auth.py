@@ -74,10 +74,11 @@ class TokenAuthorizer:
         """Whether somebody may say this to a task, by the setting ``approvers``."""
         return may_say(self.approvers, task, action, kind=identity.kind, name=identity.name, roles=identity.roles)
 
-    async def still_decides(self, name: str, task: AgentTask) -> bool:
-        """Whether a person may now approve what a task asks, by the tokens of theirs that were not revoked."""
+    async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
+        """Whether a person may now approve what a task asks, by a token of that time that was not revoked."""
         rows = [one for one in await self.store.list_tokens() if (one.kind, one.name) == ("person", name)]
-        roles = {role for one in rows if not one.revoked for role in one.rights}
+        held = [one for one in rows if not one.revoked and one.created_at is not None and one.created_at <= since]
+        roles = {role for one in held for role in one.rights}
         return may_say(self.approvers, task, "approve", kind="person", name=name, roles=roles)
 
     def who_decides(self, task: AgentTask) -> str:

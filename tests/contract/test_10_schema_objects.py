@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.cli.audit import offline_verify
 from orchestrator.clock import SystemClock
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import OrchestratorError, StoreDamaged
 from orchestrator.core.facts import TaskId
 from orchestrator.moving import check_store_at, copy_store
 from orchestrator.store import open_store
@@ -105,6 +105,34 @@ async def test_what_is_put_there_while_it_is_served_is_found_by_the_server(tmp_p
             database.executescript(change)
         (fault,) = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
         assert (fault["what"], change.split()[2] in fault["detail"]) == ("schema", True)
+
+
+async def test_a_value_that_is_put_there_while_it_is_served_is_found_by_the_server(tmp_path: Path) -> None:
+    """SQLite takes any value in any column: this one ends a token, and no item says so."""
+    house = House(tmp_path / "data")
+    async with house.open(Playing(), computer=False) as server:
+        await server.person("amy", "submitter")
+        with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database, database:
+            database.execute("UPDATE tokens SET revoked = x'' WHERE name = 'amy'")
+        found = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
+        assert ("damage", True) in [(one["what"], "revoked of tokens" in one["detail"]) for one in found]
+
+
+async def test_a_column_that_is_gone_is_no_defect(tmp_path: Path) -> None:
+    """The answer says what to do, and the verification names the table."""
+    house = House(tmp_path / "data")
+    async with house.open(Playing(), computer=False) as server:
+        with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database:
+            database.executescript("ALTER TABLE computers DROP COLUMN released")
+        answer = await server.ask("GET", "/v1/computers")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "store_damaged")
+        assert "audit verify --data-dir" in answer.json()["error"]["remedy"]
+
+
+def test_a_schema_that_is_no_number_is_no_defect(data: Path) -> None:
+    change(data, "UPDATE meta SET value = x'00' WHERE name LIKE '%schema'")
+    with pytest.raises(StoreDamaged, match="does not write"):
+        offline_verify(data)
 
 
 async def test_an_index_more_or_less_is_told_and_stops_nothing(data: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -305,7 +305,9 @@ async def test_g8_a_grant_may_be_for_so_many_uses(house: House) -> None:
 # -- the giver ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("then", ["revoked", "revoked, and a submitter now", "still a reviewer"])
+@pytest.mark.parametrize(
+    "then", ["revoked", "revoked, and a submitter now", "revoked, and a reviewer now", "still a reviewer"]
+)
 async def test_a_grant_stands_only_while_its_giver_may_decide(house: House, then: str) -> None:
     """A reviewer remembered an approval for a submitter's session; what became of the reviewer is asked at each use."""
     async with house.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
@@ -320,6 +322,8 @@ async def test_a_grant_stands_only_while_its_giver_may_decide(house: House, then
             assert (await server.ask("DELETE", "/v1/tokens/person/rob")).status_code == 200
         if then.endswith("submitter now"):
             await server.person("rob", "submitter")
+        if then.endswith("reviewer now"):
+            await server.person("rob", "reviewer")
         second = await server.submit(prompt="again", session_id=request["session_id"], token=sam)
         if then == "still a reviewer":
             await server.ended(second)
