@@ -63,10 +63,12 @@ _WHOLE_LINE: Final = re.compile(
     rf"(?<![\w+/=-])(?:{'|'.join(f'[A-Za-z0-9+/]{{{chars}}}' for chars in _FULL_LINES)})(?![\w+/=-])"
 )
 
-_ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:\.\w+)*(?: |$)")
+_ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:rc|(?:\.\w+)*)(?: |$)", re.I)
 _FOUND_ENV: Final = re.compile(r"^[\w./-]*\.env(?:\.\w+)*  [0-9]+$", re.M)
 _ENV_LINE: Final = re.compile(
-    r"""^[ \t]*(?:export[ ]+)?[A-Za-z_]\w*[ ]?=[ ]?(?P<quote>["']?)(?P<secret>[^\n"']+)(?P=quote)""", re.M
+    r"""^[ \t]*(?:\#[ ]?)?(?:(?:export|set|setx|declare)[ ]+(?:-x[ ]+)?)?[A-Za-z_][\w.-]*[ ]?(?:\+?=|:[ ])[ ]?
+        (?P<quote>["']?)(?P<secret>[^\n"']+)(?P=quote)""",
+    re.M | re.X,
 )
 _ENV_PLAIN: Final = re.compile(
     r"""[A-Za-z]{1,12} | [0-9.,:]{1,15} | [A-Za-z][\w ]*[A-Za-z]
@@ -82,6 +84,10 @@ _CUT: Final = re.compile(r"(\[… [0-9]+ characters left out[^…\n]{0,200}…\]
 """What stands where a text was cut."""
 _COLUMNS: Final = re.compile(r"[^:\n]{1,100}: ([0-9]{1,4}) columns")
 _WIDTH: Final = 200
+_NARROWEST: Final = 7
+"""Columns of the smallest monitor."""
+_KEY_ENDS: Final = re.compile(r"[\w+/=.:@-]{4}$")
+_KEY_BEGINS: Final = re.compile(r"[\w+/=.:@-]")
 """Columns of the terminal of a program, at which what it prints goes on in the next row."""
 _PIECE: Final = 4
 """Characters of a piece of a secret that is left out at a cut."""
@@ -178,9 +184,16 @@ class Mask(Redactor):
         rows = call.text.split("\n")
         columns = _COLUMNS.match(rows[0]) if call.tool == "cc_screen" else None
         width = int(columns[1]) if columns else _WIDTH if call.tool in RUNNERS else 0
-        joined, ends = _joined(rows, width)
+        wide, narrow = _joins(rows, width), _narrow_joins(rows) if width else []
+        if any(join is not None for join in narrow):
+            rows = self._across(rows, narrow, used, is_env=is_env).split("\n")
+        return self._across(rows, wide, used, is_env=is_env)
+
+    def _across(self, rows: list[str], joins: list[str | None], used: list[str], *, is_env: bool) -> str:
+        """What is told of rows, with as many rows: they are searched as if each join stood in place of a row's end."""
+        joined, ends = _joined(rows, joins)
         if not ends:
-            return self._told(call.text, used, is_env=is_env)
+            return self._told(joined, used, is_env=is_env)
         told, at = "", 0
         for piece in _MARKERS.split(self._told(joined, used, is_env=is_env)):
             true = self._one(piece) or piece
@@ -285,22 +298,46 @@ def seen_by(turn: Turn, reply: str) -> Iterator[str]:
             yield asked["marker"]
 
 
-def _joined(rows: list[str], width: int) -> tuple[str, list[tuple[int, int]]]:
-    """The rows of a terminal as lines, and where rows end inside of them: for nothing, or for the blank there.
+def _joins(rows: list[str], width: int) -> list[str | None]:
+    """What stands for the end of each row of a terminal: nothing, or the blank there; None: it is the end of a line.
 
     A row goes on in the next one in the middle of a word, or where the next word had no room. ``width`` 0: none does.
     """
-    text, ends = "", list[tuple[int, int]]()
+    joins = list[str | None]()
     for row, after in pairwise([*rows, ""]):
         blank = "" if len(row) == width or row.endswith(" ") else " "
         has_room = len(row) < width and len(row + blank + after.partition(" ")[0]) <= width
+        joins.append(blank if width and row and after and len(row) <= width and not has_room else None)
+    return joins
+
+
+def _narrow_joins(rows: list[str]) -> list[str | None]:
+    """The same of rows in a window or on a monitor, whose width nobody tells.
+
+    A row goes on that is as long as one beside it, or that a shorter one follows, where both ends may be of one key.
+    """
+    return ["" if _goes_on(*three) else None for three in zip(["", *rows], rows, [*rows[1:], ""], strict=False)]
+
+
+def _joined(rows: list[str], joins: list[str | None]) -> tuple[str, list[tuple[int, int]]]:
+    """The rows as lines, and where rows end inside of them."""
+    text, ends = "", list[tuple[int, int]]()
+    for row, join in zip(rows, joins, strict=True):
         text += row
-        if width and row and after and len(row) <= width and not has_room:
-            ends.append((len(text), len(text + blank)))
-            text += blank
-        else:
+        if join is None:
             text += "\n"
+        else:
+            ends.append((len(text), len(text) + len(join)))
+            text += join
     return text.removesuffix("\n"), ends
+
+
+def _goes_on(before: str, row: str, after: str) -> bool:
+    """Whether a row of a narrow window may end inside of a key that the next row goes on with."""
+    if len(row) < _NARROWEST or len(after) > len(row) or not _KEY_ENDS.search(row) or not _KEY_BEGINS.match(after):
+        return False
+    full = len(row) in (len(before), len(after)) or len(after) < len(row)
+    return full and any(char.isdigit() or char.isupper() for char in row[-_NARROWEST:] + after[:_NARROWEST])
 
 
 def _lengths(secret: str) -> range:
@@ -322,7 +359,7 @@ def _is_known_again(secret: str) -> bool:
 def _is_secret_setting(value: str) -> bool:
     """Whether a value of a ``.env`` may be secret: it is no word, number, host or path, and no marker."""
     value = value.strip()
-    plain = _ENV_PLAIN.fullmatch(value) and not (value.isalnum() and len(value) >= _LONG and is_made_up(value))
+    plain = _ENV_PLAIN.fullmatch(value) and not (value.isalnum() and is_made_up(value))
     return len(value) >= _USED and not plain and not MARKER.fullmatch(value)
 
 

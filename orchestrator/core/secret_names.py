@@ -97,7 +97,8 @@ _NETRC: Final = re.compile(
     r"""(?:(?P<machine>(?:\b|(?<=\\n))(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default)[ \t\r\n]{1,9}
             (?:(?:login|account)[ \t\r\n]{1,9}[^\s"'`]{1,99}[ \t\r\n]{1,9}){0,2})
         |(?:^|(?<=\\n))[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
-        (?:password|requirepass|masterauth)[ \t]{1,9}(?P<value>[^\s"'`()]{1,200})(?=[ \t]*$|[ \t\r]|\\)""",
+        (?:password|requirepass|masterauth)(?:[ \t]{1,9}|(?(machine)\s{1,40}|(?!)))(?P<q>(?:\\{0,7}["'])?)
+        (?P<value>[^\s"'`()\\]{1,200})(?P=q)(?=;?[ \t]*$|[ \t\r]|\\)""",
     re.X | re.M,
 )
 _COOKIES: Final = re.compile(
@@ -435,7 +436,11 @@ class _Reader:
 def _is_code(bare: re.Match[str]) -> bool:
     """Whether a value without quotes is a part of an expression; one that is made up may end in a sentence."""
     value, goes_on = bare["value"], _GOES_ON.match(bare["after"])
-    return goes_on is not None and not (goes_on.group().strip().isalpha() and (is_made_up(value) or is_number(value)))
+    if goes_on is None:
+        return False
+    sign = goes_on.group()
+    in_words = sign.strip().isalpha() or (sign[0].isspace() and sign[-1] in "([")
+    return not (in_words and (is_made_up(value) or is_number(value)))
 
 
 def _fits(name: str, sign: str, value: str) -> bool:

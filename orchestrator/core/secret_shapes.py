@@ -53,15 +53,18 @@ _PLACES: Final = (
     re.compile(r"webhook\.office\.com/(?P<secret>[\w@/-]{20,}+)", re.I),
     re.compile(r"api\.telegram\.org/bot(?P<secret>[0-9]{6,12}:[\w-]{20,}+)", re.I),
     re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[\"',;:\s]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
-    re.compile(r"[?&;](?:password|passwd|pwd|sig)=(?P<secret>[^\s&;\"'`<>()\[\]{}]++)", re.I),
+    re.compile(r"(?:^|[?&;\"'])(?:password|passwd|pwd|sig)=\{?(?P<secret>[^\s&;\"'`<>()\[\]{}]++)", re.I),
     re.compile(
         r"\b(?:host|user|dbname)=[\w.-]+[ ](?:\w+=[\w.-]+[ ]){0,6}password=(?P<secret>[^\s,;\"'`<>()\[\]{}]++)", re.I
     ),
-    re.compile(r"://[^\s/:@\"'`<>()\[\]{}]*+:(?P<secret>[^\s/@\"'`<>()\[\]{}]++)@"),
-    re.compile(r"(?:\b|(?<=\\[nrt]))bearer[ \t]++(?P<secret>[\w.~+/-]{16,}+=*+)", re.I),
+    # A slash in a password is not allowed there, and people write it; behind a number it is the path behind a port.
+    re.compile(
+        r":(?:\\{0,7}/){2}[^\s/:@\"'`<>()\[\]{}\\]*+:(?![0-9]{1,5}\\{0,7}/)(?P<secret>[^\s@\"'`<>()\[\]{}]{1,200}+)@"
+    ),
+    re.compile(r"(?:\b|(?<=\\[nrt]))bearer(?:[ \t]++|:[ \t]*+|%20)[\"']?(?P<secret>\w[\w.~+/-]{15,}+=*+)", re.I),
     re.compile(
         r"""authorization\\{0,7}["']?\]?[ \t]*+[:=][ \t]*+\\{0,7}["']?"""
-        r"""(?:bearer|basic|token|digest)[ \t]++(?P<secret>[\w.~+/-]{3,}+=*+)""",
+        r"""(?:bearer|basic|token|digest|apikey|oauth)[ \t]++\\{0,7}["']?(?P<secret>\w[\w.~+/-]{2,}+=*+)""",
         re.I,
     ),
     re.compile(r"/install[ \t]++(?P<secret>[0-9A-Z]{4}-?[0-9A-Z]{4})(?![\w-])", re.I),

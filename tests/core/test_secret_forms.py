@@ -50,6 +50,16 @@ the token `«K»` is for the API
 local token = settings.get("tok") or "«K»"
 password = «W» and then stop
 https://farm.example.org/c?sp=r&sig=«%2FK%3D»
+https://bob:«W/W»@example.org/db
+"url": "https:\/\/bob:«W»@example.org"
+Driver=x;Server=y;PWD={«W»};Database=z
+Authorization: Bearer "«K»"
+Authorization: ApiKey «K»
+Bearer: «K»
+curl "https://example.org?h=Bearer%20«K»"
+password = «K» (of the farm)
+API_KEY=«K» [old]
+machine example.org login bob password "«W»"
 """.strip().splitlines()
 
 PLAIN: Final = r"""
@@ -143,6 +153,46 @@ def test_a_secret_that_goes_on_in_the_next_row_is_masked(tool: str, width: int) 
     assert [at for at in range(len(secret) - 8) if secret[at : at + 8] in shown] == []
     assert shown.count("\n") == result.count("\n")
     assert shown.replace("\n", "").endswith('" -- of the farm')
+
+
+WRAPPED: Final = (
+    "ghp_{K}{K}",
+    "Authorization: Bearer {K}{K}",
+    'call("xoxb-314658550154-99{N}-{K}{K}{K}")',
+    "sk-ant-api03-{K}{K}{K}{K}",
+)
+
+
+@pytest.mark.parametrize("head", ["", "Program a.lua executed successfully.\nOutput:\n", "[on the monitor left:]\n"])
+@pytest.mark.parametrize("width", [15, 19, 26, 39, 51])
+@pytest.mark.parametrize("form", WRAPPED)
+def test_a_secret_in_a_narrow_window_is_masked(form: str, width: int, head: str) -> None:
+    """Its rows are as wide as nobody tells; what stands below them stays."""
+    source = Random(f"{form} {width}")
+    keys = {"K": "".join(source.choices(f"{LETTERS}23456789", k=22)), "N": "".join(source.choices("123456789", k=8))}
+    text = form.format(**keys)
+    rows = "\n".join(text[at : at + width] for at in range(0, len(text), width))
+    shown = told(f"{head}{rows}\n\nall is well\n", tool="cc_run_program")
+    assert [at for at in range(15) if keys["K"][at : at + 8] in shown.replace("\n", "")] == []
+    assert shown.endswith("\n\nall is well\n")
+    assert shown.count("\n") == f"{head}{rows}\n\nall is well\n".count("\n")
+
+
+def test_a_netrc_password_in_the_next_line_is_masked() -> None:
+    assert MARKER.sub("X", told("machine h login u\n\tpassword\n\tq7Kd93x\n")) == "machine h login u\n\tpassword\n\tX\n"
+
+
+@pytest.mark.parametrize("name", ["prod.env", ".env.bak", ".envrc", ".ENV", "conf/.env.local"])
+@pytest.mark.parametrize(
+    "line",
+    ["A_B={}", "A_B: {}", "set A_B={}", "export -x A_B={}", "A-B={}", "a.b={}", "A_B+={}", "#A_B={}", "A_B='{}'"],
+)
+def test_each_line_of_an_env_file_counts(name: str, line: str) -> None:
+    """Letters with digits are made up from eight characters on."""
+    for value in ("i3FSJb2w", "hD4Vc6NV", "3f9a0c1be2"):
+        assert MARKER.sub("X", told(line.format(value), asked=f"cc_read {name}")) == line.format("X")
+    for value in ("production", "true", "8080", "db.example.org", "/var/lib/a"):
+        assert told(line.format(value), asked=f"cc_read {name}") == line.format(value)
 
 
 def test_a_key_is_known_though_its_head_goes_on_in_the_next_row() -> None:
