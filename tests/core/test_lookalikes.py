@@ -34,8 +34,7 @@ def test_a_whole_name_of_look_alike_letters_is_refused(name: str, beside: str) -
 @pytest.mark.parametrize("pair", ["ー一", "ニ二", "エ工", "カ力", "ロ口", "lו", "lן", "lا"])
 def test_letters_of_two_scripts_that_are_one_stroke_are_taken_for_one_another(pair: str) -> None:
     """Alone they are a name of one script, so only their looks tell."""
-    first, second = pair
-    assert "looks like" in why_not(second, [first])
+    assert "looks like" in why_not(pair[1], [pair[0]])
 
 
 @pytest.mark.parametrize("name", ["admin.", "-admin", "admin_"])
