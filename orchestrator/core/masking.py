@@ -71,8 +71,9 @@ _ENV_LINE: Final = re.compile(
     re.M | re.X,
 )
 _ENV_PLAIN: Final = re.compile(
-    r"""[A-Za-z]{1,12} | [0-9.,:]{1,15} | [A-Za-z][\w ]*[A-Za-z]
-      | (?:[a-z]+://)?(?:[A-Za-z0-9-]+\.)*[A-Za-z-]+(?::\d+)?(?:/[A-Za-z_./-]*)? | [~.]?/[\w./-]*""",
+    r"""[A-Za-z]{1,12} | [0-9.,:]{1,15} | [A-Za-z](?:(?![A-Za-z]{16})[\w ])*[A-Za-z]
+      | (?:[a-z]+://)?(?:[A-Za-z0-9-]+\.)*(?:(?![A-Za-z]{16})[A-Za-z-])+(?::\d+)?(?:/[A-Za-z_./-]*)?
+      | [~.]?/[\w./-]*""",
     re.X,
 )
 """Words, numbers, hosts and paths: what a ``.env`` has beside its secrets."""

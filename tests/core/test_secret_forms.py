@@ -189,9 +189,9 @@ def test_a_netrc_password_in_the_next_line_is_masked() -> None:
 )
 def test_each_line_of_an_env_file_counts(name: str, line: str) -> None:
     """Letters with digits are made up from eight characters on."""
-    for value in ("i3FSJb2w", "hD4Vc6NV", "3f9a0c1be2"):
+    for value in ("i3FSJb2w", "hD4Vc6NV", "3f9a0c1be2", "beysylkyxoejdwrchtanjtav"):
         assert MARKER.sub("X", told(line.format(value), asked=f"cc_read {name}")) == line.format("X")
-    for value in ("production", "true", "8080", "db.example.org", "/var/lib/a"):
+    for value in ("production", "true", "8080", "db.example.org", "farm-of-the-north", "/var/lib/a"):
         assert told(line.format(value), asked=f"cc_read {name}") == line.format(value)
 
 
