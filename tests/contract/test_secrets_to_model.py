@@ -287,7 +287,10 @@ async def test_a_token_over_several_results_is_known_by_its_eighth_letter(house:
         letters += [one for one in server.stub._token[4:] if one.isalnum()]
         await submitted(server)
         printed = re.findall(r"Output:\n(.)\n", "\n".join(one.content for one in model.asked[-1]))
-        assert "".join(printed[8:]) == "*" * 4
+        # Letters that are hexadecimal digits alone are found later: a hash has such pieces too.
+        hexadecimal = len(re.split("[g-z]", "".join(letters).lower(), maxsplit=1)[0])
+        shown = min(max(8, hexadecimal), 12)
+        assert "".join(printed[shown:]) == "*" * (12 - shown)
 
 
 def _letters(text: str) -> str:
