@@ -23,7 +23,8 @@ from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.policy import RUNNERS, SecretsToModel
 from orchestrator.core.redact import MARKER, Redactor, damaged_in, texts_of
 from orchestrator.core.response import ToolRequest, read_reply
-from orchestrator.core.secret_names import is_made_up, looks_random
+from orchestrator.core.secret_guesses import beside_names, env_values, key_lines, made_up_pieces
+from orchestrator.core.secret_names import looks_random
 from orchestrator.core.task import StepCall, Turn
 
 _MASKED: Final = (
@@ -49,34 +50,8 @@ _LINE_HEAD: Final = re.compile(
     re.X | re.M,
 )
 """What stands before a line that is shown: its number, the sign of a comment or of a quotation, the time of a log."""
-_BEGIN: Final = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-Lines: \d+")
-_END: Final = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|^Private-MAC:")
-_PUBLIC: Final = re.compile(
-    r"-----(?P<end>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,4}(?:PUBLIC KEY(?: BLOCK)?|CERTIFICATE)-----"
-)
-_HEADER: Final = re.compile(r"[-+ \t]{0,40}[A-Z][\w-]{1,30}: ")
-"""What stands between the beginning of a key and its letters: ``Proc-Type: 4,ENCRYPTED``."""
-_OF_KEY: Final = re.compile(r"[-+ \t]{0,40}(?P<secret>[A-Za-z0-9+/]{1,100}={0,2})\s*(?:\\|(?:--|#)[^\n]*)?")
-_FULL_LINES: Final = (64, 70, 76)
-"""Characters of a whole line of a key, by the programs that write keys."""
-_WHOLE_LINE: Final = re.compile(
-    rf"(?<![\w+/=-])(?:{'|'.join(f'[A-Za-z0-9+/]{{{chars}}}' for chars in _FULL_LINES)})(?![\w+/=-])"
-)
-
 _ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:rc|(?:\.\w+)*)(?: |$)", re.I)
 _FOUND_ENV: Final = re.compile(r"^[\w./-]*\.env(?:\.\w+)*  [0-9]+$", re.M)
-_ENV_LINE: Final = re.compile(
-    r"""^[ \t]*(?:\#[ ]?)?(?:(?:export|set|setx|declare)[ ]+(?:-x[ ]+)?)?[A-Za-z_][\w.-]*[ ]?(?:\+?=|:[ ])[ ]?
-        (?P<quote>["']?)(?P<secret>[^\n"']+)(?P=quote)""",
-    re.M | re.X,
-)
-_ENV_PLAIN: Final = re.compile(
-    r"""[A-Za-z]{1,12} | [0-9.,:]{1,15} | [A-Za-z](?:(?![A-Za-z]{16})[\w ])*[A-Za-z]
-      | (?:[a-z]+://)?(?:[A-Za-z0-9-]+\.)*(?:(?![A-Za-z]{16})[A-Za-z-])+(?::\d+)?(?:/[A-Za-z_./-]*)?
-      | [~.]?/[\w./-]*""",
-    re.X,
-)
-"""Words, numbers, hosts and paths: what a ``.env`` has beside its secrets."""
 _SHORTEST: Final = 8
 _LONG: Final = 16
 """Characters of a secret that is known again wherever it stands; a shorter one may be a word of any text."""
@@ -232,11 +207,13 @@ class Mask(Redactor):
         return MARKER.sub(lambda match: self._one(match.group()) if match.group() in self.seen else match.group(), text)
 
     def _masked(self, text: str, used: list[str], *, is_env: bool) -> str:
-        spans = list(_key_lines(text))
+        spans = list(key_lines(text))
         if is_env:
-            spans += [one.span("secret") for one in _ENV_LINE.finditer(text) if _is_secret_setting(one["secret"])]
+            spans += env_values(text)
         text = self._replaced(text, spans)
-        return self._again(super().text(self._again(text, used)), [])
+        text = super().text(self._again(text, used))
+        text = self._replaced(text, list(made_up_pieces(text)))
+        return self._again(self._replaced(text, list(beside_names(text))), [])
 
     def _replaced(self, text: str, spans: list[tuple[int, int]]) -> str:
         """The text with the marker of what stands in each span: no line is both of a key and a setting."""
@@ -355,58 +332,6 @@ def _is_known_again(secret: str) -> bool:
     return not any(char.isspace() for char in secret) and (
         len(secret) >= _LONG or (len(secret) >= _SHORTEST and looks_random(secret))
     )
-
-
-def _is_secret_setting(value: str) -> bool:
-    """Whether a value of a ``.env`` may be secret: it is no word, number, host or path, and no marker."""
-    value = value.strip()
-    plain = _ENV_PLAIN.fullmatch(value) and not (value.isalnum() and is_made_up(value))
-    return len(value) >= _USED and not plain and not MARKER.fullmatch(value)
-
-
-def _key_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Where the lines of private keys stand, also of keys of which only a part is there."""
-    if not re.search(r"PRIVATE KEY|Private-|[A-Za-z0-9+/]{64}", text):
-        return
-    inside = public = False
-    run: list[tuple[int, int]] = []
-    """Lines that may be of a key whose beginning was not seen."""
-    for line in re.finditer(r"[^\n]*", text):
-        content = line.group()
-        found = _OF_KEY.fullmatch(content)
-        if known := _PUBLIC.search(content):
-            # What stands before an end whose beginning was not seen is public, too.
-            inside, public, run = False, known["end"] == "BEGIN", []
-        elif public and (found or _WHOLE_LINE.search(content)):
-            continue
-        elif begun := _BEGIN.search(content):
-            inside, run = not _END.search(content, begun.end()), []
-        elif _END.search(content):
-            yield from run
-            inside, run = False, []
-        elif inside and (found or not content.strip() or _HEADER.match(content)):
-            if found:
-                yield line.start() + found.start("secret"), line.start() + found.end("secret")
-        elif found and _may_be_of_key(found["secret"]):
-            run.append((line.start() + found.start("secret"), line.start() + found.end("secret")))
-        elif content:
-            yield from run if _has_key(text, run) else ()
-            yield from (one.span() for one in _WHOLE_LINE.finditer(text, *line.span()) if _is_mixed(one.group()))
-            inside, run = False, []
-    yield from run if _has_key(text, run) else ()
-
-
-def _may_be_of_key(line: str) -> bool:
-    return len(line) in _FULL_LINES or line.endswith("=") or any(char.isdigit() for char in line)
-
-
-def _has_key(text: str, run: list[tuple[int, int]]) -> bool:
-    """Whether lines without a beginning and an end are of a key: one is whole, and of mixed letters."""
-    return any(end - start in _FULL_LINES and _is_mixed(text[start:end]) for start, end in run)
-
-
-def _is_mixed(line: str) -> bool:
-    return all(re.search(letters, line) for letters in ("[a-z]", "[A-Z]", "[0-9]"))
 
 
 __all__ = ["TOLD", "Mask", "has_marker", "seen_by"]

@@ -90,16 +90,29 @@ _BARE_REST: Final = re.compile(r"""[^\s"'`,;&|<>()\[\]{}\\]*+""")
 _SET_LINE: Final = re.compile(r"^[-+ \t]*set[ \t]++(?P<name>[\w.-]++)[ \t]++(?P<value>[^\n]*\S)", re.M)
 _TAG: Final = re.compile(r"<(?P<name>[\w.:-]{1,60})(?:\s[^<>]{0,200})?>(?P<value>[^<>\n]{1,300})</")
 _PAIR_TAG: Final = re.compile(
-    r"""\b(?:key|name)=(?P<q>\\{0,7}["'])(?P<name>[\w.:-]{1,60})(?P=q)\s{1,9}value=(?P=q)(?P<value>[^"'<>\n\\]{1,300})(?P=q)""",
-    re.I,
+    r"""\b(?:key|name)(?P<is>=|[ ]=[ ])(?P<q>\\{0,7}["'])(?P<name>[\w.:-]{1,60})(?P=q)(?:\s{1,9}|[,;]\s{0,9})
+        value(?P=is)(?P=q)(?P<value>[^"'<>\n\\]{1,300})(?P=q)""",
+    re.I | re.X,
 )
+_LISTED: Final = re.compile(
+    r"""(?<![\w.-])(?:(?<=\\)[nrt])?(?P<name>[\w.-]{1,80})\\{0,7}["']?\]?[ \t]{0,9}[:=][ \t]{0,9}[({\[]\s{0,40}
+        (?P<values>(?:\\{0,7}["'][^"'\n\\]{1,300}\\{0,7}["'][,;]?\s{0,40}){1,50})[)}\]]""",
+    re.X,
+)
+_LISTED_ONE: Final = re.compile(r"""["'](?P<value>[^"'\n\\]+)\\{0,7}["']""")
+_SIGNS_LINE: Final = re.compile(
+    r"""^[-+\# \t]{0,40}(?:export[ ])?(?P<name>[\w.-]{1,80})(?:[ \t]?=[ \t]?|:[ \t]?)
+        (?P<value>[^\s"'`()\[\]{}\\]{8,200})[ \t\r]*$""",
+    re.X | re.M,
+)
+"""All of a line of settings is a name and a value with signs, such as ``secret=*Rk&8rA+``."""
 _NETRC: Final = re.compile(
     r"""(?:(?P<machine>(?:\b|(?<=\\n))(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default)[ \t\r\n]{1,9}
             (?:(?:login|account)[ \t\r\n]{1,9}[^\s"'`]{1,99}[ \t\r\n]{1,9}){0,2})
         |(?:^|(?<=\\n))[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
-        (?:password|requirepass|masterauth)(?:[ \t]{1,9}|(?(machine)\s{1,40}|(?!)))(?P<q>(?:\\{0,7}["'])?)
+        (?:passw(?:or)?d|requirepass|masterauth)(?:[ \t]{1,9}|(?(machine)\s{1,40}|(?!)))(?P<q>(?:\\{0,7}["'])?)
         (?P<value>[^\s"'`()\\]{1,200})(?P=q)(?=;?[ \t]*$|[ \t\r]|\\)""",
-    re.X | re.M,
+    re.X | re.M | re.I,
 )
 _COOKIES: Final = re.compile(
     r"""\bcookie\\{0,7}["']?\]?[ \t]{0,9}[:=][ \t]{0,9}\\{0,7}["']?(?P<pairs>[\w.%+-]{1,99}=[^\n"'`\\]++)""", re.I
@@ -133,7 +146,8 @@ _COMPARES: Final = frozenset({"==", "~=", "!="})
 _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
 """A name with a call, an index or an assignment behind it."""
 _PLAIN: Final = re.compile(
-    r"""\W* | (?:[<{$]|%(?!2[0-9A-F]|3D)).* | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
+    r"""\W* | [<{].* | \$(?-i:[A-Z0-9_]+|[a-z0-9_]+|[{(].*) | %(?!2[0-9A-F]|3D)(?-i:(?!.*[0-9])|(?!.*[A-Z])).*
+      | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
       | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | (?:\D*|.*\s.*)[:?]\s*
       | [a-z_]{2,}:[a-z_/]+ | nil | null | none | true | false | undefined | token\W* | (?:bearer|basic|token|digest)\ ?
       | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
@@ -193,8 +207,13 @@ def is_made_up(value: str) -> bool:
     """Whether a value is surely no word: one piece, of letters with digits, or of letters in no order of cases."""
     if len(value) < 8 or any(char.isspace() for char in value):
         return False
-    switches = sum(one.isupper() != other.isupper() for one, other in pairwise(value))
-    return looks_random(value) or (len(value) >= _LONG and switches * 3 >= len(value))
+    return looks_random(value) or (len(value) >= _LONG and changes_case(value))
+
+
+def changes_case(value: str) -> bool:
+    """Whether small letters, large ones and others follow each other as in no word: each third sign is another kind."""
+    kinds = [(char.isupper(), char.islower()) for char in value]
+    return sum(one != other for one, other in pairwise(kinds)) * 3 >= len(value)
 
 
 def is_number(value: str) -> bool:
@@ -218,7 +237,7 @@ def _read(text: str, base: int, depth: int) -> Iterator[Span]:
     for line in _SET_LINE.finditer(text):
         if is_secret_name(line["name"]) and may_hide(line["value"]):
             yield base + line.start("value"), base + line.end("value")
-    yield from ((base + start, base + end) for start, end in _of_forms(text))
+    yield from ((base + start, base + end) for start, end in (*_of_forms(text), *_of_lists(text)))
     reader = _Reader(text)
     inside = list(reader.read())
     yield from ((base + start, base + end) for start, end in reader.found)
@@ -245,6 +264,18 @@ def _of_forms(text: str) -> Iterator[Span]:
             for line in _LINE.finditer(text, block.start("block"), block.end("block")):
                 if may_hide(line.group()):
                     yield line.span()
+
+
+def _of_lists(text: str) -> Iterator[Span]:
+    """Values in brackets behind their name, and values with signs that are the rest of a line of settings."""
+    for listed in _LISTED.finditer(text):
+        for match in _LISTED_ONE.finditer(text, *listed.span("values")):
+            if _fits(listed["name"], "=", match["value"]) and may_hide(match["value"]):
+                yield match.span("value")
+    for match in _SIGNS_LINE.finditer(text):
+        value, name = match["value"], match["name"]
+        if is_secret_name(name) and is_made_up(value) and name not in value and may_hide(value):
+            yield match.span("value")
 
 
 def _is_key_of_bytes(name: str, value: str) -> bool:
@@ -453,7 +484,7 @@ def _fits(name: str, sign: str, value: str) -> bool:
         return False
     if last == "token":
         # In a parser a token is a word or a sign; only what looks made up is one to compare with.
-        return (len(value) >= 3 and not value.isupper()) if sign in _ASSIGNS else looks_random(value)
+        return looks_random(value) or (sign in _ASSIGNS and len(value) >= 3 and not value.isupper())
     return True
 
 

@@ -10,7 +10,7 @@ from orchestrator.core.secret_names import Span, is_made_up, is_number, looks_ra
 _KEYS: Final = re.compile(
     r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too
         cc[a-z]_(?=[\w-]{0,42}[0-9])(?=[\w-]{0,42}[A-Z])[\w-]{43,}+
-      | A[KS]IA[A-Z2-7]{16}(?![A-Za-z0-9])
+      | A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])
       | gh[opsur]_[A-Za-z0-9]{36,}+ | github_pat_\w{22,}+
       | gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat)-[\w-]{20,}+
       | xox[abeoprs]-[\w-]{10,}+ | xapp-[0-9]-[\w-]{10,}+
@@ -19,7 +19,7 @@ _KEYS: Final = re.compile(
       | [rs]k_(?:live|test)_(?=[A-Za-z0-9]{0,15}[0-9])[A-Za-z0-9]{16,}+ | whsec_[A-Za-z0-9]{16,}+
       | npm_[A-Za-z0-9]{36,}+ | pypi-AgE[\w-]{50,}+ | dop_v1_[a-f0-9]{64} | dckr_pat_[\w-]{20,}+
       | sntrys_[\w+/=-]{20,}+ | PMAK-[a-f0-9]{24}-[a-f0-9]{34} | shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}
-      | eyJ[\w-]{10,300}\.eyJ[\w-]{10,}+\.[\w-]*+
+      | eyJ[\w-]{10,300}\.eyJ[\w-]{10,}+\.[\w-]*+ | eyJ[\w-]{10,300}(?:\.[\w-]{8,}+){4}
       | AGE-SECRET-KEY-1[A-Z0-9]{50,}+
     )
     | (?:(?<![A-Za-z0-9])                                   # A word begins, or an escape or %20 ends
@@ -28,7 +28,7 @@ _KEYS: Final = re.compile(
         |(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m)                # and a colour of a terminal
       )(?:
         cc[a-z]_[\w-]{43,}+                                 # ours: people, computers
-      | (?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])  # AWS
+      | (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])  # AWS
       | xapp-[\w-]{10,}+                                    # Slack
       | sk-(?:ant|proj|svcacct|admin|or)-[\w-]{16,}+        # Anthropic, OpenAI, OpenRouter
       | sk-[A-Za-z0-9]{20,}+                                # OpenAI, before 2024
@@ -52,7 +52,7 @@ _PLACES: Final = (
     re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,}+)", re.I),
     re.compile(r"webhook\.office\.com/(?P<secret>[\w@/-]{20,}+)", re.I),
     re.compile(r"api\.telegram\.org/bot(?P<secret>[0-9]{6,12}:[\w-]{20,}+)", re.I),
-    re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[\"',;:\s]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
+    re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\"',;:\s]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
     re.compile(r"(?:^|[?&;\"'])(?:password|passwd|pwd|sig)=\{?(?P<secret>[^\s&;\"'`<>()\[\]{}]++)", re.I),
     re.compile(
         r"\b(?:host|user|dbname)=[\w.-]+[ ](?:\w+=[\w.-]+[ ]){0,6}password=(?P<secret>[^\s,;\"'`<>()\[\]{}]++)", re.I
