@@ -8,9 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.core.approval import CallDecision, HitlResponse, ResumeRequest
+    from orchestrator.adapters.models.scripted import ScriptedModel
+    from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+    from orchestrator.app.library import execute_task_with_agent
+    from orchestrator.core.approval.approval import CallDecision, HitlResponse, ResumeRequest
     from orchestrator.core.errors import HitlInterventionRequired, ReplyRefused
-    from orchestrator.core.items import AgentTaskItem
     from orchestrator.core.policy import (
         FunctionCall,
         Policy,
@@ -21,21 +23,20 @@ if TYPE_CHECKING:
         evaluate,
         load_policy,
     )
-    from orchestrator.core.response import AgentResponse, FinalResult, RequestedTool, ToolRequest, read_reply
-    from orchestrator.core.task import AgentTask
-    from orchestrator.core.task_states import TaskStatus
-    from orchestrator.interactive import run_task_interactive
-    from orchestrator.model.scripted import ScriptedModel
-    from orchestrator.ports import RequestAuthorizer, TaskPersistenceManager
-    from orchestrator.runner import execute_task_with_agent, process_task
-    from orchestrator.store.memory import InMemoryPersistenceManager
+    from orchestrator.core.ports import RequestAuthorizer, TaskPersistenceManager
+    from orchestrator.core.reply.response import AgentResponse, FinalResult, RequestedTool, ToolRequest, read_reply
+    from orchestrator.core.task.items import AgentTaskItem
+    from orchestrator.core.task.task import AgentTask
+    from orchestrator.core.task.task_states import TaskStatus
+    from orchestrator.engine.runner import process_task
+    from orchestrator.terminal.interactive import run_task_interactive
     from orchestrator.tools.deps import CCAgentDeps, call_cc_command
     from orchestrator.tools.registry import TOOL_REGISTRY, Tool
 
 _ROOMS = {
-    "core.approval": ("CallDecision", "HitlResponse", "ResumeRequest"),
+    "core.approval.approval": ("CallDecision", "HitlResponse", "ResumeRequest"),
     "core.errors": ("HitlInterventionRequired", "ReplyRefused"),
-    "core.items": ("AgentTaskItem",),
+    "core.task.items": ("AgentTaskItem",),
     "core.policy": (
         "FunctionCall",
         "Policy",
@@ -46,14 +47,15 @@ _ROOMS = {
         "evaluate",
         "load_policy",
     ),
-    "core.response": ("AgentResponse", "FinalResult", "RequestedTool", "ToolRequest", "read_reply"),
-    "core.task": ("AgentTask",),
-    "core.task_states": ("TaskStatus",),
-    "interactive": ("run_task_interactive",),
-    "model.scripted": ("ScriptedModel",),
-    "ports": ("RequestAuthorizer", "TaskPersistenceManager"),
-    "runner": ("execute_task_with_agent", "process_task"),
-    "store.memory": ("InMemoryPersistenceManager",),
+    "core.reply.response": ("AgentResponse", "FinalResult", "RequestedTool", "ToolRequest", "read_reply"),
+    "core.task.task": ("AgentTask",),
+    "core.task.task_states": ("TaskStatus",),
+    "terminal.interactive": ("run_task_interactive",),
+    "adapters.models.scripted": ("ScriptedModel",),
+    "core.ports": ("RequestAuthorizer", "TaskPersistenceManager"),
+    "app.library": ("execute_task_with_agent",),
+    "engine.runner": ("process_task",),
+    "adapters.store.memory": ("InMemoryPersistenceManager",),
     "tools.deps": ("CCAgentDeps", "call_cc_command"),
     "tools.registry": ("TOOL_REGISTRY", "Tool"),
 }

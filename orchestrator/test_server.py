@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from orchestrator.app import ADMIN, Orchestrator, serve
+from orchestrator.app.first_start import ADMIN
+from orchestrator.app.orchestrator import Orchestrator
+from orchestrator.app.serving import serve
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.wire import Family
-from orchestrator.program import program
-from orchestrator.settings import Settings
+from orchestrator.core.wire.wire import Family
+from orchestrator.runtime.program import program
+from orchestrator.runtime.settings import Settings
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.web.auth import issue_token
 

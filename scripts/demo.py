@@ -6,4 +6,4 @@ import bootstrap
 
 if __name__ == "__main__":
     # -P: a directory called orchestrator in the working directory is not ours.
-    bootstrap.run(["simulator"], ["-P", "-m", "orchestrator.cli", "demo", *sys.argv[1:]])
+    bootstrap.run(["simulator"], ["-P", "-m", "orchestrator", "demo", *sys.argv[1:]])

@@ -14,25 +14,25 @@ import vendor
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from orchestrator.audit import AuditBroken
+from orchestrator.adapters.store.column_rules import DECIDES, GONE, ROW
+from orchestrator.computers.hub import CannotType, TooManyWatch
 from orchestrator.core import errors
-from orchestrator.core.approval import CALL_TABLE
-from orchestrator.core.facts import TaskFact
-from orchestrator.core.link import LINK_TABLE
-from orchestrator.core.task_states import PHASE_TABLE
-from orchestrator.hub import CannotType, TooManyWatch
-from orchestrator.metrics import FIGURES, PREFIX
-from orchestrator.rehearsing import CannotRehearse
-from orchestrator.settings import ENV_PREFIX, Settings
-from orchestrator.store.decides import DECIDES, GONE, ROW
-from orchestrator.troubles import TROUBLES
+from orchestrator.core.approval.approval import CALL_TABLE
+from orchestrator.core.connection_problems import TROUBLES
+from orchestrator.core.task.facts import TaskFact
+from orchestrator.core.task.task_states import PHASE_TABLE
+from orchestrator.core.wire.link import LINK_TABLE
+from orchestrator.history.audit import AuditBroken
+from orchestrator.history.rehearsal import CannotRehearse
+from orchestrator.runtime.metrics import FIGURES, PREFIX
+from orchestrator.runtime.settings import ENV_PREFIX, Settings
 from orchestrator.web.computers import NotASocket, WrongSubprotocol
-from orchestrator.web.door_table import DOORS, Answer, Door
+from orchestrator.web.endpoint_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
+from orchestrator.web.rate_limits import TooManyTries
 from orchestrator.web.screens import TooManyKeys
 from orchestrator.web.sockets import TooManyStreams
-from orchestrator.web.tries import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 

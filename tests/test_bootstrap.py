@@ -66,7 +66,7 @@ sys.exit(7)
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout in a path with blanks, whose ``orchestrator.cli`` tells what it was given and exits with 7."""
+    """A checkout in a path with blanks, whose command line tells what it was given and exits with 7."""
     root = tmp_path / "a check out"
     (root / "scripts").mkdir(parents=True)
     for name in ("bootstrap.py", "demo.py"):

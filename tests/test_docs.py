@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from orchestrator.client import HINTS
-from orchestrator.core import review, wire
-from orchestrator.core.facts import TaskFact
-from orchestrator.core.link import MAX_COMPLAINTS
+from orchestrator.core.task.facts import TaskFact
+from orchestrator.core.wire import review, wire
+from orchestrator.core.wire.link import MAX_COMPLAINTS
 from orchestrator.web.app import Doors
 from orchestrator.web.events import HINTS as TOLD_HINTS
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import logs, metering
-from orchestrator.hub import mirror
-from orchestrator.web import browsers, connections, events, pairing, peers, sockets, tries, watch
+from orchestrator.computers.hub import mirror
+from orchestrator.runtime import logs
+from orchestrator.terminal import progress_bar as metering
+from orchestrator.web import browsers, connections, events, pairing, peers, sockets, watch
+from orchestrator.web import rate_limits as tries
 
 DOCS = Path(__file__).parent.parent / "docs"
 PROMISED = [

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.core.connection_problems import TROUBLES, is_loopback, is_private, plain_http, port_of, told
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.troubles import TROUBLES, is_loopback, is_private, plain_http, port_of, told
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN: list[dict[str, Any]] = json.loads((ROOT / "tests" / "golden" / "why.json").read_text("ascii"))

@@ -1,7 +1,7 @@
 --- Says why no connection stands, and the exact lines that mend it.
 --
 -- Pure: what the mod, or the server, said goes in; `{code, sentence, remedy = {lines}}` comes out. The
--- sentences are those of orchestrator/troubles.py, and tests/golden/why.json holds both to the
+-- sentences are those of orchestrator/core/connection_problems.py, and tests/golden/why.json holds both to the
 -- same words. They fit a turtle's screen of 39 columns and 13 rows.
 -- @module why
 

@@ -5,14 +5,14 @@ import re
 from importlib import metadata
 from typing import Final
 
+from orchestrator.adapters.models.options import endpoints_of
 from orchestrator.app.models import ollama_url
+from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.policy import Policy
-from orchestrator.core.prompt import Prompt
-from orchestrator.core.system_facts import RECORDS, NodeStarted
-from orchestrator.model.options import endpoints_of
-from orchestrator.ports import Workspace
-from orchestrator.prompts import FILE, SHIPPED_VERSION
-from orchestrator.settings import Settings
+from orchestrator.core.ports import Workspace
+from orchestrator.core.task.system_facts import RECORDS, NodeStarted
+from orchestrator.runtime.prompts import FILE, SHIPPED_VERSION
+from orchestrator.runtime.settings import Settings
 from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.web.doctor import About
 

@@ -4,16 +4,16 @@ import logging
 import os
 import shlex
 
-from orchestrator.bus import LocalBus
-from orchestrator.clock import SystemClock
-from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.adapters.bus import LocalBus
+from orchestrator.adapters.store import open_store
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.items import SYSTEM
-from orchestrator.core.system_facts import TokenIssued
-from orchestrator.program import program
-from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, Settings
-from orchestrator.store import open_store
-from orchestrator.tasks import TaskService
+from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.task.items import SYSTEM
+from orchestrator.core.task.system_facts import TokenIssued
+from orchestrator.engine.tasks import TaskService
+from orchestrator.runtime.clock import SystemClock
+from orchestrator.runtime.program import program
+from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, Settings
 from orchestrator.web.auth import TokenAuthorizer, issue_token, token_hash
 
 ADMIN = "admin"

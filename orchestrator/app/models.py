@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from orchestrator.adapters.models import OllamaOptions, Pool, ServerOptions, as_chat_model
 from orchestrator.core.errors import InvalidRequest, ModelFailed
-from orchestrator.core.task import AgentTask
-from orchestrator.model import OllamaOptions, Pool, ServerOptions, as_chat_model
-from orchestrator.ports import ChatMessage, ChatModel, ModelReply, is_local
-from orchestrator.settings import Settings
+from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, is_local
+from orchestrator.core.task.task import AgentTask
+from orchestrator.runtime.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -8,38 +8,38 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from orchestrator.adapters.bus import InstallationBus
 from orchestrator.app.about import about, to_be_shared, version
 from orchestrator.app.first_start import admin_token, prepare
-from orchestrator.app.ground import Ground, name_of, open_ground
+from orchestrator.app.foundation import Ground, name_of, open_ground
+from orchestrator.app.greeter import JournalGreeter
 from orchestrator.app.models import Models, ollama_options, server_options
-from orchestrator.audit import Checkpoints
-from orchestrator.bus import InstallationBus
-from orchestrator.checkpoints import CheckpointKeeper
-from orchestrator.clock import ahead_s
-from orchestrator.core.audit_shared import UPDATES
+from orchestrator.app.observability import Watching
+from orchestrator.computers.hub import Hub
+from orchestrator.computers.nodes import MeetingElsewhere, Node, Presence, join
+from orchestrator.computers.nodes.agreement import SETTINGS
+from orchestrator.core.audit.shared import UPDATES
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.desk import Desk, NewTask
-from orchestrator.greeting import JournalGreeter
-from orchestrator.heads_away import HeadsAway, places_of
-from orchestrator.hub import Hub
-from orchestrator.nodes import MeetingElsewhere, Node, Presence, join
-from orchestrator.nodes.agreement import SETTINGS
-from orchestrator.ports import Bus, ChatModel, Clock, Store, Workspace
-from orchestrator.pruning import Pruner, Rule
-from orchestrator.rehearsing import Copying, Rehearsals
-from orchestrator.settings import Settings
-from orchestrator.tasks import TaskService
-from orchestrator.tasks.missed import MissedHints
+from orchestrator.core.ports import Bus, ChatModel, Clock, Store, Workspace
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.tasks.missed_notifications import MissedHints
+from orchestrator.engine.undo import Undoing
+from orchestrator.engine.workers import Workers
+from orchestrator.history.audit import Checkpoints
+from orchestrator.history.checkpoints import CheckpointKeeper
+from orchestrator.history.rehearsal import Copying, Rehearsals
+from orchestrator.history.remote_heads import HeadsAway, places_of
+from orchestrator.history.retention import Pruner, Rule
+from orchestrator.history.transfers import Transfers
+from orchestrator.runtime.clock import ahead_s
+from orchestrator.runtime.settings import Settings
+from orchestrator.tools.environment import World
 from orchestrator.tools.shared_workspace import RefusedWorkspace, workspace_of
-from orchestrator.transfers import Transfers
-from orchestrator.undoing import Undoing
-from orchestrator.watching import Watching
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import check_approvers
 from orchestrator.web.base import Defaults
+from orchestrator.web.in_game import Desk, NewTask
 from orchestrator.web.install import client_offered
-from orchestrator.workers import Workers
-from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ import uvicorn
 
 from orchestrator.app.orchestrator import Orchestrator, open_orchestrator
 from orchestrator.app.port_server import PortServer
+from orchestrator.computers.hub.hub import DOOR
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.wire import MAX_FRAME_BYTES
-from orchestrator.hub.hub import DOOR
-from orchestrator.ports import ChatModel, Store
-from orchestrator.settings import LOOPBACK, Settings
+from orchestrator.core.ports import ChatModel, Store
+from orchestrator.core.wire.wire import MAX_FRAME_BYTES
+from orchestrator.runtime.settings import LOOPBACK, Settings
 from orchestrator.web.connections import BoundedProtocol
 from orchestrator.web.frames import FrameProtocol
 from orchestrator.web.peers import RESERVE, Peers, networks_of, raise_file_limit, room_for

@@ -16,14 +16,14 @@ from orchestrator.client.attempts import PATIENCE_S, Attempts
 from orchestrator.client.clock import ServerClock
 from orchestrator.client.streams import COMMENT, Back, Event, Hint, Lost, hint_of, sent_in
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
+from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
 
 if TYPE_CHECKING:
     # Most commands are one call over REST: the items, and the reviewers' socket, cost them half of their start.
     from websockets.asyncio.client import ClientConnection
 
-    from orchestrator.core.items import AgentTaskItem
-    from orchestrator.core.review import Snapshot
+    from orchestrator.core.task.items import AgentTaskItem
+    from orchestrator.core.wire.review import Snapshot
 
 
 _HUNG_UP = "it ended the connection"
@@ -175,7 +175,7 @@ class Client:
         self, task_id: str, after: int, *, read_timeout_s: float | None
     ) -> Iterator["AgentTaskItem | Hint | None"]:
         """One connection's events; None once it stands and for comments. Raises _Silent after ``read_timeout_s``."""
-        from orchestrator.core.items import decode_item
+        from orchestrator.core.task.items import decode_item
 
         headers = {"Last-Event-ID": str(after)}
         timeout = httpx2.Timeout(20.0, read=read_timeout_s)
@@ -234,7 +234,7 @@ class Client:
         from websockets.exceptions import InvalidStatus, WebSocketException
         from websockets.sync.client import connect
 
-        from orchestrator.core.review import Snapshot, decode_to_reviewer
+        from orchestrator.core.wire.review import Snapshot, decode_to_reviewer
 
         try:
             with connect(self._reviewer_url(), open_timeout=20, proxy=None, max_size=None, **self._offer()) as socket:
@@ -277,7 +277,7 @@ class Client:
 
     def _offer(self) -> dict[str, Any]:
         """What a reviewer's handshake says."""
-        from orchestrator.core.messages import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
+        from orchestrator.core.wire.messages import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 
         protocols = [REVIEWER_SUBPROTOCOL_1_1, REVIEWER_SUBPROTOCOL]
         return {"additional_headers": self.authorization, "subprotocols": protocols, "compression": None}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from orchestrator.core.items import AgentTaskItem
+    from orchestrator.core.task.items import AgentTaskItem
 
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 """The events of a task's stream that are no items of the journal."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Self
 
-from orchestrator.ports.bus import Answer, Bus
+from orchestrator.core.ports.bus import Answer, Bus
 
 SOON_S: Final = 10.0
 """What has to happen has happened by then; it is waited for no longer than it takes."""

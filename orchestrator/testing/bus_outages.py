@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from orchestrator.core.errors import NobodyServes, RequestLost
-from orchestrator.ports.bus import Answer, Bus
+from orchestrator.core.ports.bus import Answer, Bus
 from orchestrator.testing.bus_network import LONG_S, SOON_S, BusNetwork, Heard, Server
 
 AGAIN_S = 30.0

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from orchestrator.core.errors import NobodyServes
-from orchestrator.ports.bus import Answer
+from orchestrator.core.ports.bus import Answer
 from orchestrator.testing.bus_hints import ANY_TEXT
 from orchestrator.testing.bus_network import LONG_S, SOON_S, BusNetwork, Heard, Server
 from orchestrator.testing.checks import refused

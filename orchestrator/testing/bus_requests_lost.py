@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.core.errors import RequestLost
-from orchestrator.ports.bus import Answer
+from orchestrator.core.ports.bus import Answer
 from orchestrator.testing.bus_network import LONG_S, SOON_S, BusNetwork, Server
 from orchestrator.testing.checks import refused
 

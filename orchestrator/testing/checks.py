@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.ports import Clock, Lease, Store
+from orchestrator.core.ports import Clock, Lease, Store
 
 OpenStore = Callable[[Clock], Store]
 """Opens a store on one storage, the same one each time; the first time it is empty."""

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from itertools import count
 
-from orchestrator.core import facts
-from orchestrator.core.facts import BlobRef, CallId, Fact, RequestId, TaskId, ToolCall
-from orchestrator.core.grants import Grant
-from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId
+from orchestrator.core.approval.grants import Grant
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId, RunId, sha256_hex
-from orchestrator.ports import Clock, Schedule, Store, Token
+from orchestrator.core.ports import Clock, Schedule, Store, Token
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef, CallId, Fact, RequestId, TaskId, ToolCall
+from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft, ItemId
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
 
 COMPUTER = ComputerId("3")
 REPLY = b"{}"

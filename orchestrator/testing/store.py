@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import ModuleType
 from typing import Any, Final
 
-from orchestrator.ports import Store
+from orchestrator.core.ports import Store
 from orchestrator.testing import (
     store_computers,
     store_grants,

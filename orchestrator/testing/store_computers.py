@@ -3,12 +3,18 @@
 from dataclasses import replace
 
 from orchestrator.core.errors import InvalidRequest, LeaseLost
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import Draft, verify_chain
-from orchestrator.core.meeting import ComputerRecord, Heard
-from orchestrator.core.system_facts import ComputerFrozen, ComputerLabelled, ComputerReleased, ComputerSide, NodeStopped
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import SYSTEM_STREAM, Coming, Lease, Store, Token, TokenRow
+from orchestrator.core.ports import SYSTEM_STREAM, Coming, Lease, Store, Token, TokenRow
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import Draft, verify_chain
+from orchestrator.core.task.system_facts import (
+    ComputerFrozen,
+    ComputerLabelled,
+    ComputerReleased,
+    ComputerSide,
+    NodeStopped,
+)
+from orchestrator.core.wire.identity import ComputerRecord, Heard
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author

@@ -2,14 +2,14 @@
 
 import asyncio
 
+from orchestrator.core.approval.grants import Grant, GrantState
 from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound
-from orchestrator.core.facts import TaskId
-from orchestrator.core.grants import Grant, GrantState
-from orchestrator.core.items import Draft, verify_chain
 from orchestrator.core.policy import Effect
-from orchestrator.core.system_facts import GrantId, GrantRevoked
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.ports import SYSTEM_STREAM, Store, Token
+from orchestrator.core.ports import SYSTEM_STREAM, Store, Token
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import Draft, verify_chain
+from orchestrator.core.task.system_facts import GrantId, GrantRevoked
+from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.testing.checks import refused
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append

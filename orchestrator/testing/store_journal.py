@@ -4,12 +4,12 @@ import asyncio
 import hashlib
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
-from orchestrator.core.facts import CallsProposed, RequestId, TaskId, ToolStarted
-from orchestrator.core.items import item_hash, verify_chain
 from orchestrator.core.policy import Effect
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Store, Token
+from orchestrator.core.ports import Store, Token
+from orchestrator.core.task.facts import CallsProposed, RequestId, TaskId, ToolStarted
+from orchestrator.core.task.items import item_hash, verify_chain
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append

@@ -3,12 +3,12 @@
 import hashlib
 import json
 
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem, decode_item, encode_item
-from orchestrator.core.system_facts import NodeStopped, TokenIssued
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import sha256_hex
-from orchestrator.ports import SYSTEM_STREAM, KeptTable, Store, TokenRow
+from orchestrator.core.ports import SYSTEM_STREAM, KeptTable, Store, TokenRow
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem, decode_item, encode_item
+from orchestrator.core.task.system_facts import NodeStopped, TokenIssued
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, REPLY, Author, append
 

@@ -3,10 +3,10 @@
 import asyncio
 
 from orchestrator.core.errors import ComputerClaimed, Conflict, LeaseLost
-from orchestrator.core.facts import TaskId
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Lease, Store, Token
+from orchestrator.core.ports import Lease, Store, Token
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author, append

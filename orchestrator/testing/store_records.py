@@ -4,10 +4,10 @@ import asyncio
 from dataclasses import replace
 
 from orchestrator.core.errors import Conflict, LeaseLost, NotFound, OrchestratorError
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.ports import Store, TaskRow, TokenRow
+from orchestrator.core.ports import Store, TaskRow, TokenRow
+from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append

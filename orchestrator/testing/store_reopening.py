@@ -1,10 +1,10 @@
 """The contracts of stores that outlive their process: S41, S42, S58, S70 and S84."""
 
 from orchestrator.core.errors import GrantVoid, InvalidRequest
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.items import verify_chain
-from orchestrator.core.meeting import Heard
-from orchestrator.core.system_facts import (
+from orchestrator.core.ports import SYSTEM_STREAM, Coming, TokenRow
+from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.items import verify_chain
+from orchestrator.core.task.system_facts import (
     ComputerFrozen,
     ComputerReleased,
     GrantId,
@@ -13,9 +13,9 @@ from orchestrator.core.system_facts import (
     SignedIn,
     SignedOut,
 )
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import SYSTEM_STREAM, Coming, TokenRow
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.identity import Heard
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing import store_computers, store_sign_ins
 from orchestrator.testing.checks import OpenStore, refused, taken
 from orchestrator.testing.clock import ManualClock

@@ -3,16 +3,16 @@
 import asyncio
 from datetime import timedelta
 
-from orchestrator.core import facts
+from orchestrator.core.audit.retention import pruned
 from orchestrator.core.errors import Conflict, InvalidRequest, NotFound
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem, Draft, verify_chain
-from orchestrator.core.pruning import pruned
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId, sha256_hex
-from orchestrator.ports import SYSTEM_STREAM, BackupRow, BlobMark, Store, StreamHead
+from orchestrator.core.ports import SYSTEM_STREAM, BackupRow, BlobMark, Store, StreamHead
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
+from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append

@@ -3,11 +3,11 @@
 import asyncio
 
 from orchestrator.core.errors import Conflict, InvalidRequest, OrchestratorError
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import Draft, verify_chain
-from orchestrator.core.system_facts import NodeStopped, PolicyLoaded
-from orchestrator.core.wire import sha256_hex
-from orchestrator.ports import SYSTEM_STREAM, PolicyRow, Store
+from orchestrator.core.ports import SYSTEM_STREAM, PolicyRow, Store
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import Draft, verify_chain
+from orchestrator.core.task.system_facts import NodeStopped, PolicyLoaded
+from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.checks import refused
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author

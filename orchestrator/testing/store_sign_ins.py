@@ -3,13 +3,13 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.core.audit_tables import token_fingerprint
+from orchestrator.core.audit.tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import verify_chain
-from orchestrator.core.moments import to_us
-from orchestrator.core.system_facts import NodeStopped, SignedIn, SignedOut
-from orchestrator.ports import SYSTEM_STREAM, SignInRow, Store, TokenRow
+from orchestrator.core.ports import SYSTEM_STREAM, SignInRow, Store, TokenRow
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import verify_chain
+from orchestrator.core.task.system_facts import NodeStopped, SignedIn, SignedOut
+from orchestrator.core.timestamps import to_us
 from orchestrator.testing.checks import refused
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author

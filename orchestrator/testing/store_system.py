@@ -4,10 +4,10 @@ import asyncio
 from datetime import datetime, timedelta
 
 from orchestrator.core.errors import Conflict, InvalidRequest, NotFound
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.items import AgentTaskItem, Draft, verify_chain
-from orchestrator.core.system_facts import NodeStopped, TokenIssued, TokenRevoked
-from orchestrator.ports import SYSTEM_STREAM, Store, StreamHead, TokenRow
+from orchestrator.core.ports import SYSTEM_STREAM, Store, StreamHead, TokenRow
+from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
+from orchestrator.core.task.system_facts import NodeStopped, TokenIssued, TokenRevoked
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author, append

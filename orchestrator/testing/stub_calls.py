@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from orchestrator.core import wire
-from orchestrator.core.wire import RunId
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.wire import RunId
 from orchestrator.testing.stub_disk import Answer, StubDisk, StubFailure
 from orchestrator.testing.stub_peripherals import StubPeripherals
 from orchestrator.testing.stub_programs import StubPrograms

@@ -18,11 +18,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
-from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.link import MAX_COMPLAINTS
-from orchestrator.core.transfers import Inbox, Outbox
-from orchestrator.core.wire import RunId, to_wire
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.link import MAX_COMPLAINTS
+from orchestrator.core.wire.transfers import Inbox, Outbox
+from orchestrator.core.wire.wire import RunId, to_wire
 from orchestrator.testing.stub_calls import StubCalls
 from orchestrator.testing.stub_disk import CAPACITY_BYTES, Answer, StubDisk
 from orchestrator.testing.stub_peripherals import StubPeripheral, StubPeripherals

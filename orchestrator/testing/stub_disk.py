@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.paths import MAX_PATH_BYTES, canonical_path, path_matches
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.text.paths import MAX_PATH_BYTES, canonical_path, path_matches
+from orchestrator.core.wire.wire import sha256_hex
 
 ABSENT: Final = "absent"
 CAPACITY_BYTES: Final = 1_000_000

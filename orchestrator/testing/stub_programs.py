@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orchestrator.core.wire import MAX_OUTPUT_BYTES, RunId, sha256_hex
+from orchestrator.core.wire.wire import MAX_OUTPUT_BYTES, RunId, sha256_hex
 from orchestrator.testing.stub_disk import ABSENT, Answer, Params, StubDisk, StubFailure, checked
 from orchestrator.testing.stub_peripherals import rows_of
 

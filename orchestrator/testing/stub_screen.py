@@ -3,8 +3,8 @@
 import json
 from typing import Any, Final, Protocol
 
-from orchestrator.core import wire
-from orchestrator.core.picture import Row, bodies_of
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.picture import Row, bodies_of
 
 WHITE_ON_BLACK: Final = ("0", "f")
 _NO_MONITOR: Final = "A stub computer has no monitor that can be watched."

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from orchestrator.core.binary import in_one_line, is_binary
-from orchestrator.core.patch import unified_diff
+from orchestrator.core.text.binary import in_one_line, is_binary
+from orchestrator.core.text.patch import unified_diff
 from orchestrator.tools.text import decode_text
 
 

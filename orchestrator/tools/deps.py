@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from orchestrator.core.check_results import NO_PROGRAM
 from orchestrator.core.errors import NotFound, ToolFailed, Unreadable
-from orchestrator.core.facts import Ran
-from orchestrator.core.wire import RunId, to_wire
-from orchestrator.ports import CallResult, Workspace
+from orchestrator.core.evidence.check_results import NO_PROGRAM
+from orchestrator.core.ports import CallResult, Workspace
+from orchestrator.core.task.facts import Ran
+from orchestrator.core.wire.wire import RunId, to_wire
 
 ABSENT = "absent"
 """Stands for the hash of a file that is not there."""

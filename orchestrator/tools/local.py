@@ -10,11 +10,11 @@ import asyncio
 from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.facts import Observed
-from orchestrator.core.patch import apply_patch
-from orchestrator.core.restoring.touches import DIRECTORY
-from orchestrator.core.wire import RunId, sha256_hex
-from orchestrator.ports import Workspace
+from orchestrator.core.ports import Workspace
+from orchestrator.core.task.facts import Observed
+from orchestrator.core.text.patch import apply_patch
+from orchestrator.core.undo.touches import DIRECTORY
+from orchestrator.core.wire.wire import RunId, sha256_hex
 from orchestrator.tools.changes import change_of
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.core.facts import Observed
 from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, ToolSpec
-from orchestrator.core.tool_args import ALL_TOOL_ARGS
-from orchestrator.core.wire import RunId
+from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.task.facts import Observed
+from orchestrator.core.wire.wire import RunId
 from orchestrator.tools import computer, local, people
 from orchestrator.tools.deps import CCAgentDeps
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from orchestrator.core.errors import ToolFailed
-from orchestrator.ports import Store, Workspace
+from orchestrator.core.ports import Store, Workspace
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 
 MARKER: Final = ".workspace-id"

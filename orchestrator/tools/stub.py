@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from orchestrator.core.errors import ComputerFailed
-from orchestrator.core.paths import path_matches
-from orchestrator.core.wire import sha256_hex
-from orchestrator.ports import CallResult
+from orchestrator.core.ports import CallResult
+from orchestrator.core.text.paths import path_matches
+from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.tools.deps import ABSENT
 
 _CAPACITY_BYTES: Final = 1_000_000

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from orchestrator.core.binary import is_binary
-from orchestrator.core.cutting import NO_REST, Rest, cut, numbered
 from orchestrator.core.errors import ToolFailed
-from orchestrator.core.rows import rest_of_file
+from orchestrator.core.model_view.cuts import NO_REST, Rest, cut, numbered
+from orchestrator.core.model_view.rows import rest_of_file
+from orchestrator.core.text.binary import is_binary
 from orchestrator.tools.deps import Encoding
 
 MAX_RESULT_CHARS: Final = 12_000

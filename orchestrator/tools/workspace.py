@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed, UnsafePath
-from orchestrator.tools.holding import (
+from orchestrator.tools.workspace_changes import (
     OPEN_DIRECTORY,
     OPEN_FILE,
     Change,

@@ -12,20 +12,19 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from orchestrator.audit import Checkpoints
-from orchestrator.backups import Backups
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
-from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
-from orchestrator.policy_keeping import PolicyKeeper
-from orchestrator.ports import Identity
-from orchestrator.pruning import Pruner
-from orchestrator.rehearsing import Rehearsals
-from orchestrator.standing import Proofs
-from orchestrator.tasks import TaskService
-from orchestrator.undoing import Undoing
+from orchestrator.core.ports import Identity
+from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
+from orchestrator.engine.task_status import Proofs
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.undo import Undoing
+from orchestrator.history.audit import Checkpoints
+from orchestrator.history.backups import Backups
+from orchestrator.history.policy_store import PolicyKeeper
+from orchestrator.history.rehearsal import Rehearsals
+from orchestrator.history.retention import Pruner
 from orchestrator.web.answer_headers import Forbidding
-from orchestrator.web.attempts import Attempts
 from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
 from orchestrator.web.backups import BackupDoors
@@ -34,29 +33,30 @@ from orchestrator.web.browsers import Browsers
 from orchestrator.web.computers import peer_of
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
-from orchestrator.web.draining import draining
 from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there, refused
+from orchestrator.web.event_sockets import over_socket
 from orchestrator.web.install import InstallDoors
+from orchestrator.web.installer_visits import Visits
 from orchestrator.web.openapi import openapi_door
+from orchestrator.web.origin import Place
 from orchestrator.web.page import PageDoors
 from orchestrator.web.pairing import Pairings
 from orchestrator.web.peers import is_known
 from orchestrator.web.people import PeopleDoors
-from orchestrator.web.place import Place
 from orchestrator.web.policies import PolicyDoors
-from orchestrator.web.reading import offered
+from orchestrator.web.rate_limits import Tries
+from orchestrator.web.refused_attempts import Attempts
 from orchestrator.web.rehearsal import RehearsalDoors
+from orchestrator.web.requests import offered
 from orchestrator.web.retention import RetentionDoors
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.session import SessionDoors
+from orchestrator.web.shutdown import draining
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
-from orchestrator.web.streaming import over_socket
 from orchestrator.web.tasks import TaskDoors
 from orchestrator.web.transfers import TransferDoors
-from orchestrator.web.tries import Tries
 from orchestrator.web.undo import UndoDoors
-from orchestrator.web.visits import Visits
 from orchestrator.web.watch import WatchDoors
 
 

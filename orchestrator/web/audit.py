@@ -13,7 +13,15 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.audit import (
+from orchestrator.core.approval.rights import reviews
+from orchestrator.core.audit.chain import SYSTEM_STREAM
+from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted
+from orchestrator.core.task.items import AgentTaskItem, decode_item
+from orchestrator.core.text.redact import redact
+from orchestrator.history.audit import (
     Checkpoints,
     Place,
     Reach,
@@ -26,18 +34,10 @@ from orchestrator.audit import (
     stories_of,
     verify_store,
 )
-from orchestrator.core.audit import SYSTEM_STREAM
-from orchestrator.core.audit_showing import Wanted
-from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
-from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
-from orchestrator.core.items import AgentTaskItem, decode_item
-from orchestrator.core.redact import redact
-from orchestrator.core.rights import reviews
-from orchestrator.logs import SALT
-from orchestrator.ports import Identity
+from orchestrator.runtime.logs import SALT
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.reading import read_number
+from orchestrator.web.requests import read_number
 
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
 _CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")

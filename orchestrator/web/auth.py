@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from orchestrator.core.approval.rights import Saying, may_say, who_decides
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
-from orchestrator.core.items import Draft
-from orchestrator.core.lookalikes import is_mark, why_not, why_not_beside
 from orchestrator.core.policy import ROLES
-from orchestrator.core.rehearsing import is_copy
-from orchestrator.core.rights import Saying, may_say, who_decides
-from orchestrator.core.system_facts import LABELLED, OWNER, PAIRED
-from orchestrator.core.task import AgentTask
-from orchestrator.ports import Identity, Store, TokenRow
+from orchestrator.core.ports import Identity, Store, TokenRow
+from orchestrator.core.task.items import Draft
+from orchestrator.core.task.rehearsal import is_copy
+from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.text.lookalikes import is_mark, why_not, why_not_beside
 
 _NO_TOKEN = "Send a token: Authorization: Bearer TOKEN. The first start wrote one to admin.token in the data directory."
 

@@ -5,16 +5,16 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.backups import Backups
 from orchestrator.core.errors import InvalidRequest, NotFound
-from orchestrator.core.restoring.telling import wanted_paths
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import BackupRow
+from orchestrator.core.ports import BackupRow
+from orchestrator.core.undo.messages import wanted_paths
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.history.backups import Backups
 from orchestrator.web.answers.backups import BackupBody, RestoreBody
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.forms import short_form
-from orchestrator.web.reading import read_body
+from orchestrator.web.bodies import short_form
+from orchestrator.web.requests import read_body
 from orchestrator.web.undo import preview_form
 
 

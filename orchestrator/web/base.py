@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Identity
-from orchestrator.tasks import TaskService
+from orchestrator.core.ports import Identity
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.browsers import Browser, Browsers
 from orchestrator.web.events import EventStream

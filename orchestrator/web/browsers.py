@@ -20,12 +20,12 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
-from orchestrator.core.items import Draft
-from orchestrator.core.system_facts import SignedIn, SignedOut
-from orchestrator.ports import Identity, SignInRow
-from orchestrator.tasks import TaskService, person
+from orchestrator.core.ports import Identity, SignInRow
+from orchestrator.core.task.items import Draft
+from orchestrator.core.task.system_facts import SignedIn, SignedOut
+from orchestrator.engine.tasks import TaskService, person
 from orchestrator.web.auth import TokenAuthorizer
-from orchestrator.web.place import Place
+from orchestrator.web.origin import Place
 
 UNUSED: Final = timedelta(days=30)
 LONGEST: Final = timedelta(days=90)

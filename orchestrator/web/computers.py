@@ -9,18 +9,18 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
+from orchestrator.computers.hub.refusals import Refusals, Refused
 from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, OrchestratorError, Unauthenticated
-from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.system_facts import ComputerLabelled, ComputerReleased
-from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, ComputerId
-from orchestrator.hub.refusals import Refusals, Refused
-from orchestrator.ports import Computers, Identity
-from orchestrator.tasks import person
+from orchestrator.core.ports import Computers, Identity
+from orchestrator.core.task.system_facts import ComputerLabelled, ComputerReleased
+from orchestrator.core.wire.identity import ComputerRecord
+from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, ComputerId
+from orchestrator.engine.tasks import person
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
+from orchestrator.web.bodies import LabelBody, computer_form
 from orchestrator.web.errors import error_form
-from orchestrator.web.forms import LabelBody, computer_form
-from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
+from orchestrator.web.requests import MAX_OPEN_BYTES, read_body
 
 
 class NotASocket(OrchestratorError):

@@ -6,20 +6,20 @@ from datetime import timedelta
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.approval import ResumeRequest
-from orchestrator.core.deciding import closed_request
+from orchestrator.core.approval.approval import ResumeRequest
+from orchestrator.core.approval.decisions import closed_request
+from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.showing import LIST_CHARS, hitl_response
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import Phase
-from orchestrator.ports import Identity
-from orchestrator.web.attempts import Attempts
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import Phase
 from orchestrator.web.base import Room
+from orchestrator.web.bodies import DecisionsBody, EmptyBody, ExtendBody, QuickDecision, outcome_form, short_form
 from orchestrator.web.errors import error_form
-from orchestrator.web.forms import DecisionsBody, EmptyBody, ExtendBody, QuickDecision, outcome_form, short_form
-from orchestrator.web.reading import actions, key_of, read_body, read_number, request_id_of
-from orchestrator.web.secrecy import without_secrets
+from orchestrator.web.redaction import without_secrets
+from orchestrator.web.refused_attempts import Attempts
+from orchestrator.web.requests import actions, key_of, read_body, read_number, request_id_of
 
 
 class DecisionDoors(Room):

@@ -10,18 +10,18 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from orchestrator.core.errors import NotFound
-from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.moments import told_apart
-from orchestrator.core.visible import one_line
-from orchestrator.core.wire import ComputerId
-from orchestrator.policy_keeping import PolicyKeeper
+from orchestrator.core.text.visible import one_line
+from orchestrator.core.timestamps import told_apart
+from orchestrator.core.wire.identity import ComputerRecord
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
+from orchestrator.web.bodies import computer_form
 from orchestrator.web.computers import RefusingComputers, remember
 from orchestrator.web.errors import error_form
-from orchestrator.web.forms import computer_form
 from orchestrator.web.install import client_offered
-from orchestrator.web.visits import Visits
+from orchestrator.web.installer_visits import Visits
 
 SHOWN: Final = 30
 """What is told at once of a kind: what matters is what happened last."""

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.web.draining import AGAIN_S, NodeDraining
+from orchestrator.web.shutdown import AGAIN_S, NodeDraining
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.tasks import TaskService
-from orchestrator.web.secrecy import part_without_secrets, without_secrets
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.engine.tasks import TaskService
+from orchestrator.web.redaction import part_without_secrets, without_secrets
 
 logger = logging.getLogger(__name__)
 

@@ -10,19 +10,19 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from orchestrator.core.connection_problems import PORTS, plain_http
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.core.update_keys import key_of
-from orchestrator.core.wire import Client
-from orchestrator.tasks import person
-from orchestrator.troubles import PORTS, plain_http
+from orchestrator.core.wire.update_keys import key_of
+from orchestrator.core.wire.wire import Client
+from orchestrator.engine.tasks import person
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
+from orchestrator.web.bodies import PairBody, PairingBody
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
-from orchestrator.web.forms import PairBody, PairingBody
+from orchestrator.web.installer_visits import Visits
 from orchestrator.web.pairing import Pairings
 from orchestrator.web.pinning import pinned, sha256_of
-from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
-from orchestrator.web.visits import Visits
+from orchestrator.web.requests import MAX_OPEN_BYTES, read_body
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from orchestrator.web.door_table import Answer, Door, Param
+    from orchestrator.web.endpoint_table import Answer, Door, Param
 
 _REF: Final = "#/components/schemas/"
 _WIRE: Final = "computer."
@@ -120,7 +120,7 @@ def _encoded() -> bytes:
 
 def document() -> dict[str, Any]:
     """The whole document; the same for the same version."""
-    from orchestrator.web.door_table import DOORS
+    from orchestrator.web.endpoint_table import DOORS
 
     schemas = _Schemas(DOORS)
     paths: dict[str, dict[str, Any]] = {}
@@ -245,7 +245,7 @@ class _Schemas:
     """The schemas of all models, by name, and where each model stands among them."""
 
     def __init__(self, doors: Iterable["Door"]) -> None:
-        from orchestrator.core import review, wire
+        from orchestrator.core.wire import review, wire
         from orchestrator.web.answers.audit import AuditItems
         from orchestrator.web.answers.base import Error
 

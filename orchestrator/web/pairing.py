@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from orchestrator.core.audit_tables import CODE_LIFE
+from orchestrator.core.audit.tables import CODE_LIFE
+from orchestrator.core.connection_problems import TROUBLES
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
-from orchestrator.core.items import SYSTEM, Actor
-from orchestrator.core.system_facts import TokenIssued, TokenRevoked
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import TokenRow
-from orchestrator.tasks import TaskService
-from orchestrator.troubles import TROUBLES
+from orchestrator.core.ports import TokenRow
+from orchestrator.core.task.items import SYSTEM, Actor
+from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.tasks import TaskService
 from orchestrator.web.auth import check_name, issue_token, paired_roles, token_hash
 from orchestrator.web.peers import counted_as
-from orchestrator.web.tries import Tries
+from orchestrator.web.rate_limits import Tries
 
 MAX_LABEL_CHARS: Final = 32
 """What the game takes."""

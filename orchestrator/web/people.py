@@ -3,15 +3,15 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.core.approval.rights import what_may
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.rights import what_may
-from orchestrator.core.system_facts import TokenIssued, TokenRevoked
-from orchestrator.ports import Identity
-from orchestrator.tasks import person
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
+from orchestrator.engine.tasks import person
 from orchestrator.web.auth import issue_token, must_have
 from orchestrator.web.base import Room
-from orchestrator.web.forms import TokenBody
-from orchestrator.web.reading import read_body
+from orchestrator.web.bodies import TokenBody
+from orchestrator.web.requests import read_body
 
 
 class PeopleDoors(Room):

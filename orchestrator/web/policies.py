@@ -7,22 +7,22 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.core.approval.grants import GrantState
+from orchestrator.core.approval.rights import reviews
 from orchestrator.core.errors import Forbidden, NotFound
-from orchestrator.core.facts import TaskId
-from orchestrator.core.grants import GrantState
 from orchestrator.core.policy import FunctionCall, Policy, PolicyContext, explain
-from orchestrator.core.rights import reviews
-from orchestrator.core.system_facts import GrantId, GrantRevoked
-from orchestrator.core.wire import ComputerId
-from orchestrator.policy_keeping import PolicyKeeper
-from orchestrator.policy_plugins import load_with_plugins
-from orchestrator.ports import Identity
-from orchestrator.tasks import person
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.system_facts import GrantId, GrantRevoked
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.tasks import person
+from orchestrator.history.policy_store import PolicyKeeper
+from orchestrator.runtime.policy_plugins import load_with_plugins
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.forms import DryRunBody, EmptyBody, PolicyBody
-from orchestrator.web.reading import read_body
-from orchestrator.web.secrecy import without_secrets
+from orchestrator.web.bodies import DryRunBody, EmptyBody, PolicyBody
+from orchestrator.web.redaction import without_secrets
+from orchestrator.web.requests import read_body
 
 
 class PolicyDoors(Room):

@@ -5,11 +5,11 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.rehearsing import Rehearsals, Shown, ShownChange
+from orchestrator.history.rehearsal import Rehearsals, Shown, ShownChange
 from orchestrator.web.base import Room
-from orchestrator.web.forms import EmptyBody, short_form
-from orchestrator.web.reading import read_body, task_id_of
-from orchestrator.web.secrecy import without_secrets
+from orchestrator.web.bodies import EmptyBody, short_form
+from orchestrator.web.redaction import without_secrets
+from orchestrator.web.requests import read_body, task_id_of
 
 
 class RehearsalDoors(Room):

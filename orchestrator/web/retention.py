@@ -3,13 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.pruning import Pruner, Rule
-from orchestrator.tasks import person
+from orchestrator.engine.tasks import person
+from orchestrator.history.retention import Pruner, Rule
 from orchestrator.web.answers.backups import PruneBody
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.forms import EmptyBody, short_form
-from orchestrator.web.reading import read_body, task_id_of
+from orchestrator.web.bodies import EmptyBody, short_form
+from orchestrator.web.requests import read_body, task_id_of
 
 
 class RetentionDoors(Room):

@@ -9,20 +9,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, assert_never
 
-from orchestrator.core import review
-from orchestrator.core.approval import CallState, HitlResponse
+from orchestrator.core.approval.approval import CallState, HitlResponse
+from orchestrator.core.approval.presentation import LIST_CHARS
+from orchestrator.core.approval.rights import Saying, reviews
 from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
-from orchestrator.core.facts import QuestionId, RequestId, TaskId
-from orchestrator.core.redact import redact_text
-from orchestrator.core.rights import Saying, reviews
-from orchestrator.core.showing import LIST_CHARS
-from orchestrator.core.task import AgentTask, OpenRequest
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.ports import Identity
-from orchestrator.tasks import patiently, show
-from orchestrator.undoing import Undoing
-from orchestrator.web.attempts import Attempts
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.task.task import AgentTask, OpenRequest
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.text.redact import redact_text
+from orchestrator.core.wire import review
+from orchestrator.engine.tasks import patiently, show
+from orchestrator.engine.undo import Undoing
 from orchestrator.web.errors import error_form
+from orchestrator.web.refused_attempts import Attempts
 from orchestrator.web.reviewer_undo import left_behind, left_lately, previewed
 
 logger = logging.getLogger(__name__)

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
-from orchestrator.core import review
-from orchestrator.core.redact import redact_text
-from orchestrator.core.restoring.telling import told_limits, told_places
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.ports import Identity
-from orchestrator.undoing import Undoing
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.text.redact import redact_text
+from orchestrator.core.undo.messages import told_limits, told_places
+from orchestrator.core.wire import review
+from orchestrator.engine.undo import Undoing
 
 MAX_PLACES: Final = 1000
 """Of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""

@@ -15,23 +15,23 @@ from typing import Final, Protocol
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.budget import Budget
-from orchestrator.core.charset import as_cells
+from orchestrator.computers.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
 from orchestrator.core.errors import Forbidden, InvalidRequest, OrchestratorError
-from orchestrator.core.meeting import frozen_remedy, frozen_sentence
-from orchestrator.core.picture import Row
-from orchestrator.core.redact import redact_text
-from orchestrator.core.strokes import of_keys, of_text
-from orchestrator.core.system_facts import KeysSent
-from orchestrator.core.wire import ComputerId, from_wire
-from orchestrator.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
-from orchestrator.logs import SALT
-from orchestrator.ports import Identity
-from orchestrator.tasks import person
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.budget import Budget
+from orchestrator.core.task.system_facts import KeysSent
+from orchestrator.core.text.charset import as_cells
+from orchestrator.core.text.redact import redact_text
+from orchestrator.core.wire.identity import frozen_remedy, frozen_sentence
+from orchestrator.core.wire.key_events import of_keys, of_text
+from orchestrator.core.wire.picture import Row
+from orchestrator.core.wire.wire import ComputerId, from_wire
+from orchestrator.engine.tasks import person
+from orchestrator.runtime.logs import SALT
+from orchestrator.web.bodies import KeysBody
 from orchestrator.web.computers import ComputerDoors, RefusingComputers
 from orchestrator.web.events import EventStream
-from orchestrator.web.forms import KeysBody
-from orchestrator.web.reading import read_body
+from orchestrator.web.requests import read_body
 
 TERMINAL: Final = "terminal"
 SILENCE_S: Final = 5.0

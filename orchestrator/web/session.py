@@ -7,16 +7,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
-from orchestrator.ports import Identity
+from orchestrator.core.ports import Identity
 from orchestrator.web.base import Room
+from orchestrator.web.bodies import SignInBody
 from orchestrator.web.browsers import Browser
 from orchestrator.web.computers import peer_of
 from orchestrator.web.doctor import About
 from orchestrator.web.errors import explained
-from orchestrator.web.forms import SignInBody
 from orchestrator.web.peers import counted_as
-from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
-from orchestrator.web.tries import Tries
+from orchestrator.web.rate_limits import Tries
+from orchestrator.web.requests import MAX_OPEN_BYTES, read_body
 
 
 class SessionDoors(Room):

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.ports import Identity, TokenRow
+from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.web.frames import EXTENSION, FrameProtocol
 
 LOOK_EVERY_S: Final = 0.5

@@ -9,21 +9,21 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBroken, NewerSchema
-from orchestrator.core.rehearsing import Rehearsal
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.user_checks import checks_of
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Computers, Identity, TaskRow
-from orchestrator.rehearsing import WORK_S, Rehearsals
-from orchestrator.standing import Proofs, waits_for
-from orchestrator.undoing import Undoing
+from orchestrator.core.evidence.user_checks import checks_of
+from orchestrator.core.ports import Computers, Identity, TaskRow
+from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.task_status import Proofs, waits_for
+from orchestrator.engine.undo import Undoing
+from orchestrator.history.rehearsal import WORK_S, Rehearsals
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
+from orchestrator.web.bodies import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
 from orchestrator.web.events import EventStream, follow
-from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
-from orchestrator.web.reading import key_of, read_body, read_number, task_id_of
-from orchestrator.web.secrecy import without_secrets
+from orchestrator.web.redaction import without_secrets
+from orchestrator.web.requests import key_of, read_body, read_number, task_id_of
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
 _NEWER: Final = "a newer version works on it"

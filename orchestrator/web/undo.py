@@ -7,11 +7,11 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.restoring.telling import UndoRequest, told_changes, told_limits, told_places
-from orchestrator.undoing import Preview, Undoing
+from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
+from orchestrator.engine.undo import Preview, Undoing
 from orchestrator.web.base import Room
-from orchestrator.web.forms import short_form
-from orchestrator.web.reading import key_of, read_body, task_id_of
+from orchestrator.web.bodies import short_form
+from orchestrator.web.requests import key_of, read_body, task_id_of
 
 
 class UndoDoors(Room):

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from starlette.requests import HTTPConnection
 
-from orchestrator.core.rehearsing import is_copy
-from orchestrator.ports import Bus
+from orchestrator.core.ports import Bus
+from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.web.base import Room
 from orchestrator.web.doctor import About
 from orchestrator.web.events import KEEP_ALIVE_S, EventStream

@@ -33,14 +33,14 @@ from typing import Any, Final
 
 from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
-from orchestrator.clock import SystemClock
-from orchestrator.core import facts
-from orchestrator.core.facts import CallId, TaskId
-from orchestrator.core.items import GENESIS_HASH, Actor, Draft, ItemId, seal_encoded
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import RunId
-from orchestrator.ports import Lease, Store
-from orchestrator.store import open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.core.ports import Lease, Store
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, TaskId
+from orchestrator.core.task.items import GENESIS_HASH, Actor, Draft, ItemId, seal_encoded
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import RunId
+from orchestrator.runtime.clock import SystemClock
 
 TEXT: Final = "-- Stub content for logs/day-17.txt\n" * 4
 ACTOR: Final = Actor(kind="computer", id="3")

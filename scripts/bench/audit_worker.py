@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
-from orchestrator.audit import (
+from orchestrator.adapters.store import open_store
+from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.ports import Store
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.system_facts import NodeStopped
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.history.audit import (
     Checkpoints,
     Place,
     Reach,
@@ -17,13 +23,7 @@ from orchestrator.audit import (
     page_of,
     verify_store,
 )
-from orchestrator.clock import SystemClock
-from orchestrator.core.audit_showing import Wanted
-from orchestrator.core.facts import TaskId
-from orchestrator.core.system_facts import NodeStopped
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.ports import Store
-from orchestrator.store import open_store
+from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.drafts import REPLY, Author
 
 AT_ONCE: Final = 200

@@ -21,10 +21,11 @@ from websockets.exceptions import ConnectionClosed
 
 from bench.measure import Spent, raise_file_limit
 from bench.worker import answer_all, options, run
-from orchestrator.app import Orchestrator, serve
-from orchestrator.clock import SystemClock
-from orchestrator.core.wire import ComputerId, RunId
-from orchestrator.settings import Settings
+from orchestrator.app.orchestrator import Orchestrator
+from orchestrator.app.serving import serve
+from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.runtime.clock import SystemClock
+from orchestrator.runtime.settings import Settings
 from orchestrator.web.auth import issue_token
 
 PATH: Final = "programs/farm/harvest.lua"

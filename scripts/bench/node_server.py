@@ -12,11 +12,11 @@ from typing import Any, Final
 from bench.call_server import PATH, TASK, WAIT_S, House, median_of
 from bench.measure import raise_file_limit
 from bench.worker import answer_all, options, own_directory, run
+from orchestrator.adapters.bus.installation import AGREED
 from orchestrator.app.orchestrator import Orchestrator, open_orchestrator
 from orchestrator.app.serving import listen, server_of
-from orchestrator.bus.installation import AGREED
-from orchestrator.core.wire import ComputerId, RunId
-from orchestrator.settings import Settings
+from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.runtime.settings import Settings
 
 INSTALLATION: Final = "i-bench"
 

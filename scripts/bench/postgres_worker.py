@@ -21,7 +21,7 @@ import asyncpg
 from bench.append_worker import assert_alike, made_by_hand, through_port
 from bench.measure import Spent
 from bench.worker import answer_all, options, run
-from orchestrator.core.items import GENESIS_HASH
+from orchestrator.core.task.items import GENESIS_HASH
 
 _ADD: Final = "INSERT INTO bare.items SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])"
 _SET: Final = """UPDATE bare.tasks AS old SET version = news.version, head = news.head

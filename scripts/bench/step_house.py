@@ -17,18 +17,18 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
-from orchestrator.bus.local import LocalBus
-from orchestrator.clock import SystemClock
-from orchestrator.core.rights import Saying
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import ChatMessage, Identity, ModelReply, RequestAuthorizer, Store
-from orchestrator.runner import LEASE_S, process_task
-from orchestrator.store import SqlitePersistenceManager, open_store
-from orchestrator.tasks import TaskService
+from orchestrator.adapters.bus.local import LocalBus
+from orchestrator.adapters.store import SqlitePersistenceManager, open_store
+from orchestrator.core.approval.rights import Saying
+from orchestrator.core.ports import ChatMessage, Identity, ModelReply, RequestAuthorizer, Store
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.runner import LEASE_S, process_task
+from orchestrator.engine.tasks import TaskService
+from orchestrator.runtime.clock import SystemClock
 from orchestrator.tools.deps import CCAgentDeps
-from orchestrator.world import World
+from orchestrator.tools.environment import World
 
 WHO: Final = Identity(kind="person", name="bench", roles=("admin",))
 FINAL: Final = json.dumps(

@@ -9,24 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orchestrator.bus import LocalBus
-from orchestrator.core import facts
+from orchestrator.adapters.bus import LocalBus
 from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed
-from orchestrator.core.facts import TaskId
-from orchestrator.core.failing import MAX_UNANSWERED
-from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.policy import load_policy
-from orchestrator.core.transcript import Transcript
-from orchestrator.law import PolicyInForce
-from orchestrator.ports import Lease, ModelReply
-from orchestrator.tasks import TaskService
+from orchestrator.core.ports import Lease, ModelReply
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.failures import MAX_UNANSWERED
+from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.transcript import Transcript
+from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.workers import Workers
 from orchestrator.testing import ManualClock
+from orchestrator.tools.environment import World
 from orchestrator.tools.workspace import DirectoryWorkspace
-from orchestrator.workers import Workers
-from orchestrator.world import World
 from tests.contract.house import Playing
-from tests.shell.support import Disk, FakeComputers
-from tests.shell.test_actor import ALICE, FARM, Anyone, WatchedStore
+from tests.engine.test_actor import ALICE, FARM, Anyone, WatchedStore
+from tests.harness.support import Disk, FakeComputers
 from tests.waiting import within
 
 Fault = Callable[[], Exception]

@@ -15,17 +15,17 @@ import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from orchestrator import app
+from orchestrator.app import orchestrator as app_orchestrator
 from orchestrator.app.serving import listen
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.wire import REVIEWER_SUBPROTOCOL, Family
-from orchestrator.ports import ChatMessage, ChatModel, ModelReply, Store
-from orchestrator.settings import Settings
+from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Store
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, Family
+from orchestrator.runtime.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import Program
+from tests.harness.support import Server, _listening, call, final, says
 from tests.servers import NO_TLS, free_port
-from tests.shell.support import Server, _listening, call, final, says
 from tests.waiting import HANG_S, within
 
 __all__ = [
@@ -373,7 +373,9 @@ class House:
         url = f"http://{host}:{self._port}"
         with closing(listener):
             async with (
-                app.open_orchestrator(chosen, clock=self.clock, wrap_store=wrap_store, model=model) as orchestrator,
+                app_orchestrator.open_orchestrator(
+                    chosen, clock=self.clock, wrap_store=wrap_store, model=model
+                ) as orchestrator,
                 _listening(orchestrator, listener),
                 httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
             ):

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from orchestrator.core import wire
-from orchestrator.ports import Store
+from orchestrator.core.ports import Store
+from orchestrator.core.wire import wire
 from orchestrator.testing.stub_computer import StubComputer
 from tests.contract.house import Opened
-from tests.shell.support import StubClient, dialed
+from tests.harness.support import StubClient, dialed
 from tests.waiting import within
 
 LOOKS = ("fs_read", "fs_list", "fs_stat", "fs_find", "info", "screen")

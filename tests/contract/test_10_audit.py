@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.audit import SYSTEM_STREAM
+from orchestrator.core.audit.chain import SYSTEM_STREAM
 from orchestrator.core.errors import StoreBusy
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import Draft
-from orchestrator.core.system_facts import PolicyLoaded
-from orchestrator.core.wire import SettledCall
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import Draft
+from orchestrator.core.task.system_facts import PolicyLoaded
+from orchestrator.core.wire.wire import SettledCall
 from orchestrator.testing import ManualClock
 from tests.contract.house import (
     CHANGING,
@@ -35,7 +35,7 @@ from tests.contract.house import (
 )
 from tests.contract.more import Gated, by_hand, calls_of, changes_in, digest_of, sha256
 from tests.core.audited import Trail, made
-from tests.shell.commands import cli
+from tests.harness.commands import cli
 from tests.waiting import within
 
 SECRET = "hunter2hunter2"

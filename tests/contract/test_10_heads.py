@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.audit import MARK, read_heads
-from orchestrator.cli.audit import offline_verify, verify_against
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.heads_away import SIGNATURE, places_of
+from orchestrator.history.audit import MARK, read_heads
+from orchestrator.history.remote_heads import SIGNATURE, places_of
+from orchestrator.terminal.cli.audit import offline_verify, verify_against
 from tests.contract.house import House, Playing
+from tests.harness.commands import cli
 from tests.servers import free_port
-from tests.shell.commands import cli
 from tests.waiting import HANG_S
 
 

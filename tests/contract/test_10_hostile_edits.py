@@ -1,6 +1,6 @@
 """Each column of the store, changed by somebody who can write the database: found, refused, or worth nothing.
 
-The edits are made from the table that docs/audit.md shows (``orchestrator.store.decides``), in a SQLite file and in
+The edits are made from the table that docs/audit.md shows (``adapters.store.column_rules``), in a SQLite file and in
 PostgreSQL, so that a column that comes later has to say what covers it (hitl.md A3).
 """
 
@@ -15,25 +15,26 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from orchestrator.audit import Checkpoints, verify_store, verifying
-from orchestrator.cli.audit import offline_verify
-from orchestrator.clock import SystemClock
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.column_rules import DECIDES, GONE, HIGH, ROW, Cover, Fate
+from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.tables import Table, tables_of
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.facts import TaskId
-from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased
-from orchestrator.core.wire import ComputerId
-from orchestrator.moving import copy_store
-from orchestrator.ports import Store
-from orchestrator.store import open_store
-from orchestrator.store.decides import DECIDES, GONE, HIGH, ROW, Cover, Fate
-from orchestrator.store.schema import MIGRATIONS
-from orchestrator.store.tables import Table, tables_of
+from orchestrator.core.ports import Store
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.system_facts import ComputerFrozen, ComputerReleased
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.history.audit import Checkpoints, verify_store
+from orchestrator.history.audit import verification as verifying
+from orchestrator.history.store_move import copy_store
+from orchestrator.runtime.clock import SystemClock
+from orchestrator.terminal.cli.audit import offline_verify
 from orchestrator.testing.drafts import Author
+from tests.adapters.store.moving import quiet
 from tests.contract.house import House, Playing
 from tests.contract.test_10_tampering import _lived
+from tests.harness.browsing import signed_in
 from tests.servers import PostgresServer, RunServer
-from tests.shell.browsing import signed_in
-from tests.store.moving import quiet
 from tests.thinning import thinned
 
 TABLES = tables_of(len(MIGRATIONS))

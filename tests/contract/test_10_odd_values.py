@@ -11,16 +11,16 @@ from typing import Final
 
 import pytest
 
-from orchestrator.cli.audit import offline_verify
-from orchestrator.clock import SystemClock
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.column_rules import DECIDES
+from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.tables import tables_of
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.facts import TaskId
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Store, TokenRow
-from orchestrator.store import open_store
-from orchestrator.store.decides import DECIDES
-from orchestrator.store.schema import MIGRATIONS
-from orchestrator.store.tables import tables_of
+from orchestrator.core.ports import Store, TokenRow
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.runtime.clock import SystemClock
+from orchestrator.terminal.cli.audit import offline_verify
 from tests.contract.house import House, Playing
 from tests.contract.test_10_hostile_edits import _begun
 from tests.thinning import thinned

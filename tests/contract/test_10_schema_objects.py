@@ -10,16 +10,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from orchestrator.cli.audit import offline_verify
-from orchestrator.clock import SystemClock
+from orchestrator.adapters.store import open_store
 from orchestrator.core.errors import OrchestratorError, StoreDamaged
-from orchestrator.core.facts import TaskId
-from orchestrator.moving import check_store_at, copy_store
-from orchestrator.store import open_store
+from orchestrator.core.task.facts import TaskId
+from orchestrator.history.store_move import check_store_at, copy_store
+from orchestrator.runtime.clock import SystemClock
+from orchestrator.terminal.cli.audit import offline_verify
 from orchestrator.testing.drafts import Author
+from tests.adapters.store.moving import quiet
 from tests.contract.house import House, Playing
 from tests.servers import RunServer
-from tests.store.moving import quiet
 
 TRIGGER = """CREATE TRIGGER evil AFTER INSERT ON items WHEN NEW.data LIKE '%node_started%'
     BEGIN UPDATE tokens SET roles = '["admin"]'; END"""

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.audit import offline_verify
-from orchestrator.core.facts import ToolStarted
-from orchestrator.core.items import decode_item, item_hash
+from orchestrator.core.task.facts import ToolStarted
+from orchestrator.core.task.items import decode_item, item_hash
+from orchestrator.terminal.cli.audit import offline_verify
 from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
 from tests.contract.more import sha256
-from tests.shell.commands import cli
+from tests.harness.commands import cli
 from tests.waiting import HANG_S
 
 DELETE = call("cc_delete", path="old.lua")

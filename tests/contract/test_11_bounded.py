@@ -17,28 +17,28 @@ from typing import Any, get_args
 
 import pytest
 
-from orchestrator.core import effects as todo
-from orchestrator.core import facts
-from orchestrator.core.approval import CallDecision, ResumeRequest
+from orchestrator.core.approval.approval import CallDecision, ResumeRequest
+from orchestrator.core.approval.grants import GrantSpec
 from orchestrator.core.errors import ComputerFailed, StoreAway
-from orchestrator.core.facts import TaskId
-from orchestrator.core.failing import MAX_FAILED, MAX_UNANSWERED, pause_s
-from orchestrator.core.grants import GrantSpec
-from orchestrator.core.items import Draft
 from orchestrator.core.policy import load_policy
-from orchestrator.core.rehearsing import Rehearsal
-from orchestrator.core.restoring.listings import Listing
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.rehearsing import rehearsals
-from orchestrator.rehearsing.copying import Copying
+from orchestrator.core.task import effects as todo
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.failures import MAX_FAILED, MAX_UNANSWERED, pause_s
+from orchestrator.core.task.items import Draft
+from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.engine.undo import Undoing
+from orchestrator.history.rehearsal import rehearsals
+from orchestrator.history.rehearsal.copy import Copying
+from orchestrator.history.transfers import Transfers
 from orchestrator.testing import ManualClock
-from orchestrator.transfers import Transfers
-from orchestrator.undoing import Undoing
 from tests.contract.failing_ports import COMPUTER, MANY, POLICY, SYSTEM, Bench, Gone
 from tests.contract.house import House, Opened, Playing
-from tests.shell.support import call, final, says
-from tests.shell.test_actor import ALICE, FARM
+from tests.engine.test_actor import ALICE, FARM
+from tests.harness.support import call, final, says
 from tests.waiting import within
 
 WAITS = {todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns, todo.Rest}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.ports import ChatMessage, ModelReply
+from orchestrator.core.ports import ChatMessage, ModelReply
+from orchestrator.core.task import facts
 from orchestrator.testing import ManualClock
 from tests.contract.house import (
     CHANGING,

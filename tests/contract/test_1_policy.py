@@ -12,8 +12,8 @@ import pytest
 from orchestrator import FunctionCall, check_for_intervention, evaluate, load_policy
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.tool_args import TOOL_ARGS
-from orchestrator.policy_plugins import GROUP
+from orchestrator.core.reply.tool_args import TOOL_ARGS
+from orchestrator.runtime.policy_plugins import GROUP
 from tests.contract.house import (
     EVERYTHING,
     LOOKING,

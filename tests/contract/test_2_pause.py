@@ -17,15 +17,17 @@ import pytest
 from websockets.exceptions import WebSocketException
 
 from orchestrator import CCAgentDeps, HitlInterventionRequired, TaskStatus, execute_task_with_agent
-from orchestrator.app import Orchestrator, serve
+from orchestrator.adapters.store import open_store
+from orchestrator.app.orchestrator import Orchestrator
+from orchestrator.app.serving import serve
 from orchestrator.core.errors import Conflict, NewerSchema
-from orchestrator.core.facts import CancelRequested, RequestId
-from orchestrator.core.items import SYSTEM
-from orchestrator.ports import Store
-from orchestrator.settings import Settings
-from orchestrator.store import open_store
+from orchestrator.core.ports import Store
+from orchestrator.core.task.facts import CancelRequested, RequestId
+from orchestrator.core.task.items import SYSTEM
+from orchestrator.runtime.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
+from tests import TESTS
 from tests.contract.house import (
     FILES,
     LOOKING,
@@ -46,7 +48,7 @@ from tests.waiting import HANG_S, within
 READ = call("cc_read", path="b.lua")
 OTHER = call("cc_write", path="b.lua", content="print('allowed')\n")
 DELETE = call("cc_delete", path="hello.lua")
-OLD_STORE = Path(__file__).parent.parent / "golden" / "store" / "schema_2.sql"
+OLD_STORE = TESTS / "golden" / "store" / "schema_2.sql"
 
 
 def siblings(mode: str | None = None) -> str:

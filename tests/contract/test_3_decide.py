@@ -8,7 +8,7 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from orchestrator.ports import Store
+from orchestrator.core.ports import Store
 from orchestrator.testing import ManualClock
 from tests.contract.house import (
     EVERYTHING,
@@ -24,7 +24,7 @@ from tests.contract.house import (
     says,
 )
 from tests.contract.test_2_pause import Watched
-from tests.shell.commands import cli
+from tests.harness.commands import cli
 
 SECOND = call("cc_write", path="b.lua", content="print('new b')\n")
 THIRD = call("cc_delete", path="hello.lua")

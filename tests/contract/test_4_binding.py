@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
+from orchestrator.core.task import facts
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_peripherals import StubPeripheral
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import LOOKS, calls_of, changes_in, digest_of, sha256
-from tests.shell.support import dialed, hello
+from tests.harness.support import dialed, hello
 from tests.story.harness import Server as Process
 from tests.story.harness import computer, tool
 from tests.story.proxy import Frame, proxy

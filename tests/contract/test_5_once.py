@@ -12,8 +12,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from orchestrator.core import facts, wire
-from orchestrator.core.wire import SettledCall
+from orchestrator.core.task import facts
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.wire import SettledCall
 from orchestrator.testing import ManualClock
 from orchestrator.tools.text import MAX_RESULT_CHARS
 from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says

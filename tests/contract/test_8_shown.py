@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.console.rendering import describe
-from orchestrator.core.approval import HitlResponse
-from orchestrator.core.showing import LIST_CHARS
+from orchestrator.core.approval.approval import HitlResponse
+from orchestrator.core.approval.presentation import LIST_CHARS
+from orchestrator.terminal.console.request_view import describe
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Playing, call, final, policy, rule, says
 from tests.contract.more import sha256
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.grants import MAX_SESSION_S, SESSION_S
+from orchestrator.core.approval.grants import MAX_SESSION_S, SESSION_S
 from orchestrator.testing import ManualClock
 from tests.contract.house import EVERYTHING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import Gated, calls_of, changes_in

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import wire
-from orchestrator.core.audit_check import check
+from orchestrator.core.audit.check import check
+from orchestrator.core.wire import wire
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.contract.house import House, Opened, Playing, Reviewer, call, final, policy, says

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.actor import programs
 from orchestrator.client import Client
-from orchestrator.core.restoring.listings import Listing
-from orchestrator.core.wire import SettledCall
-from orchestrator.leftovers import left_behind, not_known
+from orchestrator.core.undo.listings import Listing
+from orchestrator.core.wire.wire import SettledCall
+from orchestrator.engine.actor import programs
+from orchestrator.terminal.changes_left import left_behind, not_known
 from orchestrator.testing import ManualClock
 from tests.contract.house import House, Opened, Playing, call, final, policy, says
 from tests.contract.more import ByHand, by_hand, sha256
@@ -94,7 +94,7 @@ async def test_what_the_game_cannot_reach_is_told_with_what_changed(house: House
 async def test_what_is_too_much_is_listed_and_not_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first bytes are kept; of the rest it is known that it changed, and said that it cannot be put back."""
     monkeypatch.setattr(programs, "MAX_NEW_BYTES", 1)
-    monkeypatch.setattr("orchestrator.tools.computer.listing._AT_ONCE", 1)
+    monkeypatch.setattr("orchestrator.tools.computer.listings._AT_ONCE", 1)
     before, finished, told = await worked(house)
     assert before.gaps
     assert finished.watched.changed == ("a", "c")

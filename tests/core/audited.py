@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.core import facts
-from orchestrator.core.approval import action_digest, call_digest
-from orchestrator.core.facts import CallId, Fact, Observed, RequestId, ToolCall
-from orchestrator.core.grants import Grant, own_paths
-from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.approval.approval import action_digest, call_digest
+from orchestrator.core.approval.grants import Grant, own_paths
 from orchestrator.core.policy import PolicyDecision, RiskLevel
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.wire import ComputerId, RunId, sha256_hex
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, Fact, Observed, RequestId, ToolCall
+from orchestrator.core.task.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
 from tests.core.journal import NOW, REQUEST, TASK, person, verdict
 
 ALICE, BOB = person("alice"), person("bob")

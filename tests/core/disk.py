@@ -3,12 +3,12 @@
 import hashlib
 from typing import Any
 
-from orchestrator.core import facts
-from orchestrator.core.facts import CallId
-from orchestrator.core.finding.evidence import Evidence
-from orchestrator.core.finding.verdict import doubt, is_answer
+from orchestrator.core.evidence.evidence import Evidence
+from orchestrator.core.evidence.verdict import doubt, is_answer
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.response import FinalResult
+from orchestrator.core.reply.response import FinalResult
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId
 from tests.core.journal import REQUEST, Journal, call, requested
 
 ABSENT = "absent"

@@ -5,20 +5,20 @@ touched again: an item of any released version must still decode, and its hash m
 """
 
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any, get_args
 
-from orchestrator.core import facts, system_facts
-from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
-from orchestrator.core.grants import Grant
-from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
+from orchestrator.core.approval.grants import Grant
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
-from orchestrator.core.rehearsing import Rehearsal
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.task import facts, system_facts
+from orchestrator.core.task.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
+from orchestrator.core.task.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
+from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId, RunId
+from tests import TESTS
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "items"
+GOLDEN = TESTS / "golden" / "items"
 KINDS: tuple[type[Any], ...] = get_args(get_args(Fact)[0])
 """Every fact model of the union."""
 

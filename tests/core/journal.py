@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.core import facts
-from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
-from orchestrator.core.fold import fold
-from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, SecretsToModel, Undo
-from orchestrator.core.task import AgentTask, CallRecord
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.wire.wire import ComputerId, RunId
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TASK = TaskId("t1")

@@ -1,8 +1,8 @@
 """A second book on a task's items, which knows nothing of the fold: who was allowed to run, and what waits."""
 
-from orchestrator.core import facts
-from orchestrator.core.facts import Fact
 from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import Fact
 
 
 class Ledger:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import ResumeRequest, action_digest, call_digest
-from orchestrator.core.commands import Command, decide
-from orchestrator.core.deciding import Decide, Law
+from orchestrator.core.approval.approval import ResumeRequest, action_digest, call_digest
+from orchestrator.core.approval.decisions import Decide, Law
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.facts import CallId, Fact, Observed, RequestId, ToolCall
 from orchestrator.core.policy import PolicyDecision, RequestRules, RiskLevel
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import Command, decide
+from orchestrator.core.task.facts import CallId, Fact, Observed, RequestId, ToolCall
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, person, verdict
 
 LAW = StubLaw()

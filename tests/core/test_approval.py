@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.core.approval import (
+from orchestrator.core.approval.approval import (
     CALL_TABLE,
     DECISIONS,
     OPEN_STATES,
@@ -20,8 +20,8 @@ from orchestrator.core.approval import (
     request_digest,
 )
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import DecisionAction, Observed, RequestId
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.task.facts import DecisionAction, Observed, RequestId
 from tests.core.journal import NOW, TASK, verdict
 
 # -- digests ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.finding.asking import asks_only, claims_change, says_nothing
+from orchestrator.core.evidence.questions import asks_only, claims_change, says_nothing
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core import facts, system_facts
-from orchestrator.core.audit import (
+from orchestrator.core.audit.chain import (
     SYSTEM_STREAM,
     Anchor,
     Fault,
@@ -20,8 +19,9 @@ from orchestrator.core.audit import (
     verify_onward,
     verify_stream,
 )
-from orchestrator.core.facts import Fact, TaskId
-from orchestrator.core.items import (
+from orchestrator.core.task import facts, system_facts
+from orchestrator.core.task.facts import Fact, TaskId
+from orchestrator.core.task.items import (
     GENESIS_HASH,
     SYSTEM,
     AgentTaskItem,

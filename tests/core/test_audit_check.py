@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.audit_check import Finding, Standing, check, standing_of
-from orchestrator.core.audit_rights import GRACE, RightsBook
-from orchestrator.core.facts import CallId, QuestionId, RequestId
-from orchestrator.core.items import SYSTEM
+from orchestrator.core.audit.check import Finding, Standing, check, standing_of
+from orchestrator.core.audit.rights import GRACE, RightsBook
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.system_facts import GrantId, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, QuestionId, RequestId
+from orchestrator.core.task.items import SYSTEM
+from orchestrator.core.task.system_facts import GrantId, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
 from tests.core.audited import ALICE, BOB, FOUND, PROGRAM, Trail, edits, granted, made, says, versions
 from tests.core.journal import NOW, REQUEST, Journal, verdict
 

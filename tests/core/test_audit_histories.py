@@ -4,12 +4,12 @@ from typing import Any
 
 from hypothesis import settings
 
-from orchestrator.core import facts
-from orchestrator.core.audit import verify_stream
-from orchestrator.core.audit_check import check
-from orchestrator.core.audit_showing import audit_line, story_lines
-from orchestrator.core.audit_story import who_approved
-from orchestrator.core.task import CallRecord
+from orchestrator.core.audit.chain import verify_stream
+from orchestrator.core.audit.check import check
+from orchestrator.core.audit.presentation import audit_line, story_lines
+from orchestrator.core.audit.story import who_approved
+from orchestrator.core.task import facts
+from orchestrator.core.task.task import CallRecord
 from tests.core.test_histories import Draw, Histories
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.audit_kept import Named, blobs_named, files_listed, read_written
-from orchestrator.core.facts import BlobRef
-from orchestrator.core.items import AgentTaskItem, decode_item, encode_item
-from orchestrator.core.system_facts import PolicyLoaded
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.audit.kept import Named, blobs_named, files_listed, read_written
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef
+from orchestrator.core.task.items import AgentTaskItem, decode_item, encode_item
+from orchestrator.core.task.system_facts import PolicyLoaded
+from orchestrator.core.wire.wire import sha256_hex
 from tests.core.golden_items import GOLDEN
 from tests.core.journal import Journal, call
 from tests.core.test_audit import stream

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.audit import SYSTEM_STREAM
-from orchestrator.core.audit_removed import BackupBook, PruneBook
-from orchestrator.core.facts import Fact
-from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped, TaskPruned
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.audit.chain import SYSTEM_STREAM
+from orchestrator.core.audit.removed import BackupBook, PruneBook
+from orchestrator.core.task.facts import Fact
+from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped, TaskPruned
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import NOW
 from tests.core.test_audit import stream
 

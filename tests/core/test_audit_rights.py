@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.audit import SYSTEM_STREAM
-from orchestrator.core.audit_check import check
-from orchestrator.core.audit_rights import GRACE, RightsBook
-from orchestrator.core.facts import Fact, RequestId, TaskId
-from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
-from orchestrator.core.system_facts import (
+from orchestrator.core.audit.chain import SYSTEM_STREAM
+from orchestrator.core.audit.check import check
+from orchestrator.core.audit.rights import GRACE, RightsBook
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import Fact, RequestId, TaskId
+from orchestrator.core.task.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.task.system_facts import (
     ComputerReleased,
     NodeStarted,
     PolicyLoaded,
@@ -19,7 +19,7 @@ from orchestrator.core.system_facts import (
     TokenIssued,
     TokenRevoked,
 )
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import NOW
 
 SAM = Actor(kind="person", id="sam", auth="token")

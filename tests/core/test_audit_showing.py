@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.audit_showing import Wanted, audit_line, fact_line, story_lines
-from orchestrator.core.audit_story import who_approved
-from orchestrator.core.facts import RequestId
-from orchestrator.core.items import decode_item
+from orchestrator.core.audit.presentation import Wanted, audit_line, fact_line, story_lines
+from orchestrator.core.audit.story import who_approved
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import RequestId
+from orchestrator.core.task.items import decode_item
 from tests.core.audited import ALICE, BOB, BYTES, Trail, bound, edits, granted, made, says
 from tests.core.golden_items import GOLDEN
 from tests.core.journal import NOW, REQUEST

@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from orchestrator.core import facts
-from orchestrator.core.audit_story import Match, Story, who_approved
-from orchestrator.core.facts import CallId, Observed
-from orchestrator.core.items import SYSTEM
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.audit.story import Match, Story, who_approved
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, Observed
+from orchestrator.core.task.items import SYSTEM
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.wire.wire import sha256_hex
 from tests.core.audited import ALICE, BOB, BYTES, CONTENT, FOUND, Trail, bound, edits, made, says
 from tests.core.journal import NOW, REQUEST
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts, system_facts
-from orchestrator.core.audit import SYSTEM_STREAM
-from orchestrator.core.audit_computers import ComputerBook
-from orchestrator.core.audit_shared import Since
-from orchestrator.core.audit_sign_ins import SignInBook
-from orchestrator.core.audit_tables import (
+from orchestrator.core.approval.grants import Grant
+from orchestrator.core.audit.chain import SYSTEM_STREAM
+from orchestrator.core.audit.computers import ComputerBook
+from orchestrator.core.audit.shared import Since
+from orchestrator.core.audit.sign_ins import SignInBook
+from orchestrator.core.audit.tables import (
     GrantBook,
     Rows,
     TokenBook,
@@ -20,10 +20,10 @@ from orchestrator.core.audit_tables import (
     task_row_faults,
     token_fingerprint,
 )
-from orchestrator.core.facts import CallId, Fact
-from orchestrator.core.grants import Grant
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.task import facts, system_facts
+from orchestrator.core.task.facts import CallId, Fact
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.core.audited import granted, made
 from tests.core.journal import NOW, Journal
 from tests.core.test_audit import stream

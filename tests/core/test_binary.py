@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.binary import in_one_line, is_binary
-from orchestrator.core.redact import redact
-from orchestrator.core.wire import sha256_hex
-from orchestrator.lua.check import check_lua
+from orchestrator.core.text.binary import in_one_line, is_binary
+from orchestrator.core.text.redact import redact
+from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.tools.lua.check import check_lua
 
 NOISE = random.Random(7).randbytes(300_000)
 DENSE = b"\x01\x02\x03\x04" * 50

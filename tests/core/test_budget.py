@@ -2,8 +2,8 @@
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.budget import LEAST_REPLY, Tokens, uncounted
+from orchestrator.core.task import facts
+from orchestrator.core.task.budget import LEAST_REPLY, Tokens, uncounted
 from tests.core.journal import Journal
 
 

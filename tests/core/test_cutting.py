@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from orchestrator.core.cutting import NO_REST, Rest, counts_up, cut, is_numbered, lines_in, numbered, parts
+from orchestrator.core.model_view.cuts import NO_REST, Rest, counts_up, cut, is_numbered, lines_in, numbered, parts
 
 FARM = Rest("cc_read path=farm.lua", numbered=True)
 PAGES = Rest("cc_read path=farm.lua", numbered=True, paged=True)

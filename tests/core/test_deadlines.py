@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState
-from orchestrator.core.commands import Cancel, Extend, Renew, Withdraw, decide
-from orchestrator.core.deadlines import next_deadline, overdue
-from orchestrator.core.effects import AskModel, AwaitReview, Observe, next_effects
+from orchestrator.core.approval.approval import CallState
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotPending, RequestExpired, TaskEnded
-from orchestrator.core.facts import RequestId
-from orchestrator.core.fold import fold
-from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import Cancel, Extend, Renew, Withdraw, decide
+from orchestrator.core.task.deadlines import next_deadline, overdue
+from orchestrator.core.task.effects import AskModel, AwaitReview, Observe, next_effects
+from orchestrator.core.task.facts import RequestId
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, REQUEST, Journal, call, decision
 from tests.core.persons import commanded, each, paused, refused, said, unknown
 

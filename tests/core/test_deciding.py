@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState, action_digest, call_digest, request_digest
+from orchestrator.core.approval.approval import CallState, action_digest, call_digest, request_digest
+from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotPending, RequestExpired, UnsafePath
-from orchestrator.core.finding.evidence import NOTHING
-from orchestrator.core.items import Actor
+from orchestrator.core.evidence.evidence import NOTHING
 from orchestrator.core.policy import Effect, RiskLevel
-from orchestrator.core.redact import redact
-from orchestrator.core.showing import hitl_response
-from orchestrator.core.task_states import Phase, TaskStatus
-from orchestrator.core.tool_args import TOOL_ARGS
+from orchestrator.core.reply.tool_args import TOOL_ARGS
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import Actor
+from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.text.redact import redact
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.effects import (
+from orchestrator.core.task import facts
+from orchestrator.core.task.effects import (
     AskModel,
     AwaitAnswer,
     AwaitReview,
@@ -19,10 +19,10 @@ from orchestrator.core.effects import (
     Settle,
     next_effects,
 )
-from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId, TaskId
-from orchestrator.core.rehearsing import Rehearsal
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.task.facts import BlobRef, CallId, QuestionId, RequestId, TaskId
+from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.core.journal import REQUEST, Journal, call, decision, person
 
 READS = [call("r1", "cc_read", index=0, path="a"), call("r2", "cc_list", index=1, path="b")]

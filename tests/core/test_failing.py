@@ -2,8 +2,8 @@
 
 import pytest
 
-from orchestrator.core.facts import FailedBecause
-from orchestrator.core.failing import (
+from orchestrator.core.task.facts import FailedBecause
+from orchestrator.core.task.failures import (
     AT_ONCE,
     MAX_FAILED,
     MAX_UNANSWERED,
@@ -13,7 +13,7 @@ from orchestrator.core.failing import (
     told,
     why_it_ends,
 )
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import Journal
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.check_results import said_unknown
-from orchestrator.core.finding.claimed import claims
-from orchestrator.core.finding.evidence import NOTHING, stem
-from orchestrator.core.finding.report import finding, report, says_the_model
-from orchestrator.core.finding.wanted import Wanted, wanted
-from orchestrator.core.fold import with_findings
-from orchestrator.core.patch import line_counts
-from orchestrator.core.transcript import Transcript
+from orchestrator.core.evidence.check_results import said_unknown
+from orchestrator.core.evidence.claims import claims
+from orchestrator.core.evidence.evidence import NOTHING, stem
+from orchestrator.core.evidence.report import finding, report, says_the_model
+from orchestrator.core.evidence.wanted import Wanted, wanted
+from orchestrator.core.task import facts
+from orchestrator.core.task.fold import with_findings
+from orchestrator.core.task.transcript import Transcript
+from orchestrator.core.text.patch import line_counts
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author
 from tests.core.disk import Disk, sha

@@ -2,11 +2,11 @@
 
 import pytest
 
-from orchestrator.core.finding.keeping import deletes_nothing, keeps_all
-from orchestrator.core.finding.quoting import Output, given, printed, prints, to_print, to_write
-from orchestrator.core.finding.wanted import wanted
-from orchestrator.core.finding.words import readable
-from orchestrator.core.patch import only_comments
+from orchestrator.core.evidence.quotations import Output, given, printed, prints, to_print, to_write
+from orchestrator.core.evidence.unchanged import deletes_nothing, keeps_all
+from orchestrator.core.evidence.wanted import wanted
+from orchestrator.core.evidence.words import readable
+from orchestrator.core.text.patch import only_comments
 from tests.core.disk import Disk
 
 BOTH = ("north", "south")

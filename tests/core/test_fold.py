@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState
-from orchestrator.core.effects import AskModel, PlanRestoration, next_effects
+from orchestrator.core.approval.approval import CallState
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId, TaskId
-from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
-from orchestrator.core.fold_review import rejection_text
-from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId, seal
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import AgentTask, CallRecord, Turn
-from orchestrator.core.task_states import PHASE_TABLE, Phase, TaskStatus
-from orchestrator.core.wire import RunId
+from orchestrator.core.task import facts
+from orchestrator.core.task.effects import AskModel, PlanRestoration, next_effects
+from orchestrator.core.task.facts import BlobRef, CallId, Fact, QuestionId, RequestId, TaskId
+from orchestrator.core.task.fold import can_follow, evolve, fold, preview, sealed
+from orchestrator.core.task.fold_review import rejection_text
+from orchestrator.core.task.items import Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.task.task import AgentTask, CallRecord, Turn
+from orchestrator.core.task.task_states import PHASE_TABLE, Phase, TaskStatus
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import RunId
 from tests.core.golden_items import EXAMPLES, KINDS
 from tests.core.journal import (
     NOW,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState
+from orchestrator.core.approval.approval import CallState
 from orchestrator.core.errors import InvalidDecision, NotPending
-from orchestrator.core.task import OpenRequest
-from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.core.task import facts
+from orchestrator.core.task.task import OpenRequest
+from orchestrator.core.task.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, Journal, call, decision, digest_of, person, requested
 from tests.core.persons import paused, refused
 

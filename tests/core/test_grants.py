@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from orchestrator.core import facts
-from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import ToolCall
-from orchestrator.core.granting import grant_covers, granted, released
-from orchestrator.core.grants import (
+from orchestrator.core.approval.grant_decisions import grant_covers, granted, released
+from orchestrator.core.approval.grants import (
     MAX_SESSION_S,
     SESSION_S,
     Grant,
@@ -23,8 +20,11 @@ from orchestrator.core.grants import (
     fixed_args,
     own_paths,
 )
+from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
-from orchestrator.core.system_facts import GrantId
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import ToolCall
+from orchestrator.core.task.system_facts import GrantId
 from tests.core.journal import NOW, verdict
 from tests.core.persons import bound, real, shown
 

@@ -16,12 +16,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from orchestrator.core import facts
-from orchestrator.core.approval import DECISIONS, OPEN_STATES, CallState, ResumeRequest, action_digest
-from orchestrator.core.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
-from orchestrator.core.deadlines import next_deadline, overdue
-from orchestrator.core.deciding import Decide
-from orchestrator.core.effects import (
+from orchestrator.core.approval.approval import DECISIONS, OPEN_STATES, CallState, ResumeRequest, action_digest
+from orchestrator.core.approval.decisions import Decide
+from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.model_view.view import view
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.task.deadlines import next_deadline, overdue
+from orchestrator.core.task.effects import (
     AskModel,
     AwaitAnswer,
     AwaitReview,
@@ -35,18 +38,15 @@ from orchestrator.core.effects import (
     Settle,
     next_effects,
 )
-from orchestrator.core.errors import InvalidDecision, OrchestratorError
-from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId, TaskId, ToolCall
-from orchestrator.core.failing import failed
-from orchestrator.core.fold import can_follow, evolve, fold, preview
-from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
-from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
-from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task import AgentTask, CallRecord
-from orchestrator.core.task_states import PHASE_TABLE, Phase
-from orchestrator.core.view import view
-from orchestrator.core.wire import RunId
-from orchestrator.prompts import shipped
+from orchestrator.core.task.facts import CallId, Fact, QuestionId, RequestId, TaskId, ToolCall
+from orchestrator.core.task.failures import failed
+from orchestrator.core.task.fold import can_follow, evolve, fold, preview
+from orchestrator.core.task.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.task.task_states import PHASE_TABLE, Phase
+from orchestrator.core.wire.wire import RunId
+from orchestrator.runtime.prompts import shipped
 from tests.core.golden_items import EXAMPLES
 from tests.core.journal import NOW, Journal, StubLaw, call, person, start_of, verdict
 from tests.core.ledger import Ledger

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from orchestrator.core import facts
 from orchestrator.core.errors import InvalidRequest, NewerSchema
-from orchestrator.core.facts import BlobRef, TaskId
-from orchestrator.core.items import (
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef, TaskId
+from orchestrator.core.task.items import (
     GENESIS_HASH,
     SCHEMA_VERSION,
     AgentTaskItem,
@@ -30,7 +30,7 @@ from orchestrator.core.items import (
     sealed_hashes,
     verify_chain,
 )
-from orchestrator.core.wire import RunId
+from orchestrator.core.wire.wire import RunId
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author
 from tests.core.golden_items import EXAMPLES, GOLDEN, GROWN, KINDS

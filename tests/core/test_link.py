@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import link_events as events
-from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.link import LINK_TABLE, MAX_COMPLAINTS, MAX_UNTAKEN, ComputerLink, LinkState
-from orchestrator.core.transfers import MAX_PARTIAL, Outbox
-from orchestrator.core.wire import RunId
+from orchestrator.core.wire import link_events as events
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.link import LINK_TABLE, MAX_COMPLAINTS, MAX_UNTAKEN, ComputerLink, LinkState
+from orchestrator.core.wire.transfers import MAX_PARTIAL, Outbox
+from orchestrator.core.wire.wire import RunId
 
 HELLO = wire.Hello(
     protocol=1,

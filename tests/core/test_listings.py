@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import NotFound
-from orchestrator.core.restoring.listings import Listed, Listing, differences, extras, goals_to, read_listing
-from orchestrator.core.restoring.planning import ANYTHING, Found, plan
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Place
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.core.undo.listings import Listed, Listing, differences, extras, goals_to, read_listing
+from orchestrator.core.undo.plan import ANYTHING, Found, plan
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Place
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from tests.core.trees import digest
 
 FARM = ComputerId("farm")

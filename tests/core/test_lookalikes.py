@@ -3,7 +3,7 @@
 
 import pytest
 
-from orchestrator.core.lookalikes import is_mark, why_not, why_not_beside
+from orchestrator.core.text.lookalikes import is_mark, why_not, why_not_beside
 
 PRESENT = ("rita", "modern", "José", "игорь", "Ωmega2")
 

@@ -2,19 +2,18 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.facts import BlobRef
-from orchestrator.core.masking import TOLD, Mask, has_marker, seen_by
-from orchestrator.core.task import StepCall, Turn
+from orchestrator.core.model_view.masks import TOLD, Mask, has_marker, seen_by
+from orchestrator.core.task.facts import BlobRef
+from orchestrator.core.task.task import StepCall, Turn
+from tests import ROOT
 from tests.contract.secret_files import FILE, KINDS, SECRETS
 from tests.core.test_redact import DAMAGED
 
-ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"\[redacted [0-9a-f]{8}\]")
 RAW = BlobRef(sha256="a" * 64, size=1)
 

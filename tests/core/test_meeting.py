@@ -6,11 +6,19 @@ from typing import Any, get_args
 
 import pytest
 
-from orchestrator.core import wire
-from orchestrator.core.audit_computers import ComputerBook
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import SYSTEM, Draft, ItemId, seal
-from orchestrator.core.meeting import (
+from orchestrator.core.audit.computers import ComputerBook
+from orchestrator.core.policy import MAX_FORMER_LABELS
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import SYSTEM, Draft, ItemId, seal
+from orchestrator.core.task.system_facts import (
+    ComputerFrozen,
+    ComputerLabelled,
+    ComputerSide,
+    ComputerWelcomed,
+    FreezeReason,
+)
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.identity import (
     COPIES,
     ComputerRecord,
     Heard,
@@ -24,15 +32,7 @@ from orchestrator.core.meeting import (
     labelled,
     why_frozen,
 )
-from orchestrator.core.policy import MAX_FORMER_LABELS
-from orchestrator.core.system_facts import (
-    ComputerFrozen,
-    ComputerLabelled,
-    ComputerSide,
-    ComputerWelcomed,
-    FreezeReason,
-)
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.wire.wire import ComputerId
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 FARM = ComputerId("farm")

@@ -4,14 +4,13 @@ import base64
 import hashlib
 import random
 import re
-from pathlib import Path
 
 import pytest
 
-from orchestrator.core.own_token import SHOWN, Sight, Watched, forms_of, hidden
+from orchestrator.core.wire.own_token import SHOWN, Sight, Watched, forms_of, hidden
+from tests import ROOT
 
 TOKEN = "ccc_x0wyhSGuFe7tDxWXn3OrOHQv5JmQZ2aBk9LpE4rT8uY"
-ROOT = Path(__file__).parents[2]
 
 
 def starred(text: str) -> str:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import ToolFailed
-from orchestrator.core.patch import MAX_COMPARED_LINES, apply_patch, parse_patch, unified_diff
+from orchestrator.core.text.patch import MAX_COMPARED_LINES, apply_patch, parse_patch, unified_diff
 
 LINE = st.sampled_from(
     ["", "a", "b", "end", "\r", "a\r", "-- x", "++ y", "-", "\\ No newline", "@@ -1 +1 @@", "\x0b\u2028"]

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.paths import (
+from orchestrator.core.text.paths import (
     MAX_PART_BYTES,
     MAX_PATH_BYTES,
     can_match,

@@ -1,16 +1,16 @@
 """Phrases of orders and questions that people use, and those close to them that order nothing."""
 
 import json
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from orchestrator.core.finding.asking import asks_only
-from orchestrator.core.finding.wanted import Wanted, wanted
-from orchestrator.core.finding.words import Deed, order
+from orchestrator.core.evidence.questions import asks_only
+from orchestrator.core.evidence.wanted import Wanted, wanted
+from orchestrator.core.evidence.words import Deed, order
+from tests import TESTS
 
-_GOLDEN: Final = Path(__file__).parents[1] / "golden" / "phrases.jsonl"
+_GOLDEN: Final = TESTS / "golden" / "phrases.jsonl"
 _DEEDS: Final = {
     "make": {Deed.MAKE},
     "change": {Deed.CHANGE, Deed.FIX, Deed.MAKE, Deed.ENSURE},

@@ -2,16 +2,15 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core import wire
-from orchestrator.core.budget import Budget
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.picture import (
+from orchestrator.core.task.budget import Budget
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.picture import (
     DEFAULT_PALETTE,
     Row,
     Shown,
@@ -22,6 +21,7 @@ from orchestrator.core.picture import (
     read_rows,
     row_bytes,
 )
+from tests import ROOT
 
 WHOLE = wire.Picture(journal_seq=1, watch=1, n=1, whole=True, width=3, height=2, x=1, y=2, blink=True)
 PART = WHOLE.model_copy(update={"n": 2, "whole": False, "x": 0, "y": 3, "blink": False})
@@ -97,7 +97,7 @@ def test_a_part_without_its_whole_is_refused() -> None:
 
 def test_the_first_palette_is_the_games() -> None:
     """What a client does not send, because the game begins with it, is what is shown here."""
-    client = (Path(__file__).parent.parent.parent / "cc_client" / "lua" / "palette.lua").read_text("ascii")
+    client = (ROOT / "cc_client" / "lua" / "palette.lua").read_text("ascii")
     said = re.search(r"palette\.GAME = ((?:\"[0-9a-f]+\"[\s.]*)+)", client)
     assert said is not None
     game = read_palette("".join(re.findall("[0-9a-f]+", said[1])))

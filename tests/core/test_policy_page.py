@@ -1,7 +1,6 @@
 """docs/policy.md says what a policy file is: its examples load, and it names every key that there is."""
 
 import re
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -23,8 +22,9 @@ from orchestrator.core.policy import (
 from orchestrator.core.policy.args import MAX_TEXT_CHARS
 from orchestrator.core.policy.command_line import ALIASES
 from orchestrator.core.policy.rules import ArgRule
+from tests import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "policy.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
     Effect,
@@ -20,8 +19,9 @@ from orchestrator.core.policy import (
     told_of_roles,
     tools_without_a_rule,
 )
+from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
 from orchestrator.core.policy.rules import content_of
-from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
+from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from tests.core.policies import judge, policy, rule
 
 # -- the catalog --------------------------------------------------------------------------

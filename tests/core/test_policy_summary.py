@@ -17,7 +17,7 @@ from orchestrator.core.policy import (
     summary,
 )
 from orchestrator.core.policy.summary import MAX_SUMMARY_CHARS
-from orchestrator.core.tool_args import TOOL_ARGS
+from orchestrator.core.reply.tool_args import TOOL_ARGS
 from tests.core.policies import policy, rule
 
 VERBS = {"run at once": Effect.ALLOW, "wait for a person": Effect.ASK, "are denied": Effect.DENY}

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.prompt import MAX_CHARS, PLACES, Prompt, read_prompt
+from orchestrator.core.model_view.prompt import MAX_CHARS, PLACES, Prompt, read_prompt
 
 LEAST = "Tools: $tools\nComputers: $computers\nData ends with $tag.\n"
 GIVEN = {"tools": "cc_read", "computers": "farm", "tag": "9f31ab02", "policy": "Reads run at once."}

@@ -2,10 +2,7 @@
 
 from datetime import timedelta
 
-from orchestrator.core import facts
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import encode_item
-from orchestrator.core.pruning import (
+from orchestrator.core.audit.retention import (
     Weighed,
     Weights,
     is_unfinished,
@@ -16,8 +13,11 @@ from orchestrator.core.pruning import (
     referred,
     to_prune,
 )
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import encode_item
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.audited import granted, made
 from tests.core.golden_items import EXAMPLES
 from tests.core.journal import NOW

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.reading.finding import Finder
-from orchestrator.core.reading.scanner import Scanner
-from orchestrator.core.reading.values import MAX_DEPTH
-from orchestrator.core.response import MAX_REPLY_CHARS, ToolRequest, read_reply
+from orchestrator.core.reply.objects import Finder
+from orchestrator.core.reply.response import MAX_REPLY_CHARS, ToolRequest, read_reply
+from orchestrator.core.reply.scanner import Scanner
+from orchestrator.core.reply.values import MAX_DEPTH
 
 REPLY = '{"kind": "tool", "explanation": "e", "tool_call": {"tool": "cc_read", "args": {"path": "startup.lua"}}}'
 

@@ -7,16 +7,16 @@ deserved stays so.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orchestrator.core.response import FinalResult, ReplyRefused, ToolRequest, read_reply
+from orchestrator.core.reply.response import FinalResult, ReplyRefused, ToolRequest, read_reply
+from tests import TESTS
 
-REPLIES = Path(__file__).parent.parent / "golden" / "replies"
+REPLIES = TESTS / "golden" / "replies"
 MODES = {
     file.stem: {case["id"]: case for case in json.loads(file.read_text("ascii"))}
     for file in sorted(REPLIES.glob("*.json"))

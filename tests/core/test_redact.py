@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.redact import MARKER, PLAIN, redact, redact_text, restore
-from orchestrator.core.secret_names import named_secrets
-from orchestrator.core.secret_shapes import shaped_secrets
+from orchestrator.core.text.redact import MARKER, PLAIN, redact, redact_text, restore
+from orchestrator.core.text.secret_names import named_secrets
+from orchestrator.core.text.secret_shapes import shaped_secrets
 
 SALT = "salt of this request"
 TAIL = "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0U1v2"

@@ -2,17 +2,17 @@
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.commands import Fail, decide
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import TaskId
+from orchestrator.core.model_view.prompt import Prompt
+from orchestrator.core.model_view.view import View
 from orchestrator.core.policy import Effect, PolicyDecision, default_policy, summary
-from orchestrator.core.prompt import Prompt
-from orchestrator.core.rehearsing import RULE, Rehearsal, copy_name, is_copy, lenient, original_of, strict
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.view import View
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import Fail, decide
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.rehearsal import RULE, Rehearsal, copy_name, is_copy, lenient, original_of, strict
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import Journal, call, verdict
 from tests.core.persons import paused
 

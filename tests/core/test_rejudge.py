@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState
-from orchestrator.core.commands import Rejudge, decide
-from orchestrator.core.effects import Observe, RunTool, next_effects
+from orchestrator.core.approval.approval import CallState
 from orchestrator.core.errors import NotPending
-from orchestrator.core.facts import ToolCall
 from orchestrator.core.policy import PolicyDecision, RequestRules, RiskLevel
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import Phase
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import Rejudge, decide
+from orchestrator.core.task.effects import Observe, RunTool, next_effects
+from orchestrator.core.task.facts import ToolCall
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import Phase
 from tests.core.journal import NOW, Journal, StubLaw, decision
 from tests.core.persons import bound, commanded, done, judged_as, real, refused, said, shown, unknown
 

@@ -1,6 +1,6 @@
 """The same call again and again is counted, until something else is changed."""
 
-from orchestrator.core.repeats import NUDGE_AT, STOP_AT, nudge, times
+from orchestrator.core.task.repeats import NUDGE_AT, STOP_AT, nudge, times
 from tests.core.journal import Journal, call
 
 

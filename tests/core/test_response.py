@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.response import (
+from orchestrator.core.reply.response import (
     MAX_CALLS,
     MAX_REPLY_CHARS,
     TOOL_ARGS,

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core import facts
-from orchestrator.core.facts import CallId
-from orchestrator.core.restoring import planning
-from orchestrator.core.restoring.planning import Entry, Found, Goal, Op, beside, goals_of, ops_of, plan, progressed
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch, place_of
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId
+from orchestrator.core.undo import plan as planning
+from orchestrator.core.undo.plan import Entry, Found, Goal, Op, beside, goals_of, ops_of, plan, progressed
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, Place, Touch, place_of
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.core.journal import call, decision, start_of
 from tests.core.trees import COMPUTER, Disk, digest
 

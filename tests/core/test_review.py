@@ -5,12 +5,12 @@ from typing import Any, get_args
 
 import pytest
 
-from orchestrator.core import review
-from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
+from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.facts import CallId, Observed, QuestionId, RequestId
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.restoring.telling import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
+from orchestrator.core.task.facts import CallId, Observed, QuestionId, RequestId
+from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
+from orchestrator.core.wire import review
 from tests.core.journal import NOW, TASK, digest_of, verdict
 
 REQUEST = HitlResponse(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.rights import Saying, may_say, what_may, who_decides
-from orchestrator.core.task import AgentTask
+from orchestrator.core.approval.rights import Saying, may_say, what_may, who_decides
+from orchestrator.core.task.task import AgentTask
 
 SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")
 PEOPLE = {"sam": SUBMITTER, "sue": SUBMITTER, "bob": BOTH, "eve": ("reviewer",), "ann": ("admin",)}

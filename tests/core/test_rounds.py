@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from orchestrator.core import facts, rounds
-from orchestrator.core.repeats import STOP_AT, times
-from orchestrator.core.rounds import AT_FIRST, FAILURES, GROWTH, MESSAGES, RETURNS, Rounds, reason, warning
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.task import facts, rounds
+from orchestrator.core.task.repeats import STOP_AT, times
+from orchestrator.core.task.rounds import AT_FIRST, FAILURES, GROWTH, MESSAGES, RETURNS, Rounds, reason, warning
+from orchestrator.core.wire.wire import sha256_hex
 from tests.core.journal import Journal, call
 
 ABSENT = "absent"

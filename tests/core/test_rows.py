@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState
-from orchestrator.core.facts import BlobRef, Ran
-from orchestrator.core.rows import pinned, rest_of, row, step_call
-from orchestrator.core.task import CallRecord, StepCall, Turn
+from orchestrator.core.approval.approval import CallState
+from orchestrator.core.model_view.rows import pinned, rest_of, row, step_call
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef, Ran
+from orchestrator.core.task.task import CallRecord, StepCall, Turn
 from tests.core.journal import Journal, call, verdict
 
 FARM = "\n".join(f"{number}| a" for number in range(1, 201))

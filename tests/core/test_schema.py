@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -13,10 +12,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.response import TOOL_ARGS, FinalResult, ToolRequest, read_reply
-from orchestrator.core.schema import built_in_schema, reply_schema
+from orchestrator.core.reply.response import TOOL_ARGS, FinalResult, ToolRequest, read_reply
+from orchestrator.core.reply.schema import built_in_schema, reply_schema
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = reply_schema()
 PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=12)
 ALONE = {"anyOf", "$ref"}
@@ -141,7 +140,7 @@ def test_text_for_people_is_bounded_and_content_is_not() -> None:
 
 def test_the_same_tools_give_the_same_bytes() -> None:
     """Another process, with another seed for its hashes, makes the very same schema: the engine may cache it."""
-    program = "import json; from orchestrator.core.schema import reply_schema; print(json.dumps(reply_schema()))"
+    program = "import json; from orchestrator.core.reply.schema import reply_schema; print(json.dumps(reply_schema()))"
     made = {
         subprocess.run(
             [sys.executable, "-c", program], cwd=ROOT, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True

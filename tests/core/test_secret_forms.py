@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from orchestrator.core.cutting import Rest, numbered
-from orchestrator.core.facts import BlobRef
-from orchestrator.core.masking import Mask
-from orchestrator.core.task import StepCall, Turn
+from orchestrator.core.model_view.cuts import Rest, numbered
+from orchestrator.core.model_view.masks import Mask
+from orchestrator.core.task.facts import BlobRef
+from orchestrator.core.task.task import StepCall, Turn
 
 MARKER: Final = re.compile(r"\[redacted [0-9a-f]{8}\]")
 RAW: Final = BlobRef(sha256="a" * 64, size=1)

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CallState, HitlResponse, ResumeRequest, request_digest
+from orchestrator.core.approval.approval import CallState, HitlResponse, ResumeRequest, request_digest
+from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response, must_have_seen, texts_of
 from orchestrator.core.errors import InvalidDecision, NotFound
-from orchestrator.core.facts import Observed, RequestId
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.restoring.wanted import MODEL, Restoration
-from orchestrator.core.showing import LIST_CHARS, hitl_response, must_have_seen, texts_of
-from orchestrator.core.task import AgentTask
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import Observed, RequestId
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.undo.wanted import MODEL, Restoration
 from tests.core.journal import NOW, REQUEST, TASK, Journal, call, decision, person, requested, verdict
 from tests.core.persons import bound, done, each, paused, real, said, shown, unknown
 

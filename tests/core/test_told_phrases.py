@@ -1,17 +1,17 @@
 """What a final message tells in other words than a verb before its file."""
 
 import json
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from orchestrator.core.finding.claimed import Claims, claims
-from orchestrator.core.finding.told_phrases import box, claims_work, kept, plain, states, undone
-from orchestrator.core.finding.words import Deed
+from orchestrator.core.evidence.claim_phrases import box, claims_work, kept, plain, states, undone
+from orchestrator.core.evidence.claims import Claims, claims
+from orchestrator.core.evidence.words import Deed
+from tests import TESTS
 from tests.core.disk import Disk
 
-PHRASES: Final = Path(__file__).parent.parent / "golden" / "phrases.jsonl"
+PHRASES: Final = TESTS / "golden" / "phrases.jsonl"
 TOLD: Final = [
     (one["form"], one["deed"], one["text"])
     for one in map(json.loads, PHRASES.read_text(encoding="utf-8").splitlines())

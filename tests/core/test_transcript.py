@@ -5,13 +5,13 @@ from typing import Any, get_args
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.approval import CANNOT_BE_KNOWN
-from orchestrator.core.facts import CallId, TaskId
-from orchestrator.core.failing import failed
-from orchestrator.core.items import decode_item, encode_item
-from orchestrator.core.system_facts import SystemFact
-from orchestrator.core.transcript import Transcript
+from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, TaskId
+from orchestrator.core.task.failures import failed
+from orchestrator.core.task.items import decode_item, encode_item
+from orchestrator.core.task.system_facts import SystemFact
+from orchestrator.core.task.transcript import Transcript
 from tests.core.golden_items import EXAMPLES
 from tests.core.journal import Journal, call, decision
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.facts import TaskId
-from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.outcomes import Outcome, outcome_of, that_counts
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import Journal
 
 UNDO = Restoration(task_id="t0")

@@ -4,12 +4,12 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.core.errors import InvalidRequest, UnsafePath
-from orchestrator.core.facts import CallId
-from orchestrator.core.restoring.planning import Entry, Found, Goal
-from orchestrator.core.restoring.telling import UndoRequest, told_changes, told_limits, told_places
-from orchestrator.core.restoring.touches import ABSENT, Changes, Place, Touch, Untold
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.task.facts import CallId
+from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
+from orchestrator.core.undo.plan import Entry, Found, Goal
+from orchestrator.core.undo.touches import ABSENT, Changes, Place, Touch, Untold
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import Journal
 
 FARM = Place(ComputerId("3"), "farm.lua")

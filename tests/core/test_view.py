@@ -6,15 +6,15 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from orchestrator.core import facts
-from orchestrator.core.facts import TaskId
-from orchestrator.core.fold import fold
-from orchestrator.core.items import decode_item, encode_item
+from orchestrator.core.model_view.tokens import estimate
+from orchestrator.core.model_view.view import Message, View, view
 from orchestrator.core.policy import SecretsToModel
-from orchestrator.core.response import TOOL_ARGS
-from orchestrator.core.tokens import estimate
-from orchestrator.core.view import Message, View, view
-from orchestrator.prompts import shipped
+from orchestrator.core.reply.response import TOOL_ARGS
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.items import decode_item, encode_item
+from orchestrator.runtime.prompts import shipped
 from tests.core.journal import Journal, call, verdict
 
 REPLIES = {"1" * 64: '{"first": "reply"}', "2" * 64: "garbage", "b" * 64: '{"third": "reply"}'}

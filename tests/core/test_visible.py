@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.visible import block, cut, one_line, visible
+from orchestrator.core.text.visible import block, cut, one_line, visible
 
 HIDDEN = [
     "\x00", "\x07", "\x08", "\r", "\x0b", "\x1b", "\x7f", "\x85", "\x9b", "\xad", "\u200b", "\u200d", "\u200e",

@@ -3,14 +3,14 @@
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.core import facts
-from orchestrator.core.facts import CallId, Watched
-from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
-from orchestrator.core.policy.watching import is_watched, watched_roots
-from orchestrator.core.restoring.listings import Listing
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, changes, differing, named, trees_of
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.policy.watched_places import is_watched, watched_roots
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, Watched
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, changes, differing, named, trees_of
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.core.journal import Journal, call
 from tests.core.trees import COMPUTER, digest
 

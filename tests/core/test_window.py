@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.cutting import numbered
 from orchestrator.core.errors import WindowTooSmall
-from orchestrator.core.facts import BlobRef, Usage
-from orchestrator.core.fold import fold
-from orchestrator.core.rows import rest_of, rest_of_file
-from orchestrator.core.task import StepCall, Turn
-from orchestrator.core.telling import Detail, told_refused, told_reply, told_results, told_rows
-from orchestrator.core.tokens import Count, estimate
-from orchestrator.core.view import View, view
-from orchestrator.core.window import Plan, Window, masked
-from orchestrator.core.wire import sha256_hex
-from orchestrator.prompts import shipped
+from orchestrator.core.model_view.cuts import numbered
+from orchestrator.core.model_view.rows import rest_of, rest_of_file
+from orchestrator.core.model_view.steps import Detail, told_refused, told_reply, told_results, told_rows
+from orchestrator.core.model_view.tokens import Count, estimate
+from orchestrator.core.model_view.view import View, view
+from orchestrator.core.model_view.window import Plan, Window, masked
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef, Usage
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.task import StepCall, Turn
+from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.runtime.prompts import shipped
 from tests.core.journal import Journal, call, verdict
 
 SMALL = Window(8192, 2048)

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
+from orchestrator.core.wire import wire
+from tests import TESTS
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "computer"
+GOLDEN = TESTS / "golden" / "computer"
 FRAMES = sorted(GOLDEN.glob("*.frame"))
 EVERY_BYTE = bytes(range(256))
 BODY = wire.whole(b"abc")

@@ -3,12 +3,12 @@
 from hashlib import sha256
 from typing import Any
 
-from orchestrator.core import facts
-from orchestrator.core.facts import CallId
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.restoring.planning import Found, Op
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, changes, trees_of
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.undo.plan import Found, Op
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, Place, changes, trees_of
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.core.journal import Journal, call
 
 COMPUTER = ComputerId("3")

@@ -5,14 +5,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 from lupa.lua52 import LuaRuntime
 
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.wire.wire import sha256_hex
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = ".cc-orchestrator"
 CHANGING = (b'"fs_write"', b'"fs_delete"', b'"run_program"', b'"shell"')
 SETTINGS = b"-- written by the explorer\nws://explorer/computer\ntoken\n"

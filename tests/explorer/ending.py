@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from orchestrator.core.items import verify_chain
-from orchestrator.core.task import AgentTask
+from orchestrator.core.task.items import verify_chain
+from orchestrator.core.task.task import AgentTask
 from tests.explorer.computer import Computer
 from tests.explorer.ledger import SWAP
 from tests.explorer.net import Letter

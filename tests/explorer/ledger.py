@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.core import facts
-from orchestrator.core.facts import CallId, TaskId
-from orchestrator.core.fold import evolve
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.restoring.touches import DIRECTORY
-from orchestrator.core.task import AgentTask
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, TaskId
+from orchestrator.core.task.fold import evolve
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.undo.touches import DIRECTORY
+from orchestrator.core.wire.wire import sha256_hex
 from tests.explorer.computer import OWN, Computer
 from tests.explorer.slots import Slot, read_slot
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orchestrator.core.wire import ComputerId
-from orchestrator.nodes import Presence
-from orchestrator.nodes.table import GONE_AFTER_S
+from orchestrator.computers.nodes import Presence
+from orchestrator.computers.nodes.table import GONE_AFTER_S
+from orchestrator.core.wire.wire import ComputerId
 
 Session = tuple[str, int]
 """The node that has a computer, and the number of its welcome there."""

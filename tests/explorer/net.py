@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
-from orchestrator.bus.local import LocalBus, nobody
+from orchestrator.adapters.bus.local import LocalBus, nobody
 from orchestrator.core.errors import RequestLost
-from orchestrator.ports import Answer
+from orchestrator.core.ports import Answer
 from tests.explorer.loop import SteppedLoop
 
 CHANGING = ("fs_write", "fs_delete", "run_program", "shell")

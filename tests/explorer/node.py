@@ -12,25 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.bus.local import LocalBus
+from orchestrator.adapters.bus.local import LocalBus
+from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.app.greeter import JournalGreeter
+from orchestrator.computers.hub import Hub
+from orchestrator.computers.nodes import MeetingElsewhere, Presence, join
+from orchestrator.core.approval.rights import Saying
 from orchestrator.core.errors import OrchestratorError, StoreAway
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem, Draft
-from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.policy import default_policy
-from orchestrator.core.rights import Saying
-from orchestrator.core.task import AgentTask
-from orchestrator.core.wire import ComputerId
-from orchestrator.greeting import JournalGreeter
-from orchestrator.hub import Hub
-from orchestrator.law import PolicyInForce
-from orchestrator.nodes import MeetingElsewhere, Presence, join
-from orchestrator.ports import ChatMessage, Coming, Identity, Lease, ModelReply, RequestAuthorizer
-from orchestrator.store.memory import InMemoryPersistenceManager
-from orchestrator.tasks import TaskService
-from orchestrator.undoing import Undoing
-from orchestrator.workers import Workers
-from orchestrator.world import World
+from orchestrator.core.ports import ChatMessage, Coming, Identity, Lease, ModelReply, RequestAuthorizer
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.undo import Undoing
+from orchestrator.engine.workers import Workers
+from orchestrator.tools.environment import World
 from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop
 from tests.explorer.manners import Manners

@@ -4,17 +4,17 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.core.approval import ResumeRequest
+from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.errors import BeingUndone, InvalidDecision, InvalidRequest, NotPending, TaskEnded
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.restoring.wanted import OnConflict, Restoration
-from orchestrator.core.system_facts import ComputerReleased
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import Phase
-from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Identity
-from orchestrator.store.memory import InMemoryPersistenceManager
-from orchestrator.tasks import person
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.system_facts import ComputerReleased
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import Phase
+from orchestrator.core.undo.wanted import OnConflict, Restoration
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.tasks import person
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.ledger import Backup, Ledger
 from tests.explorer.net import Net

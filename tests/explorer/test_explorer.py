@@ -16,18 +16,19 @@ from typing import Any
 
 import pytest
 
-from orchestrator import greeting
-from orchestrator.core import meeting
+from orchestrator.app import greeter as greeting
+from orchestrator.computers.hub import Yielded
+from orchestrator.computers.nodes import MeetingElsewhere
+from orchestrator.computers.nodes.fleet import Fleet
 from orchestrator.core.errors import NobodyServes, RequestLost
-from orchestrator.core.restoring.planning import goals_of
-from orchestrator.core.wire import ComputerId, RunId
-from orchestrator.hub import Yielded
-from orchestrator.nodes import MeetingElsewhere
-from orchestrator.nodes.fleet import Fleet
-from orchestrator.ports import Answer, Settlement
-from orchestrator.undoing import plans, submitting
+from orchestrator.core.ports import Answer, Settlement
+from orchestrator.core.undo.plan import goals_of
+from orchestrator.core.wire import identity as meeting
+from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.engine.undo import plans
+from orchestrator.engine.undo import submission as submitting
+from tests import ROOT
 from tests.explorer import explorer
-from tests.explorer.computer import ROOT
 from tests.explorer.ending import Violation
 from tests.explorer.explorer import Report, explore
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.explorer import explorer
 from tests.explorer.ending import MAX_STEPS, Ending
 from tests.explorer.ledger import Ledger

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.restoring.telling import TaskChange, told_changes
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, changes, trees_of
-from orchestrator.core.task import AgentTask
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.undo.messages import TaskChange, told_changes
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, changes, trees_of
+from orchestrator.core.wire.wire import sha256_hex
 from tests.explorer.setting import Setting
 
 

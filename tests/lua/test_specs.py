@@ -5,12 +5,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from lupa.lua52 import LuaRuntime
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests import ROOT
+
 SPECS = sorted(path.name.removesuffix("_spec.lua") for path in (ROOT / "tests" / "lua").glob("*_spec.lua"))
 COSTLY = ("installing", "methods", "programs", "swap", "transfers")
 """They hash much or cut everything everywhere: most of the time that all of them take."""

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
+from tests import ROOT
+
 RECORD: Final = ROOT / "tests" / "parallel" / "seconds.json"
 """Each file with its seconds, on two cores of a rented machine; written by ``scripts/test.py --record``."""
 

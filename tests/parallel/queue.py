@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests import fork_server, forked
+from tests import ROOT, fork_server, forked
 from tests.parallel import child
 from tests.parallel.counting import Counting
 from tests.parallel.load import Load, usable_cores
-from tests.parallel.order import ROOT, Needs, Unit
+from tests.parallel.order import Needs, Unit
 from tests.parallel.progress import Progress
 
 LIMIT_S: Final = 600

@@ -14,12 +14,12 @@ import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from orchestrator.core import facts
-from orchestrator.core.fold import fold
-from orchestrator.core.items import AgentTaskItem, decode_item, verify_chain
+from orchestrator.adapters.models.scripted import Reply
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
-from orchestrator.model.scripted import Reply
+from orchestrator.core.task import facts
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.items import AgentTaskItem, decode_item, verify_chain
+from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
 from tests.servers import NO_TLS
 from tests.story.processes import Kill, Process, prompt, start_computer, start_server, tail
 from tests.waiting import HANG_S

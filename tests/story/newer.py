@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.core import facts, fold, items
-from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft
-from orchestrator.core.system_facts import SystemFact
-from orchestrator.core.task import changed
+from orchestrator.core.ports import Store
+from orchestrator.core.task import facts, fold, items
+from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft
+from orchestrator.core.task.system_facts import SystemFact
+from orchestrator.core.task.task import changed
 from orchestrator.core.values import Value
-from orchestrator.ports import Store
 from tests.story.processes import PromptedModel, log_to
 
 
@@ -72,8 +72,9 @@ def _dream(beside: Draft) -> Draft:
 
 def serve_newer(home: Path, options: Mapping[str, Any], told: Connection) -> None:
     """Serve as a node of the newer version."""
-    from orchestrator.app import Orchestrator, serve
-    from orchestrator.settings import Settings
+    from orchestrator.app.orchestrator import Orchestrator
+    from orchestrator.app.serving import serve
+    from orchestrator.runtime.settings import Settings
 
     become_newer()
     log_to(home / "server.log")

@@ -19,10 +19,10 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
 
+from orchestrator.adapters.models.scripted import Reply, ScriptedModel
 from orchestrator.core.errors import Conflict
-from orchestrator.core.items import Draft
-from orchestrator.model.scripted import Reply, ScriptedModel
-from orchestrator.ports import ChatMessage, ModelReply, Store
+from orchestrator.core.ports import ChatMessage, ModelReply, Store
+from orchestrator.core.task.items import Draft
 from tests import forked
 from tests.servers import free_port
 from tests.waiting import HANG_S
@@ -132,8 +132,9 @@ def prompt(*script: Reply) -> str:
 
 
 def _serve(home: Path, port: int, approvers: str, kill: Kill | None, told: Connection) -> None:
-    from orchestrator.app import Orchestrator, serve
-    from orchestrator.settings import Settings
+    from orchestrator.app.orchestrator import Orchestrator
+    from orchestrator.app.serving import serve
+    from orchestrator.runtime.settings import Settings
 
     log_to(home / "server.log")
 

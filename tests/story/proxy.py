@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from orchestrator.core import wire
+from orchestrator.core.wire import wire
 
 Direction = Literal["up", "down"]
 """``up``: from the computer to the server."""

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from orchestrator.core import facts
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.testing.stub_computer import StubComputer
 from tests.servers import free_port
 from tests.story.balancer import Balancer
@@ -54,8 +54,9 @@ AGAIN_S: Final = 0.3
 
 
 def _serve(home: Path, options: Mapping[str, Any], told: Connection) -> None:
-    from orchestrator.app import Orchestrator, serve
-    from orchestrator.settings import Settings
+    from orchestrator.app.orchestrator import Orchestrator
+    from orchestrator.app.serving import serve
+    from orchestrator.runtime.settings import Settings
 
     log_to(home / "server.log")
 

@@ -14,22 +14,22 @@ from typing import Any, cast
 
 import pytest
 
-from orchestrator.bus.local import LocalBus
-from orchestrator.core.approval import ResumeRequest
+from orchestrator.adapters.bus.local import LocalBus
+from orchestrator.adapters.store import open_store
+from orchestrator.app.greeter import JournalGreeter
+from orchestrator.computers.hub import Hub
+from orchestrator.core.approval.approval import ResumeRequest
+from orchestrator.core.approval.rights import Saying
 from orchestrator.core.errors import NotPending
 from orchestrator.core.policy import default_policy
-from orchestrator.core.rights import Saying
-from orchestrator.core.task import AgentTask
-from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId
-from orchestrator.greeting import JournalGreeter
-from orchestrator.hub import Hub
-from orchestrator.law import PolicyInForce
-from orchestrator.ports import Identity, RequestAuthorizer, Store
-from orchestrator.store import open_store
-from orchestrator.tasks import TaskService
-from orchestrator.workers import Workers
-from orchestrator.world import World
+from orchestrator.core.ports import Identity, RequestAuthorizer, Store
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.workers import Workers
+from orchestrator.tools.environment import World
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.node import _End
 from tests.story.harness import final, tool

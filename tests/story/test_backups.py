@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from orchestrator.core import facts
-from tests.shell.commands import cli
+from orchestrator.core.task import facts
+from tests.harness.commands import cli
 from tests.story.harness import (
     Api,
     Computer,

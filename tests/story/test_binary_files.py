@@ -5,9 +5,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from orchestrator.cli.rehearsed import lines_of
-from orchestrator.core.wire import sha256_hex
-from tests.shell.commands import on_a_terminal
+from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.terminal.cli.rehearsal_lines import lines_of
+from tests.harness.commands import on_a_terminal
 from tests.story.harness import Api, Server, check_laws, computer, ended, final, play, tool
 from tests.story.test_backups import back_up, booted
 from tests.story.test_rehearsal import rehearsed

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
 from tests.story.harness import (
     Api,
     Computer,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.wire import MAX_BODY_BYTES, sha256_hex
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.wire.wire import MAX_BODY_BYTES, sha256_hex
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from tests.story.harness import Computer, Server, check_laws, computer, ended, facts_of, final, play, tool

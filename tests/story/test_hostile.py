@@ -12,7 +12,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from orchestrator.core import facts, wire
+from orchestrator.core.task import facts
+from orchestrator.core.wire import wire
 from tests.story.harness import (
     Computer,
     Server,

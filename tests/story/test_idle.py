@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import wire
-from tests.shell.house import open_house
-from tests.shell.support import StubClient, dialed
+from orchestrator.core.wire import wire
+from tests.harness.running_server import open_house
+from tests.harness.support import StubClient, dialed
 from tests.story.virtual import VirtualLoop
 
 MINUTES = 3

@@ -18,15 +18,15 @@ import httpx2
 import pytest
 
 from cc_client.simulator.install import install
-from orchestrator.core import wire
-from orchestrator.core.audit_tables import CODE_LIFE
-from orchestrator.doctor import Finding, examine
-from orchestrator.troubles import Told, told
-from tests.shell.commands import cli
-from tests.shell.player import Player, line_of, online, playing
-from tests.shell.simulating import Asked, answer, web
-from tests.shell.support import Server, running
-from tests.shell.test_simulator_http import OWN_CERTIFICATE
+from orchestrator.core.audit.tables import CODE_LIFE
+from orchestrator.core.connection_problems import Told, told
+from orchestrator.core.wire import wire
+from orchestrator.terminal.doctor import Finding, examine
+from tests.harness.commands import cli
+from tests.harness.player import Player, line_of, online, playing
+from tests.harness.simulating import Asked, answer, web
+from tests.harness.support import Server, running
+from tests.simulator.test_simulator_http import OWN_CERTIFICATE
 from tests.thinning import thinned
 from tests.waiting import HANG_S
 

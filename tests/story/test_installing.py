@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.web import install as doors
-from tests.shell.player import line_of, online, playing, tree, welcomed
-from tests.shell.support import Listening, Server, call, final, running, says
+from tests.harness.player import line_of, online, playing, tree, welcomed
+from tests.harness.support import Listening, Server, call, final, running, says
 from tests.waiting import HANG_S
 
 FAMILIES = ("advanced", "computer")

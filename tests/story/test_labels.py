@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
+from orchestrator.core.task import facts
 from tests.story.harness import Api, Computer, Server, check_laws, computer, ended, facts_of, final, tool
 
 POLICY = """schema_version = 1

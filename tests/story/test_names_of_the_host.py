@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from orchestrator.core import facts
-from tests.shell.commands import cli
+from orchestrator.core.task import facts
+from tests.harness.commands import cli
 from tests.story.harness import Computer, Server, check_laws, computer, facts_of, final, play, tool, tree
 from tests.story.test_backups import back_up, booted
 from tests.story.test_rehearsal import rehearsed

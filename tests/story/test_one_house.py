@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from orchestrator.core import facts
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.task import facts
+from orchestrator.core.wire.wire import sha256_hex
 from tests.nats_servers import NatsServer
 from tests.story.harness import Api, check_laws, decoded, ended, facts_of, final, tool
 from tests.story.school import School, Stub, running, stub_at
@@ -22,7 +22,7 @@ NOBODY = Size(stubs=0, real=0, tasks=0, at_once=0, kills=0, within_s=0)
 
 @pytest.fixture(params=["nats", pytest.param("postgresql", marks=pytest.mark.deep)])
 async def house(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[School]:
-    """Three nodes, on either bus; what a bus promises is proved of each in tests/bus."""
+    """Three nodes, on either bus; what a bus promises is proved of each in tests/adapters/bus."""
     with contextlib.ExitStack() as stack:
         bus = postgres_url if request.param == "postgresql" else stack.enter_context(NatsServer()).url
         async with school(tmp_path, NOBODY, 1, postgres_url, bus) as one:

@@ -13,9 +13,9 @@ import httpx2
 import pytest
 from websockets.asyncio.client import ClientConnection
 
-from orchestrator.core import facts
-from orchestrator.core.audit_check import check
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.audit.check import check
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
 from tests.story.harness import (
     Api,
     Computer,

@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
-from orchestrator.core import facts
+from orchestrator.core.task import facts
 from tests.story.harness import (
     Api,
     Computer,

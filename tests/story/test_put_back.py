@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from orchestrator.core import facts
+from orchestrator.core.task import facts
 from tests.story.harness import (
     Api,
     Computer,

@@ -12,11 +12,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.rehearsing.performing import MAX_STARTS
-from tests.shell.commands import cli, on_a_terminal
+from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.history.rehearsal.performance import MAX_STARTS
+from tests.harness.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,
     Computer,

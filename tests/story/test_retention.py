@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.shell.commands import cli, on_a_terminal
+from tests.harness.commands import cli, on_a_terminal
 from tests.story.harness import Api, Server, check_laws, computer, ended, final, play, tool, tree
 from tests.story.processes import Kill
 from tests.waiting import HANG_S

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.core import facts
-from tests.shell.commands import Terminal, on_a_terminal
+from orchestrator.core.task import facts
+from tests.harness.commands import Terminal, on_a_terminal
 from tests.story.harness import Server, check_laws, ended, facts_of, final, tool, tools
 from tests.story.processes import Kill
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from orchestrator.core import facts
+from orchestrator.core.task import facts
 from tests.nats_servers import NatsServer
 from tests.servers import PostgresServer
 from tests.story.harness import facts_of, last_words

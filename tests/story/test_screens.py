@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cc_client.simulator.install import install
-from orchestrator.core import facts
-from orchestrator.core.picture import DEFAULT_PALETTE
-from tests.shell.simulating import Player, playing
+from orchestrator.core.task import facts
+from orchestrator.core.wire.picture import DEFAULT_PALETTE
+from tests.harness.simulating import Player, playing
 from tests.story.harness import Api, Server, facts_of, final, play, tool
 from tests.story.proxy import Frame, LineCut, Proxy, proxy
 from tests.story.watching import looking

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.task import facts
+from orchestrator.core.wire.wire import sha256_hex
 from tests.story.harness import Computer, Server, check_laws, computer, facts_of, final, play, tool
 from tests.story.proxy import Frame, LineCut, Proxy, proxy
 

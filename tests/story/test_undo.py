@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.items import AgentTaskItem
-from tests.shell.commands import cli, on_a_terminal
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from tests.harness.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,
     Computer,

@@ -10,11 +10,11 @@ import httpx2
 import pytest
 from websockets.exceptions import WebSocketException
 
-from orchestrator.core import facts
-from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.wire import REVIEWER_SUBPROTOCOL_1_1
-from tests.shell.commands import cli
+from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1
+from tests.harness.commands import cli
 from tests.story.harness import (
     Api,
     Computer,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.task.items import AgentTaskItem
 from tests.story.harness import (
     Api,
     Computer,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
 from tests.story.harness import Api, Server, check_laws, computer, each, ended, facts_of, last_words
 from tests.story.undo_drawn import CAPACITY, Drawn, Home, as_shown
 from tests.story.undo_oracle import Asked, Seen, Tree, Wanted, comes_of, differing, state, wanted

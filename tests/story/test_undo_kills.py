@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
 from tests.story.harness import (
     Api,
     Computer,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.restoring.planning import MAX_CALLS, MAX_TREE_FILES
-from orchestrator.core.wire import MAX_WHOLE_BYTES
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.undo.plan import MAX_CALLS, MAX_TREE_FILES
+from orchestrator.core.wire.wire import MAX_WHOLE_BYTES
 from tests.story.harness import Api, Computer, Server, check_laws, computer, ended, facts_of, final, play, tool, tree
 from tests.story.undo_drawn import BALLAST, CAPACITY, Home
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import facts
-from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.items import AgentTaskItem
-from tests.shell.commands import cli
+from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from tests.harness.commands import cli
 from tests.story.harness import (
     Api,
     Computer,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import forked
-from tests.shell.commands import CLI, environment
+from tests.harness.commands import CLI, environment
 from tests.story.harness import Server, computer, ended, final, play, tool
 from tests.story.test_backups import booted
 from tests.waiting import HANG_S

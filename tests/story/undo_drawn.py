@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cc_client.simulator.disk import MIN_ENTRY_BYTES
-from orchestrator.core.restoring.wanted import OnConflict
+from orchestrator.core.undo.wanted import OnConflict
 from tests.story.harness import Computer, final, tool, tools, tree
 from tests.story.undo_oracle import Asked, Tree
 

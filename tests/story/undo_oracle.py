@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.core.restoring.wanted import OnConflict
+from orchestrator.core.undo.wanted import OnConflict
 
 State = bytes | str | None
 """The bytes of a file, None of a directory, or ABSENT."""

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from pydantic_core import PydanticUndefined
 
-from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.catalog import ToolSpec
 from orchestrator.core.policy.linear import LinearPattern
 from orchestrator.core.policy.rules import ArgRule
-from orchestrator.core.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.text.paths import canonical_path
 
 MAX_TEXT_CHARS: Final = 100_000
 """A longer text is not searched."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.paths import canonical_path, path_matches
 from orchestrator.core.policy.spelling import spellings
+from orchestrator.core.text.paths import canonical_path, path_matches
 
 ALIASES: Final[Mapping[str, str]] = {
     "ls": "list",

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.paths import can_match, path_matches
+from orchestrator.core.evidence.user_checks import read_check
 from orchestrator.core.policy.calls import PolicyContext
-from orchestrator.core.policy.matching import ReadyRule, ready
+from orchestrator.core.policy.match import ReadyRule, ready
 from orchestrator.core.policy.requests import RequestRules
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of
-from orchestrator.core.policy.watching import is_never_watched
-from orchestrator.core.user_checks import read_check
+from orchestrator.core.policy.watched_places import is_never_watched
+from orchestrator.core.text.paths import can_match, path_matches
 from orchestrator.core.values import Value
 
 
@@ -50,7 +50,7 @@ class PathCheck(Value):
     path: str
     """A glob on canonical paths, whatever their case."""
     check: str
-    """Its line (:mod:`orchestrator.core.user_checks`) without ``@``: it is made on the computer of the path."""
+    """Its line (see ``core.evidence.user_checks``) without ``@``: it is made on the computer of the path."""
 
     @field_validator("path")
     @classmethod

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.paths import canonical_path, path_matches
 from orchestrator.core.policy.command_line import (
     CommandLine,
     may_mean,
@@ -16,6 +15,7 @@ from orchestrator.core.policy.command_line import (
     targets,
 )
 from orchestrator.core.policy.spelling import spellings
+from orchestrator.core.text.paths import canonical_path, path_matches
 
 NOTHING_RUNS = CommandLine(plain=True)
 UNCLEAR = CommandLine(unclear=True)

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from orchestrator.core.paths import can_match
 from orchestrator.core.policy.linear import LinearPattern
 from orchestrator.core.policy.verdicts import Effect, RiskLevel
+from orchestrator.core.text.paths import can_match
 from orchestrator.core.values import Value
 
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]

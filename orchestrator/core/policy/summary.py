@@ -10,7 +10,7 @@ from typing import Final
 from orchestrator.core.policy.calls import FunctionCall, PolicyContext
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, ToolSpec
 from orchestrator.core.policy.document import Policy
-from orchestrator.core.policy.matching import MAYBE, NO, YES, Match, ReadyRule, Subject
+from orchestrator.core.policy.match import MAYBE, NO, YES, Match, ReadyRule, Subject
 from orchestrator.core.policy.verdicts import Effect, strictness
 
 MAX_SUMMARY_CHARS: Final = 1000

@@ -1,9 +1,8 @@
 """The ``cc_*`` tools: what they do on a computer, and what a reviewer is shown before."""
 
-from orchestrator.tools.computer.changing import cc_delete, cc_edit, cc_mkdir, cc_move, cc_write
-from orchestrator.tools.computer.discovering import cc_docs, cc_info, cc_screen
-from orchestrator.tools.computer.looking import cc_find, cc_list, cc_read
-from orchestrator.tools.computer.observing import (
+from orchestrator.tools.computer.changes import cc_delete, cc_edit, cc_mkdir, cc_move, cc_write
+from orchestrator.tools.computer.discovery import cc_docs, cc_info, cc_screen
+from orchestrator.tools.computer.observation import (
     observe_delete,
     observe_edit,
     observe_mkdir,
@@ -12,7 +11,8 @@ from orchestrator.tools.computer.observing import (
 )
 from orchestrator.tools.computer.peripherals import cc_peripheral_call, observe_peripheral_call
 from orchestrator.tools.computer.programs import cc_run_program, cc_shell, observe_run, observe_shell
-from orchestrator.tools.computer.restoring import cc_restore, observe_restore
+from orchestrator.tools.computer.reads import cc_find, cc_list, cc_read
+from orchestrator.tools.computer.restore import cc_restore, observe_restore
 from orchestrator.tools.computer.tabs import cc_stop, observe_stop
 
 __all__ = [

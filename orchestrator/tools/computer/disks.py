@@ -3,10 +3,10 @@
 from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.restoring.listings import Listed
-from orchestrator.core.restoring.touches import escaped
-from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
-from orchestrator.tools.computer.listing import names_in
+from orchestrator.core.undo.listings import Listed
+from orchestrator.core.undo.touches import escaped
+from orchestrator.tools.computer.commands import READ_WAIT_S, channel_of, sentence
+from orchestrator.tools.computer.listings import names_in
 from orchestrator.tools.deps import CCAgentDeps
 
 _GAME: Final = "rom"

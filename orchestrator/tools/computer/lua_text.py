@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from orchestrator.core.cutting import counts_up, is_numbered
 from orchestrator.core.errors import ToolFailed
-from orchestrator.lua import check_lua, unknown_names
-from orchestrator.reference import names_for, version_of
+from orchestrator.core.model_view.cuts import counts_up, is_numbered
 from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.lua import check_lua, unknown_names
+from orchestrator.tools.reference import names_for, version_of
 
 _MAX_FLAGS: Final = 3
 _STARTUP: Final = re.compile(r"(?:disk[0-9]*/)?startup(?:/[^/.]+)?")

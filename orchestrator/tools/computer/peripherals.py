@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.errors import ToolFailed
-from orchestrator.core.facts import Observed
-from orchestrator.tools.computer.asking import READ_WAIT_S, ask
-from orchestrator.tools.computer.discovering import entries_of, neighbours_of
+from orchestrator.core.task.facts import Observed
+from orchestrator.tools.computer.commands import READ_WAIT_S, ask
+from orchestrator.tools.computer.discovery import entries_of, neighbours_of
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.text import capped, shown_name, wire_word
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.facts import Observed, ProgramEnd, Ran
-from orchestrator.core.paths import canonical_path
+from orchestrator.core.model_view.rows import rest_of
 from orchestrator.core.policy.command_line import split_words
-from orchestrator.core.rows import rest_of
-from orchestrator.core.wire import sha256_hex
-from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
+from orchestrator.core.task.facts import Observed, ProgramEnd, Ran
+from orchestrator.core.text.paths import canonical_path
+from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.tools.computer.commands import ask, channel_of, name_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, NoProgram, ProgramFailed, call_cc_command
 from orchestrator.tools.text import capped, decode_text, shown_name, wire_word
 

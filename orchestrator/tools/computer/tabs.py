@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from orchestrator.core.errors import ToolFailed
-from orchestrator.core.facts import Observed
-from orchestrator.tools.computer.asking import READ_WAIT_S, ask
-from orchestrator.tools.computer.discovering import TAB_ENDS, entries_of, tab_program
+from orchestrator.core.task.facts import Observed
+from orchestrator.tools.computer.commands import READ_WAIT_S, ask
+from orchestrator.tools.computer.discovery import TAB_ENDS, entries_of, tab_program
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.text import shown_name
 

@@ -1,8 +1,8 @@
 """What the doors of the audit answer."""
 
-from orchestrator.core.audit_check import Finding
-from orchestrator.core.audit_story import Story
-from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.audit.check import Finding
+from orchestrator.core.audit.story import Story
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.web.answers.base import AnswerModel
 
 

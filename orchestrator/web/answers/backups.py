@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from orchestrator.core.restoring.telling import UndoPlace
-from orchestrator.core.task_states import TaskStatus
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.messages import UndoPlace
 from orchestrator.web.answers.base import AnswerModel
 
 

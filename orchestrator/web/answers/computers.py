@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime
 
-from orchestrator.core.system_facts import ComputerSide, FreezeReason
+from orchestrator.core.task.system_facts import ComputerSide, FreezeReason
 from orchestrator.web.answers.base import AnswerModel
 
 

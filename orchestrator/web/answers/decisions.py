@@ -2,8 +2,8 @@
 
 from typing import Any, Literal
 
-from orchestrator.core.approval import HitlResponse
-from orchestrator.core.task_states import TaskStatus
+from orchestrator.core.approval.approval import HitlResponse
+from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.web.answers.base import AnswerModel, Problem
 from orchestrator.web.answers.tasks import TaskShort
 

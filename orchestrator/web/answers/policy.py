@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from orchestrator.core.grants import Grant
+from orchestrator.core.approval.grants import Grant
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
-from orchestrator.core.system_facts import GrantId
+from orchestrator.core.task.system_facts import GrantId
 from orchestrator.web.answers.base import AnswerModel
 
 

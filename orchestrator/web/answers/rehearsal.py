@@ -1,7 +1,7 @@
 """What the door of a rehearsal answers, as models for the OpenAPI document."""
 
-from orchestrator.core.restoring.outcomes import Outcome
-from orchestrator.rehearsing.showing import State
+from orchestrator.core.undo.outcomes import Outcome
+from orchestrator.history.rehearsal.changes import State
 from orchestrator.web.answers.base import AnswerModel
 
 

@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime
 
-from orchestrator.core.approval import HitlResponse
-from orchestrator.core.facts import CheckResult, EarlierTask
-from orchestrator.core.restoring.outcomes import Outcome
-from orchestrator.core.restoring.telling import UndoOffer
-from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.core.approval.approval import HitlResponse
+from orchestrator.core.task.facts import CheckResult, EarlierTask
+from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.undo.messages import UndoOffer
+from orchestrator.core.undo.outcomes import Outcome
 from orchestrator.web.answers.base import AnswerModel
 
 

@@ -1,6 +1,6 @@
 """What the doors of the undo answer, as models for the OpenAPI document."""
 
-from orchestrator.core.restoring.telling import TaskChange, UndoLimit, UndoPlace
+from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoPlace
 from orchestrator.web.answers.base import AnswerModel
 
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed
-from orchestrator.core.meeting import NOTHING_HEARD, Heard
-from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
-from orchestrator.ports import CallResult, Clock, ComputerInfo, Settlement
+from orchestrator.core.ports import CallResult, Clock, ComputerInfo, Settlement
+from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
+from orchestrator.core.wire.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.testing.stub_disk import StubDisk, StubFailure
 
 FILES: Mapping[str, bytes] = {"a.lua": b"-- old a\n", "b.lua": b"-- old b\n", "run.lua": b"print('run')\n"}

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from orchestrator.core.grants import GrantSpec
+from orchestrator.core.approval.grants import GrantSpec
 
 PATHS = st.sampled_from(["a.lua", "b.lua", "c.lua"])
 COMPUTERS = st.sampled_from(["3", "3", "4"])

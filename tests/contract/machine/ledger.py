@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from orchestrator.core import facts
-from orchestrator.core.audit_check import Standing, check
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.paths import path_matches
+from orchestrator.core.audit.check import Standing, check
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.text.paths import path_matches
 from tests.contract.machine.computers import Deed, words
 from tests.contract.machine.sheets import CHANGES, READS, RUNS, SPEAKING, Sheet
 

@@ -7,21 +7,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from orchestrator.bus import LocalBus
+from orchestrator.adapters.bus import LocalBus
+from orchestrator.adapters.store import open_store
+from orchestrator.app.greeter import JournalGreeter
 from orchestrator.core.errors import LeaseLost
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem, Draft
-from orchestrator.core.task import AgentTask
-from orchestrator.core.wire import ComputerId
-from orchestrator.greeting import JournalGreeter
-from orchestrator.law import PolicyInForce
-from orchestrator.ports import ChatMessage, Identity, ModelReply, Store
-from orchestrator.runner import LEASE_S, process_task
-from orchestrator.store import open_store
-from orchestrator.tasks import TaskService
+from orchestrator.core.ports import ChatMessage, Identity, ModelReply, Store
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.runner import LEASE_S, process_task
+from orchestrator.engine.tasks import TaskService
 from orchestrator.testing import ManualClock
+from orchestrator.tools.environment import World
 from orchestrator.web.auth import TokenAuthorizer
-from orchestrator.world import World
 from tests.contract.house import final, says
 from tests.contract.machine.computers import Witness, Witnesses
 from tests.contract.machine.sheets import SHEETS, Sheet

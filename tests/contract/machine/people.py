@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.core.approval import CallDecision, CallState, HitlResponse, ResumeRequest
+from orchestrator.core.approval.approval import CallDecision, CallState, HitlResponse, ResumeRequest
+from orchestrator.core.approval.grants import SESSION_S, GrantSpec
 from orchestrator.core.errors import Forbidden, NotPending, OrchestratorError
-from orchestrator.core.facts import RequestedCall, RequestId, TaskId
-from orchestrator.core.grants import SESSION_S, GrantSpec
-from orchestrator.core.system_facts import GrantId, GrantRevoked
-from orchestrator.ports import Identity
-from orchestrator.tasks import person, show
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import RequestedCall, RequestId, TaskId
+from orchestrator.core.task.system_facts import GrantId, GrantRevoked
+from orchestrator.engine.tasks import person, show
 from tests.contract.machine.ledger import Given, Ledger, Said, own_args
 from tests.contract.machine.node import ALICE, BOB, CAROL, ROBOT, Node
 from tests.contract.machine.sheets import CHANGES

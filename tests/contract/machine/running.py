@@ -10,12 +10,12 @@ from typing import Any, ClassVar, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from orchestrator.core import task_states
-from orchestrator.core.audit_check import Standing, standing_of
-from orchestrator.core.facts import RequestId, TaskId
-from orchestrator.core.grants import GrantSpec
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.ports import SYSTEM_STREAM, Identity
+from orchestrator.core.approval.grants import GrantSpec
+from orchestrator.core.audit.check import Standing, standing_of
+from orchestrator.core.ports import SYSTEM_STREAM, Identity
+from orchestrator.core.task import task_states
+from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.items import AgentTaskItem
 from tests.contract.machine.ledger import Ledger
 from tests.contract.machine.node import ALICE, BOB, FARM, MINE, Killed, Node, store_url
 from tests.contract.machine.people import People

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from orchestrator.core.grants import GrantSpec
-from orchestrator.ports import Identity
+from orchestrator.core.approval.grants import GrantSpec
+from orchestrator.core.ports import Identity
 from tests.contract.machine import drawn
 from tests.contract.machine.computers import FAULTS
 from tests.contract.machine.node import ALICE, BOB, CAROL, FARM, MINE, ROBOT

@@ -1,4 +1,4 @@
-// Text from the world made safe to look at: the same escapes as orchestrator/core/visible.py, which says why.
+// Text from the world made safe to look at: the same escapes as orchestrator/core/text/visible.py, which says why.
 // It becomes text nodes and nothing else; escapes and the markers of secrets can be told from text that forges them.
 import { html } from "./html.js";
 

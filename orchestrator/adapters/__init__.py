@@ -1,0 +1,1 @@
+"""What stands behind the ports: stores, buses and models. None of them knows another."""

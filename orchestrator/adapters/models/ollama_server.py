@@ -1,0 +1,310 @@
+"""One Ollama server over HTTP: its lists and facts, and ``/api/chat`` line by line.
+
+Its OpenAI-compatible door ignores num_ctx and keep_alive, and its Python client can neither forbid
+truncation nor tell a stream that ended early from one that was finished (models.md, section 1); so
+the few lines of the protocol are spoken here.
+"""
+
+import asyncio
+import ipaddress
+import json
+import re
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, ClassVar, Final, Protocol
+
+import httpx2
+
+from orchestrator.adapters.models.ollama_errors import AWAY, OLLAMA, AskAnother, Silent, broken, unreachable, unwrapped
+from orchestrator.adapters.models.ollama_facts import names_in
+from orchestrator.core.text.visible import one_line
+
+_MAX_LINE_BYTES: Final = 4_000_000
+"""A whole unstreamed reply in one line, every character of it escaped."""
+_MAX_ERROR_BYTES: Final = 65_536
+_MAX_ANSWER_BYTES: Final = 16_000_000
+"""``/api/show`` of a model with a large vocabulary comes with licenses and templates."""
+_ALIVE_S: Final = 2.0
+"""What a sign of life may take: a worker waits for it meanwhile."""
+_QUIET: Final = 2.0
+"""After a long look in vain nobody looks for so many times as long as it took."""
+_LONG: Final = 0.25
+"""A look is long from this share of its time on: a refusal comes at once, and is no burden."""
+_SHOWN_CHARS: Final = 80
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts nobody. Loading the certificates of the world takes 34 ms a request, and loopback needs none."""
+
+
+class Refusal(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"{status}")
+        self.status = status
+        self.body = body
+        self.said = unwrapped(body)[0]
+
+
+class Limits(Protocol):
+    """How long a server is waited for, in seconds, and the key that it is sent."""
+
+    @property
+    def api_key(self) -> str: ...
+    @property
+    def connect_s(self) -> float: ...
+    @property
+    def fact_s(self) -> float: ...
+    @property
+    def first_token_s(self) -> float: ...
+    @property
+    def silence_s(self) -> float: ...
+
+
+class Door:
+    """The way to one server."""
+
+    kind: ClassVar = OLLAMA
+    asks_at: ClassVar = "/api/chat"
+
+    def __init__(self, url: str, options: Limits) -> None:
+        self.url = url
+        self._options = options
+        self._looking = False
+        """Whether somebody looks now whether it answers."""
+        self._quiet_until = 0.0
+        """On the loop's clock; until then nobody looks."""
+
+    def client(self) -> httpx2.AsyncClient:
+        """A client for requests to this server alone."""
+        options, url = self._options, httpx2.URL(self.url)
+        loopback = is_loopback(url.host)
+        headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+        if options.api_key and self._may_be_sent(url, loopback=loopback):
+            headers["Authorization"] = f"Bearer {options.api_key}"
+        return httpx2.AsyncClient(
+            base_url=url,
+            headers=headers,
+            # The waits for an answer are bounded below, differently before and after its first line.
+            timeout=httpx2.Timeout(None, connect=options.connect_s),
+            # A proxy of the environment knows nothing of this host's own addresses.
+            trust_env=not loopback,
+            verify=_NO_TLS if loopback and url.scheme == "http" else True,
+            follow_redirects=False,
+        )
+
+    def _may_be_sent(self, url: httpx2.URL, *, loopback: bool) -> bool:
+        """Whether the key may go to this server."""
+        del loopback
+        return url.scheme == "https"
+
+    # -- facts ---------------------------------------------------------------------------
+
+    async def show(self, model: str) -> Any:
+        """What ``/api/show`` says of a model. Raises Refusal, AskAnother, TimeoutError."""
+        return await self._fact("POST", "/api/show", {"model": model})
+
+    async def running(self) -> Any:
+        """What ``/api/ps`` says. Raises Refusal, AskAnother, TimeoutError."""
+        return await self._fact("GET", "/api/ps")
+
+    async def version(self) -> Any:
+        """The version that it says, whatever that is. Raises Refusal, AskAnother, TimeoutError."""
+        answer = await self._fact("GET", "/api/version")
+        return answer.get("version") if isinstance(answer, dict) else None
+
+    async def listed(self) -> Any:
+        """What ``/api/tags`` says. Raises Refusal, AskAnother, TimeoutError."""
+        return await self._fact("GET", "/api/tags")
+
+    async def names(self) -> list[str]:
+        """The names of its models; empty when that cannot be told."""
+        try:
+            return names_in(await self.listed())
+        except (Refusal, AskAnother, TimeoutError):
+            return []
+
+    async def _fact(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """A short answer as JSON, whole within ``fact_s``; None: it is none."""
+        content = None if body is None else json.dumps(body).encode()
+        async with asyncio.timeout(self._options.fact_s), self.connected() as client:
+            response = await client.send(client.build_request(method, path, content=content), stream=True)
+            found = bytearray()
+            try:
+                await _read(response, found, _MAX_ANSWER_BYTES)
+            finally:
+                await response.aclose()
+        if response.status_code != 200:
+            raise Refusal(response.status_code, found[:_MAX_ERROR_BYTES].decode("utf-8", "replace"))
+        try:
+            return json.loads(found)
+        except (ValueError, RecursionError):
+            return None
+
+    # -- replies -------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """A client whose failures are sentences. Raises AskAnother."""
+        try:
+            async with self.client() as client:
+                yield client
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            raise unreachable(self.url, error, self._options.connect_s, self.kind) from error
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+            raise broken(self.url, error, self.kind) from error
+
+    @asynccontextmanager
+    async def chat(self, client: httpx2.AsyncClient, request: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
+        """The answer to a request for a reply, its lines unread. Raises Refusal, AskAnother."""
+        # Written by hand: half of a surrogate pair in a message is an escape here, and an exception in httpx2.
+        content = json.dumps(request).encode()
+        try:
+            async with asyncio.timeout(self._options.first_token_s):
+                response = await client.send(client.build_request("POST", self.asks_at, content=content), stream=True)
+        except TimeoutError:
+            raise self._silent(self._options.first_token_s) from None
+        try:
+            if 300 <= response.status_code < 400:
+                raise self._elsewhere(response)
+            if response.status_code != 200:
+                raise Refusal(response.status_code, await self._error(response))
+            yield response
+        finally:
+            await response.aclose()
+
+    async def lines(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+        """The lines of an answer and the text in each, each within its time; what broke off is left out."""
+        async with aclosing(self._raw_lines(response)) as arriving:
+            async for line in arriving:
+                chunk = _loaded(line)
+                if chunk is None:
+                    raise self._nonsense(line)
+                yield chunk, self._content(chunk, line)
+
+    async def _raw_lines(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        loop = asyncio.get_running_loop()
+        pending: list[bytes] = []
+        size = 0
+        limit = self._options.first_token_s
+        deadline = loop.time() + limit
+        async with aclosing(response.aiter_raw()) as arriving:
+            while True:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        data = await anext(arriving, b"")
+                except TimeoutError:
+                    raise self._silent(limit) from None
+                *whole, rest = data.split(b"\n")
+                for piece in whole:
+                    line = b"".join((*pending, piece)).strip()
+                    pending, size = [], 0
+                    if line:
+                        yield line
+                        limit = self._options.silence_s
+                        deadline = loop.time() + limit
+                pending.append(rest)
+                size += len(rest)
+                if not data:
+                    break
+                if size > _MAX_LINE_BYTES:
+                    raise self._nonsense(pending[0])
+        line = b"".join(pending)
+        if self._is_whole(line):
+            yield line
+
+    def _is_whole(self, line: bytes) -> bool:
+        """Whether the last line of an answer, which no line break ends, is one."""
+        return _loaded(line) is not None
+
+    def _content(self, chunk: Mapping[str, Any], line: bytes) -> str:
+        if "error" in chunk:
+            return ""
+        message = chunk.get("message") or {}
+        content = (message.get("content") or "") if isinstance(message, dict) else None
+        # Half of a surrogate pair could not be kept as it came, and a file must not be written otherwise.
+        if not isinstance(content, str) or _HALF_PAIR.search(content):
+            raise self._nonsense(line)
+        return content
+
+    async def _error(self, response: httpx2.Response) -> str:
+        body = bytearray()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._options.silence_s):
+                await _read(response, body, _MAX_ERROR_BYTES)
+        return body[:_MAX_ERROR_BYTES].decode("utf-8", "replace")
+
+    def _elsewhere(self, response: httpx2.Response) -> AskAnother:
+        target = one_line(response.headers.get("location", "nowhere"))
+        return AskAnother(
+            f"{self.url} redirects to {target}, which is not followed.",
+            remedy=f"Say where {self.kind.name} itself listens: {self.kind.settings}.",
+        )
+
+    async def answers(self) -> bool:
+        """Whether anything but a proxy without a server behind it answers here by now.
+
+        Of many tasks that wait for it one looks at a time, and after a long look in vain nobody looks for twice as
+        long: a host that swallows what it is sent must not hold up the workers of all other tasks.
+        """
+        loop = asyncio.get_running_loop()
+        if self._looking or loop.time() < self._quiet_until:
+            return False
+        self._looking, began = True, loop.time()
+        try:
+            alive = await self._alive()
+        finally:
+            self._looking = False
+        took = loop.time() - began
+        if not alive and took > _LONG * _ALIVE_S:
+            self._quiet_until = loop.time() + _QUIET * took
+        return alive
+
+    async def _alive(self) -> bool:
+        try:
+            async with asyncio.timeout(_ALIVE_S):
+                await self._sign_of_life()
+        except Refusal as refusal:
+            return refusal.status not in AWAY
+        except (AskAnother, TimeoutError):
+            return False
+        return True
+
+    async def _sign_of_life(self) -> object:
+        return await self.version()
+
+    def _silent(self, limit: float) -> Silent:
+        return Silent(f"{self.kind.first} at {self.url} said nothing for {limit:g} s.", remedy=self.kind.slow)
+
+    def _nonsense(self, line: bytes) -> AskAnother:
+        shown = one_line(line[: 4 * _SHOWN_CHARS].decode("utf-8", "replace"), limit=_SHOWN_CHARS)
+        return AskAnother(
+            f"{self.url} answered with something that {self.kind.name} does not say: {shown}",
+            remedy=f"A proxy or another program may stand at this address: look at {self.kind.settings}.",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this one."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _read(response: httpx2.Response, body: bytearray, limit: int) -> None:
+    """Read the body of an answer, of one that is longer only its beginning."""
+    async with aclosing(response.aiter_raw()) as arriving:
+        async for data in arriving:
+            body += data
+            if len(body) > limit:
+                break
+
+
+def _loaded(line: bytes) -> dict[str, Any] | None:
+    try:
+        chunk = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return chunk if isinstance(chunk, dict) else None

@@ -1,0 +1,106 @@
+"""Noticing that a server has cut what it was sent, without a word (models.md, sections 1 and 5).
+
+``truncate: false`` makes Ollama refuse what does not fit; an old server or one that only looks like
+Ollama may not know it, drops the oldest messages (the task goes first) and answers. Only its counts tell.
+
+The rule, in what is certain only:
+- A message has at least as many tokens as words between blanks, since no common tokenizer joins two such words;
+  what stands between blanks may be one token, as `don't` and `<|im_start|>` are. So the words of a view
+  are a lower bound of its tokens; and where a view begins with an earlier one, which was counted,
+  that count and the words of what has come since are a better one. The bound is carried on: a count that
+  does not grow is noticed within a few turns.
+- A count more than a tenth below the bound is an alarm. The tenth is for templates, which may leave
+  out of an earlier message what they put into the last one.
+- A count is believed only of a server that counts the whole prompt: Ollama since 0.30. Before, a prompt
+  that was in the cache was left out, wholly or in part, and nothing can be told apart. A server that says
+  no version is believed once two requests in a row were counted whole, though their beginnings must have
+  been in its cache. No count at all is no alarm.
+- Who cuts keeps the system's messages and the last one. A count below their words (or below what the
+  smallest window leaves, where they are longer than that) is a number out of the air, and no alarm.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from orchestrator.core.ports import ChatMessage
+
+SLACK: Final = 0.9
+_LETTER: Final = re.compile("[A-Za-z]")
+"""What makes a word of what stands between blanks: what becomes of all other signs, tokenizers differ in."""
+_REMEMBERED: Final = 256
+"""Conversations; a forgotten one begins with its words again."""
+_CALIBRATED: Final = 2
+_LEAST_LEFT: Final = 512
+"""Tokens that are left of a conversation after it was cut, in a window of 1024: half of it is kept free."""
+_PER_MESSAGE: Final = 16
+"""Tokens that a template puts around a message at most."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The view of a conversation's last request, and what it must have had in tokens at least."""
+
+    messages: int
+    digest: str
+    least: int
+    whole: int
+    """Requests in a row whose count cannot have left the cache out."""
+
+
+class Counts:
+    """What the replies of one model at one server tell of the lengths of its prompts."""
+
+    def __init__(self) -> None:
+        self._counted: OrderedDict[str, _Counted] = OrderedDict()
+
+    def cut(
+        self, messages: Sequence[ChatMessage], count: int, *, counts_all: bool | None, affinity: str = ""
+    ) -> int | None:
+        """The tokens that were certainly sent, where the server's ``count`` shows that it read fewer; else None.
+
+        ``count``: tokens of the prompt as the reply says, 0: it does not. ``counts_all``: whether the server
+        counts what is in its cache too; None: nobody knows. ``affinity`` names the conversation.
+        """
+        if count <= 0 or counts_all is False:
+            return None
+        key = affinity or _digest(messages[:2])
+        before = self._counted.get(key)
+        if before is not None and _digest(messages[: before.messages]) != before.digest:
+            before = None
+        since = messages[before.messages :] if before is not None else messages
+        least = (before.least if before is not None else 0) + words(since)
+        whole = before.whole if before is not None else 0
+        believed = counts_all or whole >= _CALIBRATED
+        if count < SLACK * least:
+            self._counted.pop(key, None)
+            kept = words([one for one in messages[:-1] if one.role == "system"]) + words(messages[-1:])
+            return least if believed and count >= min(kept, _LEAST_LEFT) else None
+        if before is not None and count > most(since):
+            whole += 1
+        self._counted[key] = _Counted(len(messages), _digest(messages), max(least, count), whole)
+        self._counted.move_to_end(key)
+        if len(self._counted) > _REMEMBERED:
+            self._counted.popitem(last=False)
+        return None
+
+
+def words(messages: Sequence[ChatMessage]) -> int:
+    """The fewest tokens that messages can have."""
+    return sum(_LETTER.search(word) is not None for one in messages for word in one.content.split())
+
+
+def most(messages: Sequence[ChatMessage]) -> int:
+    """The most tokens that messages can have: every byte its own, and the template around each."""
+    return sum(len(one.content.encode("utf-8", "replace")) + _PER_MESSAGE for one in messages)
+
+
+def _digest(messages: Sequence[ChatMessage]) -> str:
+    found = sha256()
+    for one in messages:
+        content = one.content.encode("utf-8", "surrogatepass")
+        found.update(f"{one.role} {len(content)} ".encode() + content)
+    return found.hexdigest()

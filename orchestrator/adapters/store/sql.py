@@ -1,0 +1,364 @@
+"""The journal in SQL: each operation as a transaction script that does no I/O itself.
+
+A *script* is a generator: it yields a statement with its parameters, is sent the rows, and
+returns the answer or raises the refusal. Whoever drives it opens the transaction before and
+commits after; a script that raises has its writes rolled back by the driver. So one text holds
+the semantics, and a driver may be a thread (SQLite) or a coroutine (a database server).
+
+The text keeps to what both dialects read. Parameters are ``?`` (a server's driver numbers
+them). A trailing comment such as ``/* FOR UPDATE */`` is the row lock that a server takes and
+SQLite, with its one writer, does not need; the driver uncomments it. Locks go first to
+tasks, then to computers, to marks of blobs, to grants and last to a stream, and among equals in the
+order of their names; where that cannot be, a deadlock's victim is simply run again.
+``now`` is the database's clock where it has one, in microseconds since 1970.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Final, NamedTuple
+
+from orchestrator.adapters.store import drafts as sealing
+from orchestrator.adapters.store import sql_grants
+from orchestrator.adapters.store.entry import Entry, holds, renewed, scheduled
+from orchestrator.adapters.store.item_chain import check_head, linked
+from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
+from orchestrator.adapters.store.script import Script, text, whole
+from orchestrator.core.audit.retention import LISTS
+from orchestrator.core.audit.tables import PROMPT_HEAD_CHARS
+from orchestrator.core.errors import ComputerClaimed, NewerSchema
+from orchestrator.core.ports import Schedule, TaskRow, Token
+from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.timestamps import from_us, to_us
+from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
+from orchestrator.core.wire.wire import ComputerId
+
+ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
+
+_HEAD: Final = f"SELECT version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE task_id = ? /* FOR UPDATE */"
+_STORED: Final = "SELECT version, data FROM items WHERE task_id = ? AND item_id = ?"
+_ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
+_ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, user_id, session_id, prompt, computers,
+    priority, created_at, updated_at, due) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+# Three updates where one would do: SQLite rewrites an index whenever a column of it is named, and
+# most appends change neither status nor queue.
+SET_HEAD: Final = "UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, lease_until = ? WHERE task_id = ?"
+SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
+_SET_ENTRY: Final = """UPDATE tasks SET due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?,
+    waiting_for = ?, woken = ? WHERE task_id = ?"""
+_IS_STREAM: Final = "SELECT version FROM streams WHERE stream = ?"
+_SET_PINNED: Final = "UPDATE tasks SET pinned = ? WHERE task_id = ?"
+_IS_PRUNED: Final = "SELECT pruned_at FROM pruned WHERE task_id = ?"
+_RAISED: Final = "SELECT task_id FROM requests WHERE request_id = ?"
+_ADD_REQUEST: Final = "INSERT INTO requests (request_id, task_id) VALUES (?, ?)"
+_ADD_BLOB: Final = "INSERT INTO blobs (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_MARK_BLOB: Final = """INSERT INTO blob_marks (sha256, size, lists, touched) VALUES (?, ?, ?, ?)
+    ON CONFLICT (sha256) DO UPDATE SET touched = excluded.touched"""
+_BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
+_READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
+_LOAD: Final = """SELECT items.data, tasks.version, tasks.head_hash FROM items
+    LEFT JOIN tasks ON tasks.task_id = items.task_id WHERE items.task_id = ? ORDER BY items.version"""
+_ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
+    pinned FROM tasks"""
+_NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
+_LATEST_FIRST: Final = "ORDER BY updated_at DESC, task_id DESC LIMIT ?"
+_KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
+_NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
+    heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END
+    WHERE computer = ?"""
+_NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
+_COMPUTER: Final = "SELECT number, task FROM computers WHERE computer = ? /* FOR UPDATE */"
+_SET_COMPUTER: Final = "UPDATE computers SET number = ?, task = ? WHERE computer = ?"
+
+
+class Head(NamedTuple):
+    """What an operation has to know of a task before it may change it."""
+
+    version: int
+    head_hash: str
+    status: str
+    entry: Entry
+
+
+class Append(NamedTuple):
+    """The arguments of the port's ``append``."""
+
+    task_id: TaskId
+    version: int
+    drafts: Sequence[Draft]
+    status: TaskStatus
+    schedule: Schedule = "keep"
+    token: Token | None = None
+    number_for: ComputerId | None = None
+    blobs: Sequence[bytes] = ()
+    claim: Sequence[ComputerId] = ()
+    release: bool = False
+
+
+def migrate(*, fresh: bool, upto: int = len(MIGRATIONS)) -> Script[None]:
+    """Bring the tables, ``fresh``: there is none yet, to this version's, or to the older schema ``upto``.
+
+    Tables of a newer version that this one may work on stay as they are.
+    Raises NewerSchema when it may not, InvalidRequest when another program made them.
+    """
+    rows = [(0,)] if fresh else (yield READ_META, (SCHEMA_KEY,))
+    if not rows or not str(rows[0][0]).isdecimal():
+        raise sealing.not_a_store()
+    done = int(rows[0][0])
+    if done > len(MIGRATIONS):
+        needs = yield READ_META, (NEEDS_KEY,)
+        if not needs or int(needs[0][0]) > len(MIGRATIONS):
+            raise NewerSchema(
+                f"The store has schema {done}; this version knows up to {len(MIGRATIONS)}.",
+                remedy="Start a newer version of cc-orchestrator on this store.",
+            )
+    for number, step in enumerate(MIGRATIONS[done:upto], start=done + 1):
+        for statement in step:
+            yield statement, ()
+        yield SET_META, (SCHEMA_KEY, str(number))
+        yield SET_META, (NEEDS_KEY, str(needed(number)))
+
+
+def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list[AgentTaskItem]]:
+    """The port's ``create``."""
+    fact = sealing.submitted(drafts)
+    if (yield from head_of(task_id)) is not None:
+        stored = yield from already_there(task_id, drafts)
+        if stored is None:
+            raise sealing.already_created(task_id)
+        return stored
+    sealing.check_task_id(task_id, is_stream=bool((yield _IS_STREAM, (task_id,))))
+    if (yield _IS_PRUNED, (task_id,)):
+        raise sealing.was_pruned(task_id)
+    sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+    items = [item for item, _ in sealed]
+    last = items[-1]
+    yield (
+        _ADD_TASK,
+        (
+            task_id,
+            TaskStatus.QUEUED.value,
+            last.version,
+            last.hash,
+            fact.user_id,
+            fact.session_id,
+            fact.prompt[:PROMPT_HEAD_CHARS],
+            json.dumps(fact.computers),
+            fact.priority,
+            to_us(items[0].at),
+            to_us(last.at),
+            now,
+        ),
+    )
+    yield from add(task_id, sealed, drafts, now=now)
+    return items
+
+
+def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
+    """The port's ``append``, but for ``release``."""
+    task_id, drafts, token = wanted.task_id, wanted.drafts, wanted.token
+    sealing.check_drafts(drafts, numbered=wanted.number_for is not None)
+    head = yield from head_of(task_id)
+    if head is None:
+        raise sealing.no_task(task_id)
+    if token is not None and not holds(head.entry, token):
+        raise sealing.lease_lost(task_id)
+    claim = () if token is None else wanted.claim
+    computers = yield from _computers_for(task_id, claim, wanted.number_for)
+    stored = yield from already_there(task_id, drafts)
+    if stored is not None:
+        return stored
+    if head.version != wanted.version:
+        raise sealing.moved_on(task_id, head.version, wanted.version)
+    number = None if wanted.number_for is None else computers[wanted.number_for][0]
+    sealed = sealing.seal_drafts(drafts, task_id=task_id, version=head.version, head_hash=head.head_hash, number=number)
+    items = [item for item, _ in sealed]
+    for computer, columns in computers.items():
+        yield _SET_COMPUTER, (*columns, computer)
+    for content in sorted(wanted.blobs):
+        yield from put_blob(content, now=now)
+    yield from add(task_id, sealed, drafts, now=now)
+    entry = renewed(head.entry, now) if token is not None else head.entry
+    last = items[-1]
+    yield SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
+    if wanted.status.value != head.status:
+        yield SET_STATUS, (wanted.status.value, task_id)
+    pinned = sealing.pinned_by(drafts)
+    if pinned is not None:
+        yield _SET_PINNED, (int(pinned), task_id)
+    after = scheduled(entry._replace(waiting_for=None) if claim else entry, wanted.schedule, token, now)
+    if after != entry:
+        yield from set_entry(task_id, after)
+    return items
+
+
+def head_of(task_id: TaskId) -> Script[Head | None]:
+    """The task's version and queue entry, locked until the transaction ends; None: no such task."""
+    rows = yield _HEAD, (task_id,)
+    if not rows:
+        return None
+    version, head_hash, status, *entry = rows[0]
+    return Head(version, head_hash, status, Entry._make(entry))
+
+
+def set_entry(task_id: TaskId, entry: Entry) -> Script[None]:
+    """Write the task's queue entry."""
+    yield _SET_ENTRY, (*entry, task_id)
+
+
+def know_computer(computer: ComputerId) -> Script[None]:
+    """Make the computer's row, which then stays for ever."""
+    yield _KNOW_COMPUTER, (computer,)
+
+
+def of_boot(heard: Heard) -> str:
+    """What ``known`` is like where the boot of which something was heard was welcome last.
+
+    A pattern, because databases read JSON each in their own way. Quotes inside a text of JSON are written with a
+    backslash, so that no label can look like the field.
+    """
+    field = f'"boot":{json.dumps(heard.boot, ensure_ascii=False)}'
+    escaped = re.sub("([!%_])", r"!\1", field)
+    return f"%{escaped}%"
+
+
+def next_number(computer: ComputerId, at_least: int = 0, heard: Heard = NOTHING_HEARD) -> Script[int]:
+    """Allot the computer's next number, and keep what was heard from it."""
+    yield from know_computer(computer)
+    yield _NEXT_NUMBER, (at_least, at_least, heard.journal_seq, of_boot(heard), heard.journal_seq, computer)
+    rows = yield _NUMBER, (computer,)
+    return int(rows[0][0])
+
+
+def put_blob(content: bytes, *, now: int) -> Script[BlobRef]:
+    """The port's ``put_blob``."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    # The mark first: who sweeps locks it, and then finds it touched or has taken the blob away before.
+    yield _MARK_BLOB, (sha256, len(content), int(LISTS in content), now)
+    yield _ADD_BLOB, (sha256, content)
+    return BlobRef(sha256=sha256, size=len(content))
+
+
+def get_blob(sha256: str) -> Script[bytes]:
+    """The port's ``get_blob``."""
+    rows = yield _BLOB, (sha256,)
+    if not rows:
+        raise sealing.no_blob(sha256)
+    return sealing.whole_blob(sha256, bytes(rows[0][0]))
+
+
+def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]:
+    """The port's ``read``."""
+    rows = yield _READ, (task_id, after_version)
+    return linked(task_id, (data for (data,) in rows), after_version)
+
+
+def load(task_id: TaskId) -> Script[AgentTask | None]:
+    """The port's ``load``."""
+    rows = yield _LOAD, (task_id,)
+    items = linked(task_id, (data for data, _, _ in rows))
+    if not items or items[0].fact.kind != "task_submitted":
+        return None
+    check_head(task_id, items[-1], *rows[0][1:])
+    return fold(items)
+
+
+def load_by_request_id(request_id: RequestId) -> Script[AgentTask | None]:
+    """The port's ``load_by_request_id``."""
+    rows = yield _RAISED, (request_id,)
+    return (yield from load(TaskId(rows[0][0]))) if rows else None
+
+
+def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) -> Script[list[TaskRow]]:
+    """The port's ``list_tasks``."""
+    wanted = {"status = ?": status.value if status else None, "session_id = ?": session_id}
+    given = {term: value for term, value in wanted.items() if value is not None}
+    where = f"WHERE {' AND '.join(given)}" if given else ""
+    rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*given.values(), limit)
+    for row in rows:
+        # The pages of the audit, which read by ``last_changed``, show a task also beside a version that is no number.
+        whole(row[2])
+    return [_task_row(*row) for row in rows]
+
+
+def last_changed(
+    limit: int, before: tuple[datetime, TaskId] | None, begun: datetime | None, user_id: str | None
+) -> Script[list[TaskRow]]:
+    """The port's ``last_changed``."""
+    wanted: dict[str, tuple[str | int, ...]] = {}
+    if before is not None:
+        wanted["(updated_at, task_id) < (?, ?)"] = (to_us(before[0]), before[1])
+    if begun is not None:
+        wanted["created_at <= ?"] = (to_us(begun),)
+    if user_id is not None:
+        wanted["user_id = ?"] = (user_id,)
+    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
+    rows = yield f"{_ROW} {where} {_LATEST_FIRST}", (*chain.from_iterable(wanted.values()), limit)
+    return [_task_row(*row) for row in rows]
+
+
+def _task_row(
+    task_id: str, status: str, version: int, user_id: str, session_id: str, prompt: str, created_at: int,
+    updated_at: int, computers: str, pinned: int,
+) -> TaskRow:  # fmt: skip
+    return TaskRow(
+        task_id=TaskId(text(task_id)),
+        status=TaskStatus(status),
+        version=version,
+        user_id=text(user_id),
+        session_id=text(session_id),
+        prompt=text(prompt),
+        created_at=from_us(created_at),
+        updated_at=from_us(updated_at),
+        computers=tuple(ComputerId(text(one)) for one in json.loads(computers)),
+        pinned=bool(pinned),
+    )
+
+
+def _computers_for(
+    task_id: TaskId, claim: Sequence[ComputerId], number_for: ComputerId | None
+) -> Script[dict[ComputerId, tuple[int, str | None]]]:
+    """Number and claimant, as they will be, of the computers that an append changes. Raises ComputerClaimed."""
+    changed: dict[ComputerId, tuple[int, str | None]] = {}
+    for computer in sorted({*claim, *(() if number_for is None else (number_for,))}):
+        rows = yield _COMPUTER, (computer,)
+        if not rows:
+            yield from know_computer(computer)
+            rows = yield _COMPUTER, (computer,)
+        number, claimant = rows[0]
+        if computer in claim and claimant not in {None, task_id}:
+            raise ComputerClaimed(computer)
+        after = (number + (computer == number_for), task_id if computer in claim else claimant)
+        if after != (number, claimant):
+            changed[computer] = after
+    return changed
+
+
+def already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[AgentTaskItem] | None]:
+    """The stored items of these drafts; None: none is there. Raises Conflict when only some are."""
+    # Not IN: SQLite makes a table of the list first, and with ORDER BY reads the whole task.
+    union = " UNION ALL ".join([_STORED] * len(drafts))
+    rows = yield union, tuple(chain.from_iterable((task_id, draft.item_id) for draft in drafts))
+    if rows and len(rows) < len(drafts):
+        raise sealing.partly_there(task_id)
+    return [decode_item(data) for _, data in sorted(rows)] or None
+
+
+def add(task_id: TaskId, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draft], *, now: int) -> Script[None]:
+    """The items, in one statement: what one costs is more than what a row does; and what the drafts write beside."""
+    rows = [(task_id, item.version, item.item_id, data.decode("ascii")) for item, data in sealed]
+    yield _ADD_ITEMS.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), tuple(chain.from_iterable(rows))
+    if sealing.only_items(drafts):
+        return
+    for request_id in sealing.requests_of(drafts):
+        if (yield _RAISED, (request_id,)):
+            raise sealing.raised_before(request_id)
+        yield _ADD_REQUEST, (request_id, task_id)
+    yield from sql_grants.give_and_use(drafts, now=now)

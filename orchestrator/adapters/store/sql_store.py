@@ -1,0 +1,336 @@
+"""What the SQL stores have in common: which transaction script each method of the port is.
+
+How scripts are run, by a thread or by a server's connections, is the adapter's.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from orchestrator.adapters.store import (
+    sql,
+    sql_computers,
+    sql_grants,
+    sql_kept,
+    sql_queue,
+    sql_retention,
+    sql_shared,
+    sql_sign_ins,
+    sql_system,
+)
+from orchestrator.adapters.store.script import Script
+from orchestrator.core.approval.grants import GrantState
+from orchestrator.core.ports import (
+    SYSTEM_STREAM,
+    BackupRow,
+    BlobMark,
+    Clock,
+    Coming,
+    KeptBlob,
+    KeptItem,
+    KeptRow,
+    KeptTable,
+    Lease,
+    PolicyRow,
+    Schedule,
+    SignInRow,
+    StreamHead,
+    TaskRow,
+    Token,
+    TokenRow,
+)
+from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
+from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
+from orchestrator.core.wire.wire import ComputerId
+
+T = TypeVar("T")
+
+
+class SqlStore(ABC):
+    """The `Store` port by the scripts of ``sql*``; an adapter says how they are run."""
+
+    # -- what an adapter has -------------------------------------------------------------
+
+    shared: bool
+    """The port's ``shared``."""
+    clock: Clock
+    """The port's ``clock``."""
+
+    @abstractmethod
+    def _read(self, script: Callable[[int], Script[T]]) -> Awaitable[T]:
+        """Run a script that writes nothing, at one moment; it gets the time in microseconds since 1970."""
+
+    @abstractmethod
+    def _write(
+        self, script: Callable[[int], Script[T]], *, key: str | None = None, urgent: bool = False, once: bool = False
+    ) -> Awaitable[T]:
+        """Accept a script as a transaction, answered when it is durable; it gets the transaction's time.
+
+        Those of one ``key`` run in the order they came, one per transaction. ``urgent`` ones overtake others.
+        ``once``: run again after it was done it would answer something else.
+        """
+
+    @abstractmethod
+    def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
+        """Accept the port's ``append``, as ``_write`` accepts others; plain ones are run together."""
+
+    @abstractmethod
+    async def strange(self) -> list[str]:
+        """The port's ``strange``."""
+
+    @abstractmethod
+    async def odd(self) -> list[str]:
+        """The port's ``odd``."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """The port's ``close``."""
+
+    def _swept(self, names: Sequence[str], before: datetime) -> Script[dict[str, int]]:
+        """The port's ``sweep_blobs``, and what the adapter does with the room that is free then."""
+        return sql_retention.sweep_blobs(names, before)
+
+    # -- journal -------------------------------------------------------------------------
+
+    async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
+        return await self._write(lambda now: sql.create(task_id, drafts, now=now), key=task_id)
+
+    async def append(
+        self,
+        task_id: TaskId,
+        version: int,
+        drafts: Sequence[Draft],
+        *,
+        status: TaskStatus,
+        schedule: Schedule = "keep",
+        token: Token | None = None,
+        number_for: ComputerId | None = None,
+        blobs: Sequence[bytes] = (),
+        claim: Sequence[ComputerId] = (),
+        release: bool = False,
+    ) -> list[AgentTaskItem]:
+        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release)
+        return await self._append(wanted)
+
+    async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
+        return await self._write(lambda now: sql_system.record(drafts, stream, now=now))
+
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        return await self._read(lambda _: sql.read(task_id, after_version))
+
+    async def heads(self) -> list[StreamHead]:
+        return await self._read(lambda _: sql_system.heads())
+
+    async def heads_since(self, at: datetime) -> list[StreamHead]:
+        return await self._read(lambda _: sql_system.heads_since(at))
+
+    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
+        return await self._read(lambda _: sql_system.heads_from(name, limit, user_id))
+
+    async def last_changed(
+        self,
+        limit: int = 100,
+        *,
+        before: tuple[datetime, TaskId] | None = None,
+        begun: datetime | None = None,
+        user_id: str | None = None,
+    ) -> list[TaskRow]:
+        return await self._read(lambda _: sql.last_changed(limit, before, begun, user_id))
+
+    async def load(self, task_id: TaskId) -> AgentTask | None:
+        return await self._read(lambda _: sql.load(task_id))
+
+    async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
+        return await self._read(lambda _: sql.load_by_request_id(request_id))
+
+    async def list_tasks(
+        self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
+    ) -> list[TaskRow]:
+        return await self._read(lambda _: sql.list_tasks(status, session_id, limit))
+
+    async def put_blob(self, content: bytes) -> BlobRef:
+        return await self._write(lambda now: sql.put_blob(content, now=now))
+
+    async def get_blob(self, sha256: str) -> bytes:
+        return await self._read(lambda _: sql.get_blob(sha256))
+
+    async def allot_number(
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
+    ) -> int:
+        return await self._write(
+            lambda _: sql_queue.allot_number(computer, at_least=at_least, lease=lease, heard=heard),
+            key=None if lease is None else lease.task_id,
+        )
+
+    async def computer(self, computer: ComputerId) -> ComputerRecord:
+        return await self._read(lambda _: sql_computers.computer(computer))
+
+    async def list_computers(self) -> list[ComputerRecord]:
+        return await self._read(lambda _: sql_computers.list_computers())
+
+    async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
+        return await self._write(lambda now: sql_computers.welcome(computer, coming, note, now=now))
+
+    async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
+        await self._write(lambda _: sql_computers.hear(computer, heard))
+
+    async def freeze_computer(self, note: Draft) -> bool:
+        return await self._write(lambda now: sql_computers.freeze(note, now=now), once=True)
+
+    async def label_computer(self, note: Draft) -> bool:
+        return await self._write(lambda now: sql_computers.label(note, now=now), once=True)
+
+    async def release_computer(self, note: Draft) -> bool:
+        return await self._write(lambda now: sql_computers.release(note, now=now), once=True)
+
+    async def count_revoked(self) -> int:
+        return await self._read(lambda _: sql_system.count_revoked())
+
+    async def add_token(self, token: TokenRow, *, note: Draft | None = None) -> None:
+        await self._write(lambda now: sql_system.add_token(token, note, now=now), once=True)
+
+    async def find_token(self, token_hash: str) -> TokenRow | None:
+        return await self._read(lambda _: sql_system.find_token(token_hash))
+
+    async def revoke_tokens(self, kind: str, name: str, *, note: Draft | None = None) -> int:
+        return await self._write(lambda now: sql_system.revoke_tokens(kind, name, note, now=now), once=True)
+
+    async def list_tokens(self) -> list[TokenRow]:
+        return await self._read(lambda _: sql_system.list_tokens())
+
+    async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
+        return await self._read(lambda _: sql_grants.list_grants(session_id))
+
+    async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
+        return await self._write(lambda now: sql_system.revoke_grant(grant_id, note, now=now), once=True)
+
+    # -- who is signed in ----------------------------------------------------------------
+
+    async def add_sign_in(self, row: SignInRow, *, most: int, note: Draft) -> list[SignInRow]:
+        return await self._write(lambda now: sql_sign_ins.add(row, most, note, now=now), once=True)
+
+    async def find_sign_in(self, session_hash: str) -> SignInRow | None:
+        return await self._read(lambda _: sql_sign_ins.find(session_hash))
+
+    async def use_sign_in(self, session_hash: str, at: datetime) -> None:
+        await self._write(lambda _: sql_sign_ins.use(session_hash, at))
+
+    async def end_sign_in(self, session_hash: str, *, note: Draft | None = None) -> bool:
+        return await self._write(lambda now: sql_sign_ins.end(session_hash, note, now=now), once=True)
+
+    async def forget_sign_ins(self, *, begun: datetime, used: datetime) -> int:
+        return await self._write(lambda _: sql_sign_ins.forget(begun, used))
+
+    async def list_sign_ins(self) -> list[SignInRow]:
+        return await self._read(lambda _: sql_sign_ins.list_all())
+
+    # -- what nodes have in common -------------------------------------------------------
+
+    async def policy_in_force(self) -> PolicyRow | None:
+        return await self._read(lambda _: sql_shared.policy_in_force())
+
+    async def policy_item(self) -> AgentTaskItem | None:
+        return await self._read(lambda _: sql_shared.policy_item())
+
+    async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
+        return await self._write(lambda now: sql_shared.set_policy(expected_version, content, note, now=now), once=True)
+
+    async def judged_policy(self, version: int) -> None:
+        await self._write(lambda _: sql_shared.judged_policy(version))
+
+    async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
+        return await self._write(lambda now: sql_shared.take_duty(name, holder, for_s, now=now))
+
+    async def leave_duty(self, name: str, holder: str) -> None:
+        await self._write(lambda _: sql_shared.leave_duty(name, holder))
+
+    async def agree(self, name: str, value: str) -> str:
+        return await self._write(lambda now: sql_shared.agree(name, value, now=now))
+
+    # -- what is kept, for an audit ------------------------------------------------------
+
+    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+        return await self._read(lambda _: sql_kept.kept_items(stream, after_version, limit))
+
+    async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
+        return await self._read(lambda _: sql_kept.kept_rows(table, after, limit))
+
+    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> list[KeptBlob]:
+        return await self._read(lambda _: sql_kept.kept_blobs(after, limit))
+
+    async def kept_task(self, task_id: str) -> KeptRow | None:
+        return await self._read(lambda _: sql_kept.kept_task(task_id))
+
+    async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
+        return await self._read(lambda _: sql_kept.blob_sizes(names))
+
+    async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
+        return await self._read(lambda _: sql_kept.raised_by(request_ids))
+
+    # -- retention -----------------------------------------------------------------------
+
+    async def touch_blobs(self, names: Sequence[str]) -> dict[str, int]:
+        return await self._write(lambda now: sql_retention.touch_blobs(names, now=now))
+
+    async def list_blobs(self, after: str | None = None, limit: int = 5000) -> list[BlobMark]:
+        return await self._read(lambda _: sql_retention.list_blobs(after, limit))
+
+    async def sweep_blobs(self, names: Sequence[str], before: datetime) -> dict[str, int]:
+        return await self._write(lambda _: self._swept(names, before))
+
+    async def prune_task(self, note: Draft) -> bool:
+        return await self._write(lambda now: sql_retention.prune_task(note, now=now), once=True)
+
+    async def pruned_at(self, task_id: TaskId) -> datetime | None:
+        return await self._read(lambda _: sql_retention.pruned_at(task_id))
+
+    async def add_backup(self, note: Draft) -> None:
+        await self._write(lambda now: sql_retention.add_backup(note, now=now))
+
+    async def remove_backup(self, note: Draft) -> bool:
+        return await self._write(lambda now: sql_retention.remove_backup(note, now=now), once=True)
+
+    async def list_backups(self, computer: ComputerId | None = None) -> list[BackupRow]:
+        return await self._read(lambda _: sql_retention.list_backups(computer))
+
+    # -- queue ---------------------------------------------------------------------------
+
+    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
+        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, now=now))
+
+    async def renew(self, lease: Lease, lease_s: float) -> None:
+        # Urgent: the very load that makes a queue long must not cost its holders their leases.
+        await self._write(lambda now: sql_queue.renew(lease, lease_s, now=now), urgent=True)
+
+    async def park(
+        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
+    ) -> None:
+        await self._write(
+            lambda now: sql_queue.park(lease, version, due=due, waiting_for=waiting_for, now=now), key=lease.task_id
+        )
+
+    async def pass_by(self, lease: Lease) -> None:
+        await self._write(lambda now: sql_queue.pass_by(lease, now=now), key=lease.task_id)
+
+    async def wake(self, task_id: TaskId) -> None:
+        await self._write(lambda now: sql_queue.wake(task_id, now=now), key=task_id)
+
+    async def wake_waiting(self, computer: ComputerId) -> int:
+        return await self._write(lambda now: sql_queue.wake_waiting(computer, now=now))
+
+    async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
+        return await self._write(lambda _: sql_queue.claim(lease, computers), key=lease.task_id)
+
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        return await self._read(lambda _: sql_queue.claimant(computer))
+
+    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
+        await self._write(lambda now: sql_queue.release_claims(lease, keep, now=now), key=lease.task_id)
+
+    async def next_due(self, *, but: Collection[TaskId] = ()) -> datetime | None:
+        return await self._read(lambda now: sql_queue.next_due(but, now=now))

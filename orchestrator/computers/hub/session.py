@@ -1,0 +1,332 @@
+"""One connection of one computer: who waits for what on it, and the one who writes."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, Final
+
+from orchestrator.computers.hub.own_token import Secrecy
+from orchestrator.computers.hub.socket import DirectSocket, Socket, Traffic
+from orchestrator.computers.hub.sweeper import Sweeper
+from orchestrator.computers.hub.waiters import GameClock, Wait
+from orchestrator.core.errors import CallLost
+from orchestrator.core.ports.computers import OnOutput
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.link import ComputerLink, LinkState
+from orchestrator.core.wire.wire import ComputerId, RunId
+
+logger = logging.getLogger(__name__)
+
+STALL_S: Final = 60.0
+"""A body in parts that gets no further for so long counts as lost."""
+FAREWELL_S: Final = 5.0
+"""What a connection that is over gets to take the last frames, such as the reason."""
+SLOW_HINT_S: Final = 0.5
+"""Whoever takes longer over a hint holds up all computers, and is told nothing more."""
+
+BATCH_BYTES: Final = 64 * 1024
+"""Frames written at one go; after so many bytes the connection is asked again whether it keeps up."""
+
+
+class Session:
+    """One connection of one computer, from its opening to its end."""
+
+    __slots__ = (
+        "_background",
+        "_game",
+        "_lock",
+        "_loop",
+        "_soon",
+        "_sweeper",
+        "_tick",
+        "computer",
+        "direct",
+        "due",
+        "fingerprint",
+        "life",
+        "link",
+        "now",
+        "opened",
+        "place",
+        "room",
+        "runs",
+        "secrecy",
+        "sending",
+        "settles",
+        "socket",
+        "traffic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        computer: ComputerId,
+        socket: Socket,
+        place: int,
+        sweeper: Sweeper,
+        tick: "Callable[[Session, float], None]",
+        traffic: Traffic,
+        token: str = "",
+    ) -> None:
+        self.computer = computer
+        self.fingerprint = ""
+        """A hash of the token by which it came in, once it is welcome; empty: not known."""
+        self.secrecy = Secrecy(token)
+        self.socket = socket
+        self.traffic = traffic
+        self.direct = socket if isinstance(socket, DirectSocket) else None
+        self.place = place
+        """Its place among all connections of this hub: of two, the newer one counts."""
+        self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
+        """The loop's clock."""
+        self.opened = self.now()
+        self.link = ComputerLink(self.now())
+        self.room = asyncio.Semaphore(wire.MAX_OPEN_CALLS)
+        self.runs: dict[RunId, list[Wait]] = {}
+        """Who waits for the outcome of a run: a call that lost its lease and the settle of the next holder may
+        wait for one run, and the end of one wait is not the other's."""
+        self.sending: dict[RunId, Wait] = {}
+        """The calls that go in parts and are not handed to the socket whole."""
+        self.settles: dict[int, Wait] = {}
+        self.life: Wait | None = None
+        """Who waits for a sign that the Lua program is alive; None: nobody does."""
+        self._lock = asyncio.Lock()
+        self._soon = False
+        """Whether a turn of the loop is asked for in which what is outgoing is written."""
+        self._sweeper = sweeper
+        self._tick = tick
+        self._background: set[asyncio.Task[None]] | None = None
+        self._game = GameClock()
+        self.due = math.inf
+        self.watch()
+
+    # -- writing -------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """Write what is outgoing, in order; a broken connection ends the session.
+
+        A writer that is canceled in the middle of a frame cannot know whether it was written: the session ends.
+        """
+        await self._lock.acquire()
+        try:
+            while (frame := self.link.next_frame()) is not None:
+                await self.socket.send(frame)
+                self.traffic.went((frame,))
+                if self.sending:
+                    self._handed()
+        except (OSError, RuntimeError) as error:
+            self.end(f"writing failed: {error}")
+        except asyncio.CancelledError:
+            self.end("writing was cut off")
+            raise
+        finally:
+            self._lock.release()
+
+    def write_soon(self) -> None:
+        """Write for whoever must not wait for the socket; what follows in this turn of the loop goes with it."""
+        if self._soon or self._lock.locked() or not self.link.has_outgoing():
+            return
+        if self.direct is None:
+            self.spawn(self.flush())
+        else:
+            self._soon = True
+            self._loop.call_soon(self._write_later)
+
+    def _write_later(self) -> None:
+        self._soon = False
+        if not self.write_now():
+            self.spawn(self.flush())
+
+    def write_now(self) -> bool:
+        """Write what is outgoing; False: that takes a :meth:`flush`. Who writes already takes it along."""
+        if self._lock.locked():
+            return True
+        if self.direct is None:
+            return False
+        try:
+            while self.link.has_outgoing():
+                if not self.direct.takes_more():
+                    return False
+                frames = self.link.next_frames(BATCH_BYTES)
+                self.direct.write(frames)
+                self.traffic.went(frames)
+                if self.sending:
+                    self._handed()
+        except OSError as error:
+            self.end(f"writing failed: {error}")
+        return True
+
+    def spawn(self, work: Any) -> None:
+        """Run something beside; asyncio holds tasks only weakly, so the session holds it."""
+        task: asyncio.Task[None] = self._loop.create_task(work)
+        if self._background is None:
+            self._background = set()
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def farewell(self) -> None:
+        """Write the last frames, if the other side still takes them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await self.flush()
+
+    def _handed(self) -> None:
+        now = self.now()
+        for run_id in self.link.handed():
+            wait = self.sending.pop(run_id, None)
+            if wait is not None:
+                wait.bound(now, wait.within_s, "did not answer")
+                self._sweeper.add(wait)
+
+    # -- waiting -------------------------------------------------------------------------
+
+    def expect(
+        self, run_id: RunId, within_s: float, on_output: OnOutput | None = None, *, in_game: bool = False
+    ) -> Wait:
+        """Wait for the outcome of a run, until :meth:`leave`; ``in_game``: for so much time of the game."""
+        wait = Wait(self.computer, within_s, on_output, loop=self._loop, game=self._game if in_game else None)
+        self.runs.setdefault(run_id, []).append(wait)
+        self._sweeper.add(wait)
+        if in_game:
+            self._hurry(on=True)
+        return wait
+
+    def _hurry(self, *, on: bool) -> None:
+        self.link.hurry(on=on)
+        self.watch()
+
+    def ticked(self, clock_ms: int) -> None:
+        """The computer told the time of its game; who follows a program hears when that stands still."""
+        noticed = self._game.tell(clock_ms, self.now())
+        for wait in [one for one in chain(*self.runs.values()) if one.game is not None]:
+            if wait.began_ms is None:
+                wait.began_ms = clock_ms
+            if noticed:
+                self._tell(wait, wait.heard, b"")
+
+    def send_in_parts(self, run_id: RunId, wait: Wait) -> None:
+        """The call goes in parts: its own time begins when the last one is handed to the socket."""
+        self.sending[run_id] = wait
+        self.moved()
+
+    def leave(self, run_id: RunId, wait: Wait) -> None:
+        """Nobody looks at this wait any more."""
+        self._sweeper.discard(wait)
+        if self.sending.pop(run_id, None) is not None:
+            self.link.drop(run_id)
+        waits = self.runs.get(run_id)
+        if waits is not None and wait in waits:
+            waits.remove(wait)
+            if not waits:
+                del self.runs[run_id]
+            if wait.game is not None and not any(one.game for one in chain(*self.runs.values())):
+                self._hurry(on=False)
+
+    def extend(self, wait: Wait, span: float, what: str) -> None:
+        """Give a wait ``span`` seconds from now."""
+        wait.bound(self.now(), span, what)
+        self._sweeper.add(wait)
+
+    def moved(self) -> None:
+        """What goes out in parts got further."""
+        for wait in self.sending.values():
+            self.extend(wait, STALL_S, "took no part of the call")
+
+    def coming(self, run_id: RunId) -> None:
+        """A part of an outcome came: the rest has time."""
+        for wait in self.runs.get(run_id, ()):
+            self.extend(wait, STALL_S, "sent no part of its answer")
+
+    def outcome(self, run_id: RunId, outcome: Any) -> None:
+        """The outcome of a run came: all who wait for it have it."""
+        for wait in self.runs.get(run_id, ()):
+            wait.resolve(outcome)
+
+    def told(self, run_id: RunId, offset: int, data: bytes) -> None:
+        """A program wrote something."""
+        for wait in self.runs.get(run_id, ()):
+            wait.heard = offset + len(data)
+            self._tell(wait, offset, data)
+
+    def _tell(self, wait: Wait, offset: int, data: bytes) -> None:
+        """Tell a listener; one that raises or dawdles hears no more."""
+        if wait.on_output is None:
+            return
+        began = self.now()
+        try:
+            wait.on_output(offset, data)
+        except Exception:
+            logger.exception("the listener to the output of a run failed and hears no more", extra=self.log_extra)
+            wait.on_output = None
+        if self.now() - began > SLOW_HINT_S:
+            logger.warning("the listener to the output of a run is too slow and hears no more", extra=self.log_extra)
+            wait.on_output = None
+
+    @property
+    def log_extra(self) -> dict[str, str]:
+        """What a record of the log is about that is made where a socket calls, and nobody has said it."""
+        return {"computer": self.computer}
+
+    # -- what is said beside calls -------------------------------------------------------
+
+    @property
+    def capabilities(self) -> Sequence[str]:
+        """What the client said that it can do; nothing before ``hello``."""
+        return () if self.link.hello is None else self.link.hello.capabilities
+
+    def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
+        """Answer a player at the computer, or say what is wanted of its screens; nothing goes to one that is gone."""
+        self.link.tell(message, body)
+        self.write_soon()
+
+    def keeps_up(self) -> bool:
+        """Whether what was sent before is on its way."""
+        return not self.link.has_outgoing() and (self.direct is None or self.direct.takes_more())
+
+    # -- time and end --------------------------------------------------------------------
+
+    async def lives(self, within_s: float) -> bool:
+        """Whether the Lua program answers a ping within ``within_s`` seconds."""
+        wait = self.life = Wait(self.computer, within_s, loop=self._loop)
+        self._sweeper.add(wait)
+        self.link.probe(self.now())
+        if not self.write_now():
+            self.write_soon()
+        try:
+            await wait.future
+        except CallLost:
+            return False
+        else:
+            return True
+        finally:
+            self._sweeper.discard(wait)
+            self.life = None
+
+    def watch(self) -> None:
+        """Let the sweeper come when the link wants it, as the link stands now."""
+        timer = self.link.next_timer()
+        if timer is not None:
+            self.due = timer
+            self._sweeper.add(self)
+
+    def overdue(self, now: float) -> None:
+        """Ping the computer, or give it up."""
+        self.due = math.inf
+        self._tick(self, now)
+        if self.link.state is not LinkState.CLOSED:
+            self.watch()
+            self.write_soon()
+
+    def end(self, reason: str) -> None:
+        """Nothing more is heard here: every wait ends with CallLost."""
+        self.link.close()
+        self._sweeper.discard(self)
+        lives = () if self.life is None else (self.life,)
+        for wait in [*chain(*self.runs.values()), *self.settles.values(), *lives]:
+            wait.resolve(CallLost(f"The connection of computer {self.computer} ended: {reason}."))
+        self.runs.clear()
+        self.settles.clear()
+        self.sending.clear()

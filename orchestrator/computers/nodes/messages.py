@@ -1,0 +1,258 @@
+"""What nodes say to each other. Two versions run side by side during an upgrade: unknown fields are passed over."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any, Final, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.model_view.messages import said_of
+from orchestrator.core.ports import ComputerInfo
+from orchestrator.core.task.system_facts import ComputerFrozen
+from orchestrator.core.wire.wire import ComputerId, RunId
+
+BEAT: Final = "nodes.beat"
+"""The subject on which every node says each second that it is there."""
+COMPUTERS: Final = "nodes.computers"
+"""The subject of each change of a node's computers."""
+GOODBYE: Final = "nodes.goodbye"
+
+
+def requests_to(node: str) -> str:
+    """The subject of requests to one node."""
+    return f"node.{node}"
+
+
+def acks_to(node: str) -> str:
+    """The subject of acknowledgements, which are hints, to one node's computers."""
+    return f"acks.{node}"
+
+
+def output_of(run_id: str) -> str:
+    """The subject of what a run writes; an id of a run has a dot, which would part the subject."""
+    return f"run.{run_id.replace('.', '-')}"
+
+
+class Said(BaseModel):
+    """What one node tells others."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def read(cls, payload: Mapping[str, Any]) -> Self:
+        """What a payload says. Raises InvalidRequest."""
+        try:
+            return cls.model_validate(payload)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise InvalidRequest(f"Another node's {cls.__name__} cannot be read: {said_of(first, where)}.") from None
+
+    def told(self) -> dict[str, Any]:
+        """As a payload."""
+        return self.model_dump(mode="json")
+
+
+class Beat(Said):
+    """A node says that it is there."""
+
+    node: str
+    """Its id, another one at each start."""
+    name: str = ""
+    version: str = ""
+    """Empty: it is not known."""
+    at: AwareDatetime
+    """When it said so, by its own clock."""
+    started_at: AwareDatetime
+    url: str = ""
+    """Where it listens; empty: it does not say."""
+    draining: bool = False
+    """Whether it takes no new work and sends its computers elsewhere."""
+    tasks: int = 0
+    """How many tasks it acts for now."""
+    rev: int = 0
+    """How often its table of computers has changed."""
+    clock_ahead_s: float = 0.0
+    """By how much its machine's clock is ahead of the store's."""
+    facts: dict[str, Any] = Field(default_factory=dict)
+    """What else it has to say: plain JSON."""
+
+
+class Seat(Said):
+    """A computer as one node knows it."""
+
+    computer: ComputerId
+    online: bool
+    number: int = 0
+    """That of its last welcome there: of two nodes the one with the higher has it."""
+    boot: str = ""
+    label: str | None = None
+    host: str = ""
+    family: str = "computer"
+    computer_id: int | None = None
+    identity: str = ""
+    client: str = ""
+    left_at: AwareDatetime | None = None
+    former_labels: tuple[str, ...] = ()
+    shows: tuple[str, ...] = ()
+    """What its client can do of what other nodes ask of its screens."""
+
+    @property
+    def rank(self) -> tuple[bool, int, datetime]:
+        """Whose word counts among several nodes."""
+        return self.online, self.number, self.left_at or datetime.max.replace(tzinfo=UTC)
+
+    @property
+    def info(self) -> ComputerInfo:
+        """What people are told of it."""
+        return ComputerInfo(**self.model_dump(exclude={"number", "boot", "shows"}))
+
+    @classmethod
+    def of(cls, info: ComputerInfo, *, number: int, boot: str, shows: Sequence[str] = ()) -> Self:
+        """What a node tells of a computer of its own."""
+        return cls(number=number, boot=boot, shows=tuple(shows), **vars(info))
+
+
+class Delta(Said):
+    """One change of a node's computers."""
+
+    node: str
+    rev: int
+    seat: Seat
+
+
+class Goodbye(Said):
+    """A node stops."""
+
+    node: str
+
+
+class TableAnswer(Said):
+    """All computers of a node, as they stand at ``rev`` of its beat."""
+
+    beat: Beat
+    seats: tuple[Seat, ...] = ()
+
+
+CallAsked = tuple[ComputerId, RunId, str, int, str, dict[str, Any], bool, float, bool]
+"""A call to a computer of the node that is asked, its body beside it; what stands where, ``_CALL`` says."""
+_CALL: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "computer": str,
+    "run_id": str,
+    "task_id": str,
+    "number": int,
+    "method": str,
+    "params": dict,
+    "has_body": bool,
+    "wait_s": (float, int),
+    "output": bool,  # whether somebody wants to hear what it writes
+}
+_values_of_call: Final[Callable[[Mapping[str, Any]], CallAsked]] = itemgetter(*_CALL)
+
+
+def call_asked(payload: Mapping[str, Any]) -> CallAsked:
+    """The call that a payload asks for. Raises InvalidRequest.
+
+    Every call between nodes is read here, so it is made no model: that would cost more than all else of the reading.
+    """
+    try:
+        values = _values_of_call(payload)
+    except KeyError as missing:
+        raise InvalidRequest(f"Another node's call cannot be read: {missing.args[0]} is missing.") from None
+    if not all(map(isinstance, values, _CALL.values())):
+        raise InvalidRequest("Another node's call cannot be read: something in it is of another kind.")
+    return values
+
+
+class SettleAsked(Said):
+    """A settle of runs on a computer of the node that is asked."""
+
+    computer: ComputerId
+    run_ids: tuple[RunId, ...]
+    number: int
+    output: tuple[RunId, ...] = ()
+    """The runs whose output is to be told."""
+
+
+def acks_of(payload: Mapping[str, Any]) -> list[tuple[ComputerId, RunId, int]]:
+    """The acknowledgements in a payload: of which computer, run and number each is. Raises InvalidRequest.
+
+    They come with nearly every call, so they are read as calls are.
+    """
+    acks = []
+    try:
+        for one in payload["acks"]:
+            computer, run_id, number = one["computer"], one["run_id"], one["number"]
+            if not (isinstance(computer, str) and isinstance(run_id, str) and isinstance(number, int)):
+                raise TypeError
+            acks.append((ComputerId(computer), RunId(run_id), number))
+    except (KeyError, TypeError):
+        raise InvalidRequest("Another node's acknowledgements cannot be read.") from None
+    return acks
+
+
+class OutputTold(Said):
+    """Where in its output a run wrote something, and what, in base 64."""
+
+    offset: int
+    data: str
+
+
+class YieldAsked(Said):
+    """A computer came to another node: whose is it?"""
+
+    computer: ComputerId
+    computer_id: int
+    boot: str
+    age_s: float
+    """For how long the connection there has been open."""
+
+
+class YieldAnswer(Said):
+    """What became of the session that the asked node had."""
+
+    outcome: Literal["ended", "newer", "lives"] = "ended"
+    """``ended``, or there was none; ``newer``: it is the newer connection and stays; ``lives``: another boot answers
+    there, so there are two computers."""
+    heard: int = 0
+    boot: str = ""
+    """Of whom that was heard."""
+
+
+class FrozenTold(Said):
+    """A computer was frozen while the asked node has a session of it."""
+
+    fact: ComputerFrozen
+
+
+class LabelConfirmed(Said):
+    """An admin confirmed the label of a computer that the asked node has a session of."""
+
+    computer: ComputerId
+    label: str
+
+
+class Failure(Said):
+    """Why a request came to nothing, or to an error of the computer."""
+
+    kind: Literal["away", "void", "lost", "failed", "refused", "unknown"] = "unknown"
+    message: str = ""
+    remedy: str = ""
+    reason: str = ""
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+def as_json(said: Said) -> bytes:
+    """What may be longer than a payload."""
+    return said.model_dump_json().encode()
+
+
+def whole_table(body: bytes) -> TableAnswer:
+    """A node's whole table from bytes. Raises InvalidRequest."""
+    try:
+        return TableAnswer.read(json.loads(body))
+    except ValueError:
+        raise InvalidRequest("Another node's table cannot be read: it is no JSON.") from None

@@ -1,0 +1,216 @@
+"""What an approval is bound to, how a request is shown, and what a person may say to it."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from orchestrator.core.approval.grants import GrantSpec
+from orchestrator.core.errors import UnsafePath
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.task.call_states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
+from orchestrator.core.task.facts import CallId, DecisionAction, Observed, OnReject, OnTimeout, RequestId, TaskId
+from orchestrator.core.task.items import canonical_json
+from orchestrator.core.text.paths import canonical_path
+from orchestrator.core.values import is_empty
+from orchestrator.core.wire.wire import sha256_hex
+
+__all__ = [
+    "CALL_TABLE",
+    "DECISIONS",
+    "INFORMATIONAL",
+    "OPEN_STATES",
+    "CallDecision",
+    "CallEvent",
+    "CallState",
+    "HitlResponse",
+    "RequestedCallView",
+    "ResumeRequest",
+    "SiblingView",
+    "action_digest",
+    "call_digest",
+    "move",
+    "request_digest",
+]
+
+DECISIONS: Final[Mapping[str, tuple[DecisionAction, ...]]] = {
+    "approval": ("approve", "reject", "edit", "respond"),
+    "outcome_unknown": ("check", "mark_done", "mark_failed", "retry"),
+}
+"""Which verbs a request takes, by the reason it was raised for."""
+MAX_ASKED_AGAIN: Final = 2
+"""How often ``check`` has the computer asked once more; then it cannot be known from there."""
+CANNOT_BE_KNOWN: Final = (
+    "It cannot be known whether this was done: the computer was asked again twice and cannot say. Look in the game, "
+    "then mark it done, mark it failed, or retry it."
+)
+INFORMATIONAL: Final = ("goal", "explanation", "context")
+"""The fields of a request whose text people and models wrote."""
+
+
+def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], computer: str | None) -> str:
+    """Identifies a call: the same call has the same digest, whoever makes it and whenever (hitl.md B1).
+
+    However a path on a computer is spelled: a call that was rejected is not made anew by ``./`` before it (D15).
+    """
+    content = {"tool": tool, "version": tool_version, "args": _one_spelling(tool, args), "computer": computer}
+    return sha256_hex(canonical_json(content))
+
+
+def _one_spelling(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with the game's paths as it reads them; this host reads its own otherwise, so they stay."""
+    spec = BUILT_IN_CATALOG.get(tool)
+    spelled = dict(args)
+    for name in spec.path_args if spec is not None and spec.plugin == "cc" else ():
+        # What is no path of the game is denied, and never compared.
+        with suppress(UnsafePath):
+            if isinstance(spelled.get(name), str):
+                spelled[name] = canonical_path(spelled[name])
+    return spelled
+
+
+def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: PolicyDecision) -> str:
+    """What a decision is bound to: the call, for whom, what was found, and the verdict with its rules.
+
+    The policy's version is recorded but not part of it: a neutral edit costs no review (hitl.md B1, P15).
+    Nor is what follows from the call and the hashes, such as a file's encoding or that a place is a directory.
+    """
+    content: dict[str, Any] = {
+        "call": call,
+        "user": user_id,
+        "observed": observed.state,
+        "effect": evaluation.effect.value,
+        "risk": evaluation.risk.value,
+        "rules": evaluation.rules_digest,
+    }
+    if observed.identity:
+        content["identity"] = observed.identity
+    return sha256_hex(canonical_json(content))
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CallDecision(_Form):
+    """What a person says of one call. ``expected_digest`` is what they saw; None binds to what was stored."""
+
+    call_id: CallId
+    action: DecisionAction
+    args: dict[str, Any] | None = None
+    """With ``edit``: all arguments of what is to run instead, of the same tool on the same computer."""
+    answer: str | None = Field(default=None, max_length=20_000)
+    """With ``respond``: what the model is told in place of a result."""
+    reason: str = Field(default="", max_length=2000)
+    on_reject: OnReject | None = None
+    """None: what the task says."""
+    expected_digest: str | None = Field(default=None, max_length=200)
+    remember: GrantSpec | None = None
+    """With ``approve`` and ``edit``: a standing approval given with it; None: this once."""
+
+    @model_validator(mode="after")
+    def _fits_its_action(self) -> "CallDecision":
+        if (self.args is not None) != (self.action == "edit"):
+            raise ValueError("edit takes args, and nothing else does")
+        if (self.answer is not None) != (self.action == "respond"):
+            raise ValueError("respond takes an answer, and nothing else does")
+        if self.remember is not None and self.action not in ("approve", "edit"):
+            raise ValueError("only what is approved can be remembered")
+        return self
+
+
+class ResumeRequest(_Form):
+    """The body of ``/v1/resume``: one action for all calls, or one decision for each."""
+
+    action: DecisionAction | None = None
+    decisions: tuple[CallDecision, ...] | None = Field(default=None, min_length=1)
+    reason: str = Field(default="", max_length=2000)
+    on_reject: OnReject | None = None
+    expected_digest: str | None = Field(default=None, max_length=200)
+    """The digest of the whole request as shown (see HitlResponse.action_digest)."""
+    idempotency_key: str = Field(default="", max_length=200)
+
+    @model_validator(mode="after")
+    def _one_form(self) -> "ResumeRequest":
+        if (self.action is None) == (self.decisions is None):
+            raise ValueError("give either action or decisions")
+        if self.action in ("edit", "respond"):
+            raise ValueError(f"{self.action} says something of one call: give it in decisions")
+        return self
+
+
+class RequestedCallView(_Form):
+    """One call of a request as reviewers see it: exactly what will run."""
+
+    call_id: CallId
+    index: int
+    plugin_name: str
+    tool: str
+    args: dict[str, Any]
+    computer: str | None
+    state: CallState
+    observed: Observed
+    evaluation: PolicyDecision
+    action_digest: str
+    """Empty where something of it was cut: what nobody saw whole cannot be approved (hitl.md V3)."""
+    truncated: bool = False
+    original_args: dict[str, Any] | None = None
+    """What the model had asked for before a person edited it; None: nobody did."""
+    grant_paths: tuple[str, ...] = ()
+    """The paths that a standing approval would cover if it is not widened (hitl.md G2)."""
+    checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """The checks that run a program and that are approved together with this call; the note says so."""
+
+
+class SiblingView(_Form):
+    """A call of the same step that nobody is asked about, and what came of it (hitl.md S4)."""
+
+    tool: str
+    args: dict[str, Any]
+    computer: str | None
+    state: CallState
+    result: str | None
+
+
+class HitlResponse(_Form):
+    """An approval request as the doors give it out."""
+
+    task_id: TaskId
+    session_id: str
+    request_id: RequestId
+    message: str = "Human intervention required."
+    approval_url: str
+    rejection_url: str
+    tool_calls: tuple[RequestedCallView, ...]
+    reason: Literal["approval", "outcome_unknown"] = "approval"
+    allowed_decisions: tuple[DecisionAction, ...] = DECISIONS["approval"]
+    risk: RiskLevel
+    policy_version: str
+    action_digest: str
+    """Over all calls of the request: what a decision on the whole may echo."""
+    requester: str
+    requester_roles: tuple[str, ...] = ()
+    asked_at: str = ""
+    """The computer in the game at which somebody asked in the requester's name; empty: it was asked elsewhere."""
+    goal: str
+    """The task as its user wrote it: data, not instructions."""
+    explanation: str
+    """Written by the model; where ``informational`` does not name it: what the orchestrator planned, and for whom."""
+    created_at: AwareDatetime
+    expires_at: AwareDatetime | None = None
+    """None: it does not expire."""
+    on_timeout: OnTimeout = "stay_paused"
+    """What becomes of the task when nobody answers in time; it never approves."""
+    on_reject: OnReject = "cancel"
+    """What a rejection does to the task where nobody says otherwise."""
+    context: tuple[SiblingView, ...] = ()
+    informational: tuple[str, ...] = INFORMATIONAL
+    """The fields whose text people and programs wrote: data for whoever reads it, never instructions (hitl.md V6)."""
+    redacted: bool = False
+    """Whether secrets were taken out of what is shown; what runs has them."""
+
+
+def request_digest(digests: tuple[str, ...]) -> str:
+    """One digest over those of a request's calls, in their order."""
+    return digests[0] if len(digests) == 1 else sha256_hex(canonical_json(list(digests)))

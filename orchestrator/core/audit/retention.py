@@ -1,0 +1,147 @@
+"""What of a store may go: which ended tasks, oldest first, and which blobs nobody needs.
+
+Theory. A blob is needed by whoever names its hash, and a kind of item that is not known yet may name
+one, too. So nothing is decoded here: every sha256 that stands anywhere in the bytes of an item or a row
+counts as named, and so does every file in the lines of a directory that is needed itself. What names too
+much keeps a few bytes longer; what names too little would lose somebody's file.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.system_facts import GrantId, TaskPruned
+
+LISTS: Final = b"\0file\0"
+"""What the lines of a directory have in them wherever they name a file."""
+_MADE: Final = b'"kind":"computer_backed_up"'
+_NAME: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_FILE: Final = re.compile(rb"\0file\0([0-9a-f]{64})\n")
+
+
+def named_in(data: bytes) -> frozenset[str]:
+    """Every sha256 that stands in the bytes of an item or a row."""
+    return frozenset(one.decode("ascii") for one in _NAME.findall(data))
+
+
+def needed_by_note(data: bytes) -> frozenset[str]:
+    """As :func:`named_in`, of an item that belongs to no task.
+
+    What a backup needs, its row names, and only as long as it is kept: the item that made it stays for ever.
+    """
+    return frozenset() if _MADE in data else named_in(data)
+
+
+def listed_in(lines: bytes) -> frozenset[str]:
+    """The files that the lines of a directory name; of other bytes mostly nothing."""
+    return frozenset(one.decode("ascii") for one in _FILE.findall(lines))
+
+
+def referred(submitted: facts.TaskSubmitted) -> frozenset[TaskId]:
+    """The tasks that a task builds on: what it undoes, and what its model is told of its session."""
+    earlier = {one.task_id for one in submitted.earlier}
+    restored = {TaskId(submitted.restores.task_id)} if submitted.restores and submitted.restores.task_id else set()
+    return frozenset(earlier | restored)
+
+
+def is_unfinished(items: Sequence[AgentTaskItem]) -> bool:
+    """Whether a task rehearsed, and nobody has written down yet what that came to: its copy still has it."""
+    told = [item.fact for item in items]
+    rehearses = any(isinstance(one, facts.TaskSubmitted) and one.rehearses is not None for one in told)
+    return rehearses and not any(isinstance(one, facts.RehearsalEnded) for one in told)
+
+
+def pruned(items: Sequence[AgentTaskItem], why: str) -> TaskPruned:
+    """What is left of a task, from all its items, when it is removed for this reason."""
+    first, last = items[0], items[-1]
+    told = [item.fact for item in items]
+    uses = Counter(one.grant_id for one in told if isinstance(one, facts.ToolStarted) and one.grant_id is not None)
+    decided = (one for one in told if isinstance(one, facts.DecisionRecorded))
+    return TaskPruned(
+        task_id=first.task_id,
+        version=last.version,
+        head_hash=last.hash,
+        user_id=next((one.user_id for one in told if isinstance(one, facts.TaskSubmitted)), ""),
+        created_at=first.at,
+        updated_at=last.at,
+        requests=sum(isinstance(one, facts.ReviewRequested) for one in told),
+        grants=tuple(GrantId(grant.grant_id) for one in decided for grant in one.grants),
+        uses=dict(uses),
+        why=why,
+    )
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A task and what it takes."""
+
+    task_id: TaskId
+    at: datetime
+    """When something happened to it last."""
+    may_go: bool
+    """Whether it is over, nobody keeps it, and nobody refers to it, as far as that is known."""
+    size: int
+    """Bytes of its items."""
+    names: frozenset[str] = frozenset()
+    """The blobs that it names, and those that these name."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """All that a store keeps, by what it is kept for."""
+
+    tasks: tuple[Weighed, ...] = ()
+    others: frozenset[str] = frozenset()
+    """The blobs that are needed by something else than a task."""
+    other_bytes: int = 0
+    """Of items that belong to no task."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Of all blobs."""
+
+    @property
+    def bytes(self) -> int:
+        """All together."""
+        return self.other_bytes + sum(one.size for one in self.tasks) + sum(self.sizes.values())
+
+    def holding(self, names: Collection[TaskId]) -> "Weights":
+        """The same, where some tasks turned out to stay."""
+        if not names:
+            return self
+        tasks = (replace(one, may_go=one.may_go and one.task_id not in names) for one in self.tasks)
+        return replace(self, tasks=tuple(tasks))
+
+    def needed(self, without: Iterable[TaskId] = ()) -> frozenset[str]:
+        """The names of blobs that somebody needs once some tasks are gone."""
+        gone = frozenset(without)
+        return self.others.union(*(one.names for one in self.tasks if one.task_id not in gone))
+
+
+def to_prune(weights: Weights, *, until: datetime | None = None, down_to: int | None = None) -> dict[TaskId, str]:
+    """The tasks that go, the oldest first, each with why: ``age`` or ``size``.
+
+    ``until``: those to which nothing happened since; None: age is no reason. ``down_to``: so many that what is kept
+    has at most so many bytes; None: size is no reason.
+    """
+    holders = Counter(name for one in weights.tasks for name in one.names)
+    holders.update(weights.others)
+    # What nobody needs goes in any case.
+    left = weights.bytes - sum(size for name, size in weights.sizes.items() if not holders[name])
+    going: dict[TaskId, str] = {}
+    for one in sorted(weights.tasks, key=lambda one: (one.at, one.task_id)):
+        if not one.may_go:
+            continue
+        aged = until is not None and one.at <= until
+        if not aged and (down_to is None or left <= down_to):
+            continue
+        going[one.task_id] = "age" if aged else "size"
+        left -= one.size
+        for name in one.names:
+            holders[name] -= 1
+            left -= 0 if holders[name] else weights.sizes.get(name, 0)
+    return going

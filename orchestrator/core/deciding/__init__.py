@@ -1,7 +1,0 @@
-"""A person's decision on a request, turned into facts or refused with the reason."""
-
-from orchestrator.core.deciding.closed import closed_question, closed_request, expired
-from orchestrator.core.deciding.command import Decide, Law
-from orchestrator.core.deciding.deciding import decide_request
-
-__all__ = ["Decide", "Law", "closed_question", "closed_request", "decide_request", "expired"]

@@ -1,0 +1,250 @@
+"""How far the checks of a task are: what was approved, what was made for the present claim, and what came of it.
+
+Theory. The model claims success; the orchestrator proposes the calls of the checks, first the runs, then the looks at
+files; when all are over, each check is judged by what is recorded. A run of a check that the policy asks about needs
+no second question where a person approved the check with an earlier request of this task and the bytes that would run
+are *seen*: they were there, untouched by this task, when the check was shown, or calls that people approved wrote them
+(``cc_write`` whole, ``cc_edit`` on top of seen bytes). All other bytes are shown in a request of their own.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from orchestrator.core.evidence.evidence import Over
+from orchestrator.core.evidence.user_checks import Check, read_check
+from orchestrator.core.policy import RUNNERS, Effect, PolicyDecision, RiskLevel, severity
+from orchestrator.core.task.call_states import CallState
+from orchestrator.core.task.facts import CheckResult, Observed, Ran, RequestId, ShownCheck, ToolCall
+from orchestrator.core.wire.wire import ComputerId
+
+_SHOWS_CONTENT: Final = frozenset({"cc_write", "cc_edit"})
+"""The changes whose text a person has seen when they approved it."""
+_ENDED_WELL: Final = frozenset({"finished", "observed", "timed_out"})
+_OUTPUT: Final = "\nOutput:\n"
+BY_JOURNAL: Final = ": the computer's journal says so."
+"""In the first line that tells of a run of which only that is known, and not the output."""
+_BESIDE: Final = ("\nWhile it ran, these files changed: ", "\nSince it was started, these files changed: ")
+"""What begins the sentence behind an output that says which files changed."""
+
+_NOTES: Final = re.compile(
+    r"(?:\n\[(?:[0-9]+ bytes of (?:the input were not read|output were left out on the computer)"
+    r"|(?:Runs on in the background|The game was paused or slow): .*)\])+\Z"
+)
+"""What a computer says of a run behind its output."""
+
+
+_Place = tuple[ComputerId, str]
+"""A path on a computer; that of a directory ends in a slash."""
+
+
+class Done(Over, Protocol):
+    """A call that is over, as the fold keeps it."""
+
+    @property
+    def original(self) -> ToolCall | None:
+        """The call before a person edited it; None: nobody did."""
+
+    @property
+    def before(self) -> Mapping[str, str] | None:
+        """What its run found, path to sha256."""
+
+    @property
+    def after(self) -> Mapping[str, str]:
+        """What its run left, path to sha256."""
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The paths of ``before`` that are directories."""
+
+    @property
+    def approved_by(self) -> str:
+        """The person who decided that it may run; empty: nobody did."""
+
+    @property
+    def ran(self) -> Ran | None:
+        """The program that it ran."""
+
+    @property
+    def code(self) -> str | None:
+        """Why it failed or did not run, in a word."""
+
+    @property
+    def item(self) -> int:
+        """The number of the item with its outcome."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call that was made for a check of the present claim."""
+
+    line: str
+    digest: str
+    """Of the call as it was proposed."""
+    done: Done
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A check that a person approved with a request."""
+
+    shown: ShownCheck
+    request_id: RequestId
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a program printed that ran well."""
+
+    program: str
+    text: str | None
+    """None: it was lost."""
+    computer: ComputerId | None
+    item: int
+
+    def is_old(self, changed: Iterable[_Place]) -> bool:
+        """Whether the program, or a directory that it is in, is among what was changed."""
+        mine = (path for computer, path in changed if computer == self.computer)
+        return any(path == self.program or (path.endswith("/") and self.program.startswith(path)) for path in mine)
+
+
+@dataclass(frozen=True)
+class Due:
+    """A check that has to hold at the present claim."""
+
+    check: Check
+    line: str
+    """What results call it."""
+    computer: ComputerId | None
+    """None: ``prints`` of any computer."""
+    digest: str = ""
+    """Of the call by which it is made; empty: it needs none."""
+    by_policy: str = ""
+
+
+@dataclass(frozen=True)
+class Checking:
+    """The checks of one task as far as its items tell."""
+
+    wanted: tuple[str, ...] = ()
+    """The lines that the user gave."""
+    found: Mapping[str, str] | None = None
+    """What was there before the first request to the model; None: nobody has looked."""
+    step: tuple[str, ...] = ()
+    """The lines that the calls of the present step are made for; empty: it is a step of the model."""
+    made: tuple[Made, ...] = ()
+    results: tuple[CheckResult, ...] = ()
+    """Of the last claim that was checked."""
+    judged: bool = False
+    """Whether they are of the present reply."""
+    moved: bool = True
+    """Whether something changed or ran since; else they would be the same again."""
+    approved: tuple[Allowed, ...] = ()
+    seen: frozenset[tuple[str, str, str]] = frozenset()
+    """(computer, path, sha256) of bytes that people saw, see the theory above."""
+    touched: bool = False
+    """Whether the task began to change or run anything."""
+    changed: tuple[_Place, ...] = ()
+    """The paths on computers that its own calls changed."""
+    printed: Printed | None = None
+    """Of the last run of the model that ended well, while its program is as it was; None: there is none."""
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether something must be looked at before the model begins."""
+        return self.found is None and any(read_check(line).kind == "unchanged" for line in self.wanted)
+
+    @property
+    def fails(self) -> bool:
+        """Whether checks of the present reply do not hold."""
+        return self.judged and any(one.holds is False for one in self.results)
+
+    def allowed(self, checks: Iterable[ShownCheck], request_id: RequestId) -> "Checking":
+        """With checks that a person approved together with a call."""
+        shown = tuple(checks)
+        new = tuple(Allowed(one, request_id) for one in shown)
+        bytes_seen = {(one.computer, one.program, one.sha256) for one in shown if one.sha256}
+        return replace(self, approved=(*self.approved, *new), seen=self.seen | bytes_seen)
+
+    def covering(self, call: ToolCall, observed: Observed, verdict: PolicyDecision) -> RequestId | None:
+        """The request with which a person approved a run of a check as it was found; None: they have to be asked."""
+        if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL or len(observed.state) != 1:
+            return None
+        (bound,) = observed.state.items()
+        for one in self.approved:
+            same = (one.shown.call_digest, one.shown.identity) == (call.call_digest, observed.identity)
+            covered = same and severity(verdict.risk) <= severity(one.shown.risk)
+            if covered and (str(call.computer), *bound) in self.seen:
+                return one.request_id
+        return None
+
+    def begun(self, call: Done) -> "Checking":
+        """Once a call began to run: what it may have changed makes old results old, whatever becomes of it."""
+        return replace(self, touched=True, moved=True) if call.mutates else self
+
+    def in_doubt(self, call: Done) -> "Checking":
+        """Once nobody can say what a run did: what it would touch counts as changed, and what was printed is old."""
+        if self.step or not call.mutates:
+            return self
+        return replace(self, changed=self._changed_by(_places(call, call.before or ())), printed=None)
+
+    def after(self, calls: Sequence[Done]) -> "Checking":
+        """Once the calls of a step are over, in the order of the reply."""
+        checking = self
+        for call in calls:
+            checking = checking._after_one(call)
+        pairs = zip(self.step, calls, strict=False)
+        made = (Made(line, (one.original or one.call).call_digest, one) for line, one in pairs)
+        return replace(checking, made=(*self.made, *made), step=())
+
+    def _after_one(self, call: Done) -> "Checking":
+        if not call.mutates or call.state not in (CallState.EXECUTED, CallState.FAILED):
+            return self
+        computer = str(call.call.computer)
+        seen = {(computer, path, sha256) for path, sha256 in call.after.items() if self._was_shown(call, path)}
+        new = _places(call, (*call.after, *call.changed))
+        printed = None if self.printed is not None and self.printed.is_old(new) else self.printed
+        if call.call.tool in RUNNERS and not self.step:
+            printed = _printed(call) if ran_well(call) else None
+        changed = self.changed if self.step else self._changed_by(new)
+        return replace(self, seen=self.seen | seen, changed=changed, printed=printed)
+
+    def _changed_by(self, new: Iterable[_Place]) -> tuple[_Place, ...]:
+        return tuple(dict.fromkeys((*self.changed, *new)))
+
+    def _was_shown(self, call: Done, path: str) -> bool:
+        """Whether a person saw the bytes that a call left at a path."""
+        if not call.approved_by or call.call.tool not in _SHOWS_CONTENT or call.state is not CallState.EXECUTED:
+            return False
+        base = (call.before or {}).get(path, "")
+        return call.call.tool == "cc_write" or (str(call.call.computer), path, base) in self.seen
+
+
+NO_CHECKS: Final = Checking()
+"""Of a task of which nothing is known yet."""
+
+
+def _places(call: Done, paths: Iterable[str]) -> tuple[_Place, ...]:
+    computer, end = call.call.computer, "/" if call.directories else ""
+    return tuple((computer, f"{path}{end}") for path in paths) if computer else ()
+
+
+def ran_well(call: Done) -> bool:
+    """Whether a run ended well: it returned, or nothing went wrong for as long as it was watched."""
+    return bool(call.ok) if call.ran is None else call.ran.ended in _ENDED_WELL
+
+
+def output_of(result: str | None) -> str | None:
+    """What a program printed, out of what the model was told of its run; None: that is not known."""
+    if result is None or BY_JOURNAL in result.partition("\n")[0]:
+        return None
+    output = result.partition(_OUTPUT)[2]
+    for beside in _BESIDE:
+        output = output.rpartition(beside)[0] or output
+    return _NOTES.sub("", output)
+
+
+def _printed(call: Done) -> Printed:
+    program = call.ran.path if call.ran is not None else str(call.call.args.get("path", ""))
+    return Printed(program, output_of(call.result), call.call.computer, call.item)

@@ -1,0 +1,172 @@
+"""Other ways to put an order: wishes, passives, nouns and idioms, each as the plain imperative that it stands for.
+
+Only a task is read so. What a question or a condition may mean as well is left as it is.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from orchestrator.core.evidence.idioms import CHANGE, COPY, DELETE, FIX, KEEP, MAKE, MOVE, POLITE, RUN, filled
+from orchestrator.core.evidence.words import CHANGES, FILE, Deed, bare, order, report
+
+
+def _base(gerund: str) -> str | None:
+    """The verb of "copying" and "moving"; None: it orders nothing that is known."""
+    stem = gerund.lower().removesuffix("ing")
+    every = (stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
+    return next((one for one in every if order(one) not in (None, Deed.OTHER)), None)
+
+
+def _gerund(found: re.Match[str]) -> str:
+    verb = _base(found["verb"])
+    return found[0] if verb is None or _NEGATED.search(_sentence_before(found)) else f"please {verb}"
+
+
+def _french_gerund(found: re.Match[str]) -> str:
+    verb = next((one for one in (f"{found['verb']}er", f"{found['verb']}e") if order(bare(one)) in CHANGES), None)
+    return found[0] if verb is None else f", please {verb} {found['it'] or ''}"
+
+
+def _thou(found: re.Match[str]) -> str:
+    """The order in "that you move it", where German, French and Spanish have other forms."""
+    stem = found["verb"].lower()
+    every = (stem + end for end in ("e", "", "er", "ar", "ir"))
+    verb = next((one for one in every if order(bare(one)) not in (None, Deed.OTHER)), None)
+    return found[0] if verb is None else f"please {verb} {found.groupdict().get('mid') or ''}"
+
+
+def _german_last(found: re.Match[str]) -> str:
+    """The order whose verb ends it: "a.lua bitte nach b.lua kopieren"."""
+    deed = order(bare(found["verb"].lower()))
+    return f"please {deed.value} {found['x']} to {found['y']}" if deed in (Deed.COPY, Deed.MOVE) else found[0]
+
+
+_VERBS: Final = {Deed.MAKE: "create"}
+"""Plain verbs of the deeds that have another name."""
+
+
+def _active(found: re.Match[str]) -> str:
+    """The order that a passive stands for: "a.lua must be deleted"."""
+    verb = bare(found["verb"].lower())
+    deed = next((one for one in (report(verb), order(verb)) if one not in (None, Deed.OTHER)), None)
+    groups = found.groupdict()
+    return (
+        found[0]
+        if deed is None
+        else f"please {_VERBS.get(deed, deed.value)} {groups.get('x') or 'it'} {groups.get('mid') or ''}"
+    )
+
+
+_NOUNS: Final = {
+    "create": "création|creación|creation|erstellung",
+    "change": "modification|modificación|änderung",
+    "fix": "correction|réparation|corrección|reparación|reparatur",
+    "delete": "suppression|effacement|deletion|removal|löschung|eliminación|borrado",
+    "copy": "copie|kopie|copia",
+    "run": "exécution|lancement|ejecución|execution|ausführung",
+}
+
+
+def _noun(found: re.Match[str]) -> str:
+    deed = next(one for one, nouns in _NOUNS.items() if found["noun"].lower() in nouns.split("|"))
+    return f" please {deed} {found['x']}"
+
+
+_NOT_SO: Final = (
+    r"(?!\s+(?:by|at|on|when|whenever|if|every|before|after|only|par|quand|au|à\s+chaque|por|cuando|al|en\s+cada)\b)"
+)
+"""What tells that somebody else does it, or when."""
+_GERMAN: Final = (
+    r"(?P<mid>(?:(?!(?:nicht|nie|niemals|von|vom|durch|bei|beim|jede[mnrs]?|immer|wenn|automatisch)\b)"
+    r"(?:[^.,;!?\n]|\.\w)){0,50}?)\s*\b(?P<verb>[^\W\d_]+)"
+)
+_FORMS: Final = tuple(
+    (filled(pattern), form)
+    for form, patterns in (
+        (_gerund, (r"\b(?:(?:would|do)\s+you\s+mind|by)\s+(?P<verb>[a-z]{2,12}ing)\b",)),
+        (_french_gerund, (r"\ben\s+(?P<it>l[ea]s?\s+)?(?P<verb>[^\W\d_]{3,12})ant\b",)),
+        (
+            _thou,
+            (
+                r"\b(?:ich\s+(?:möchte|will|hätte\s+gern|wünsche)\s*,\s*dass|indem)\s+du\s+(?P<mid><MID>)\s+(?P<verb>[^\W\d_]{3,14})st\b",
+                r"\b(?:j'aimerais|je\s+(?:voudrais|veux|souhaite)|j'ai\s+besoin|il\s+(?:faut|faudrait))\s+que\s+tu\s+(?P<verb>[^\W\d_]{3,12})es\b",
+                r"\b(?:quisiera|quiero|necesito|me\s+gustaría)\s+que\s+(?P<verb>[^\W\d_]{3,12})(?:es|aras|ases)\b",
+            ),
+        ),
+        (
+            _active,
+            (
+                rf"\b(?:i|we)\s+(?:need|want|would\s+like)\s+<X>\s+to\s+be\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
+                rf"<X>\s+<MUST>\s+(?:(?:now|please|also|then)\s+)?be\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
+                rf"\b(?:let|can|could)\s+<X>\s+(?:please\s+)?be\s+(?P<verb>[^\W\d_]+)\b(?=\s+(?:to\s+)?[\w/]+\.\w|[^.?!\n]{{0,30}}\bplease\b){_NOT_SO}",
+                r"\b(?:that|this|it)\s+(?:must|has\s+to|needs\s+to)\s+be\s+(?P<verb>[^\W\d_]+)(?=\s*(?:[.,;!]|\Z))",
+                rf"<X>\s+<MUSS>\s+{_GERMAN}\s+werden\b",
+                rf"\b(?:kann|könnte)\s+<X>\s+bitte\s+{_GERMAN}\s+werden\b",
+                r"\b(?:das|es|dies)\s+(?:muss|sollte?)\s+(?:bitte\s+|noch\s+)?(?P<verb>[^\W\d_]+)\s+werden\b",
+                rf"<X>\s+<DOIT>\s+(?:bien\s+|maintenant\s+)?être\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
+                rf"\b(?:j'ai\s+besoin\s+que|je\s+voudrais\s+que|il\s+faut\s+que|que)\s+<X>\s+soit\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
+                r"\best-ce\s+que\s+<X>\s+(?:peut|pourrait)\s+être\s+(?P<verb>[^\W\d_]+)(?=\s+(?:en\s+|vers\s+|dans\s+)[\w/]+\.\w)",
+                rf"<X>\s+<DEBE>\s+ser\s+(?P<verb>[^\W\d_]+)\b{_NOT_SO}",
+                rf"<X>\s+<DEBE>\s+(?P<verb>[^\W\d_]+r)se\b{_NOT_SO}",
+            ),
+        ),
+        (
+            _german_last,
+            (r"<X>\s+(?:bitte\s+|mal\s+|noch\s+){0,2}(?:nach|als|in|zu|unter)\s+<Y>\s+(?P<verb>[^\W\d_]{4,14}n)\b",),
+        ),
+        (
+            _noun,
+            (
+                rf"(?:\A|(?<=[.!?]\s)|(?<=\n))(?P<noun>{'|'.join(_NOUNS.values())})\s+(?:(?:of|von|de|du|del|einer?|eines)\s+|d'){{1,2}}"
+                r"(?:une?\s+|un[oa]?\s+|an?\s+)?<X>(?=\s*(?:[.,!]|\Z)|\s+(?:with|to|mit|nach|avec|vers|en|con|a)\b)",
+            ),
+        ),
+    )
+    for pattern in patterns
+)
+"""Orders whose verb has another form than the imperative."""
+
+_SUPPOSED: Final = re.compile(
+    r"\b(?:if|whether|when(?:ever)?|why|how|unless|because|caused|broken?\s*\Z|happened|nothing|nichts|rien|nada|said|says|thinks?|claims?|sagt|meint|glaubt?e?|dit|pense|dice|creo|cree|wenn|falls|ob|warum|wieso|weil|si|quand|pourquoi|parce|cuando|porque|por\s+qué)\b",
+    re.IGNORECASE,
+)
+_NEGATED: Final = re.compile(r"\b(?:not|never|without)\b|n't\b", re.IGNORECASE)
+_EXCEPT: Final = re.compile(
+    r"\b(?:except|besides|other\s+than|apart\s+from|au(?:ß|ss)er|bis\s+auf|sauf|à\s+part|excepto|salvo|aparte|menos)\b",
+    re.IGNORECASE,
+)
+_END_OF_SENTENCE: Final = re.compile(r"[.!?;]\s|\n")
+_NEAR_CHARS: Final = 200
+_FILE: Final = re.compile(FILE)
+
+
+def _sentence_before(found: re.Match[str]) -> str:
+    return _END_OF_SENTENCE.split(found.string[max(0, found.start() - _NEAR_CHARS) : found.start()])[-1]
+
+
+def _put(pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str], text: str, *, keeps: bool) -> str:
+    """The text in the plainer form, but where a condition or a reason stands before it in its sentence.
+
+    ``keeps``: it is an order to change nothing, from which the sentence may except something.
+    """
+
+    def form(found: re.Match[str]) -> str:
+        if keeps and _EXCEPT.search(_END_OF_SENTENCE.split(found.string[found.end() : found.end() + _NEAR_CHARS])[0]):
+            return found[0]
+        if _SUPPOSED.search(_sentence_before(found)):
+            return found[0]
+        return found.expand(plain) if isinstance(plain, str) else plain(found)
+
+    return pattern.sub(form, text)
+
+
+def as_orders(text: str) -> str:
+    """The text with each order in its plain form, as far as its words leave nothing open."""
+    if not _FILE.search(text):
+        return text
+    forms: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
+    forms = (*KEEP, *_FORMS, *POLITE, *COPY, *MOVE, *DELETE, *RUN, *FIX, *CHANGE, *MAKE)
+    for at, (pattern, plain) in enumerate(forms):
+        text = _put(pattern, plain, text, keeps=at < len(KEEP))
+    return text

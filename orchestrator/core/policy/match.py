@@ -1,0 +1,269 @@
+"""Whether a rule matches a call: predicates made ready once for each rule, asked for each call.
+
+Theory. A predicate says yes, no or maybe. Maybe is said of what is not known yet: which computer it
+is, its family and its label, which program a word means, whether what is moved or deleted is a
+directory with a certain file in it. A rule matches as its least certain predicate does. A
+rule that allows counts only with yes; one that asks or denies counts with maybe, too, and then
+asks (see ``judging``). What can never be decided, such as the length of an argument that is no
+text, is a yes for rules that ask or deny: they fail closed. What is not there does not apply.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property, lru_cache
+from typing import Any
+
+from orchestrator.core.policy.args import ArgTest
+from orchestrator.core.policy.calls import AnyCall, PolicyContext
+from orchestrator.core.policy.catalog import ToolSpec
+from orchestrator.core.policy.programs import Runs, is_allowed, is_hit, resolved_program, runs_of
+from orchestrator.core.policy.rules import PolicyRule
+from orchestrator.core.policy.spelling import spellings
+from orchestrator.core.policy.verdicts import RISKS, Effect, RiskLevel, severity
+from orchestrator.core.text.paths import path_matches
+from orchestrator.core.text.visible import without_hidden
+
+
+class Match(IntEnum):
+    """Whether something matches; the least of several is that of all."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+NO, MAYBE, YES = Match.NO, Match.MAYBE, Match.YES
+
+
+@dataclass
+class Subject:
+    """A call as the predicates see it."""
+
+    call: AnyCall
+    spec: ToolSpec
+    paths: tuple[str, ...]
+    """Its path arguments, canonical."""
+    context: PolicyContext
+    base_risk: RiskLevel
+    """Before any rule raises it: the catalog's, or what was stated or analysed above that."""
+
+    def __post_init__(self) -> None:
+        self.run_files = _run_files(self)
+        """The files beside its path that a call of ``cc_run_program`` may run."""
+        self.reached = tuple([one for path in (*self.paths, *self.run_files) for one in spellings(path)])
+        """Every path that it may reach, in every spelling."""
+
+    @cached_property
+    def runs(self) -> Runs:
+        """The programs that it would run."""
+        return runs_of(self.call.tool, self.call.args, self.context.program)
+
+    @cached_property
+    def risks(self) -> tuple[RiskLevel, ...]:
+        """Every level from the catalog's risk up to the base risk; ``unknown`` is at least high (P12)."""
+        least = self.spec.governance.risk
+        start = RiskLevel.HIGH if least is RiskLevel.UNKNOWN else least
+        return RISKS[severity(start) : severity(self.base_risk) + 1]
+
+
+Predicate = Callable[[Subject], Match]
+
+
+@dataclass(frozen=True)
+class ReadyRule:
+    """A rule with its predicates."""
+
+    rule: PolicyRule
+    predicates: tuple[tuple[str, Predicate], ...]
+    """Each by its name in the file."""
+
+    def outcome(self, subject: Subject) -> Match:
+        """Whether the rule matches a call of a tool that it names."""
+        least = YES
+        for _, predicate in self.predicates:
+            found = predicate(subject)
+            if found is NO:
+                return NO
+            if found is MAYBE:
+                least = MAYBE
+        return NO if least is MAYBE and self.rule.effect is Effect.ALLOW else least
+
+    def undecided(self, subject: Subject) -> str:
+        """The name of the first predicate that says no, else of the first that is not certain; empty: all say yes."""
+        said = [(predicate(subject), name) for name, predicate in self.predicates]
+        return next((name for least in (NO, MAYBE) for found, name in said if found is least), "")
+
+
+def ready(rule: PolicyRule) -> ReadyRule:
+    """A rule made ready to be asked again and again; what is cheap to ask comes first."""
+    loose = rule.effect is not Effect.ALLOW
+    made: dict[str, Callable[[Any, bool], Predicate]] = {
+        "families": _families,
+        "computers": _computers,
+        "labels": _labels,
+        "roles": _roles,
+        "risks": _risks,
+        "paths": _paths,
+        "args": _args,
+        "programs": _programs,
+    }
+    given = ((name, make, getattr(rule, name)) for name, make in made.items())
+    return ReadyRule(rule, tuple((name, make(wanted, loose)) for name, make, wanted in given if wanted is not None))
+
+
+def _run_files(subject: Subject) -> tuple[str, ...]:
+    if subject.call.tool != "cc_run_program":
+        return ()
+    resolved = resolved_program(subject.context.program)
+    return tuple([f"{path}.lua" for path in subject.paths]) if resolved is None else (resolved,)
+
+
+# -- the predicates ----------------------------------------------------------------------
+
+
+def _yes(found: bool) -> Match:
+    return YES if found else NO
+
+
+def _families(wanted: tuple[str, ...], _: bool) -> Predicate:
+    def family(subject: Subject) -> Match:
+        context = subject.context
+        if context.family is None:
+            return _unknown(subject)
+        return _yes(context.family in wanted)
+
+    return family
+
+
+def _unknown(subject: Subject) -> Match:
+    """What is said of something about the computer that nobody knows yet."""
+    return MAYBE if subject.spec.plugin == "cc" else NO
+
+
+def _computers(globs: tuple[str, ...], loose: bool) -> Predicate:
+    def computer(subject: Subject) -> Match:
+        name = subject.context.computer
+        return _unknown(subject) if name is None else _name(globs, name, loose)
+
+    return computer
+
+
+def _labels(globs: tuple[str, ...], loose: bool) -> Predicate:
+    def label(subject: Subject) -> Match:
+        context = subject.context
+        if context.label is None and context.family is None:
+            return _unknown(subject)
+        labels = (context.label or "", *context.former_labels)
+        if not loose:
+            # Of one that had more labels than are kept nobody knows whether all of them match.
+            return _yes(not context.had_too_many_labels and all(one and _name(globs, one, loose) for one in labels))
+        spelled = {form for one in labels for form in (one, without_hidden(one)) if form}
+        if any(_name(globs, one, loose) for one in spelled):
+            return YES
+        return _yes(context.had_too_many_labels and subject.spec.plugin == "cc")
+
+    return label
+
+
+def _name(globs: tuple[str, ...], name: str, loose: bool) -> Match:
+    return _yes(any(_name_pattern(glob, loose).fullmatch(name) is not None for glob in globs))
+
+
+@lru_cache(maxsize=1024)
+def _name_pattern(glob: str, loose: bool) -> re.Pattern[str]:
+    """A glob on a name: to ask or deny ``*`` is any text, in any letter case; to allow it stops at a ``/``."""
+    wild = {"*": ".*", "?": "."} if loose else {"*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*+|\*|\?)", glob)
+    out = (".*" if part.startswith("**") else wild.get(part) or re.escape(part) for part in parts)
+    return re.compile("".join(out), re.DOTALL | (re.IGNORECASE if loose else 0))
+
+
+def _roles(wanted: tuple[str, ...], loose: bool) -> Predicate:
+    def roles(subject: Subject) -> Match:
+        has = subject.context.roles
+        return _yes(loose) if has is None else _yes(any(role in wanted for role in has))
+
+    return roles
+
+
+def _risks(wanted: tuple[RiskLevel, ...], loose: bool) -> Predicate:
+    listed = any if loose else all
+    return lambda subject: _yes(listed(risk in wanted for risk in subject.risks))
+
+
+def _paths(globs: tuple[str, ...], loose: bool) -> Predicate:
+    def inside_all(subject: Subject) -> Match:
+        paths = (*subject.paths, *_run_instead(subject))
+        return _yes(bool(paths) and all(_is_one(globs, path, loose) for path in paths))
+
+    def touched(subject: Subject) -> Match:
+        for path in subject.reached:
+            if _is_one(globs, path, loose):
+                return YES
+        if not subject.spec.takes_trees:
+            return NO
+        return max([_may_hold_one(globs, path) for path in subject.reached], default=NO)
+
+    return touched if loose else inside_all
+
+
+def _run_instead(subject: Subject) -> tuple[str, ...]:
+    """What ``cc_run_program`` would run by an alias, not by its path: a rule that allows has to mean that, too."""
+    own = {one for path in subject.paths for one in (path, f"{path}.lua")}
+    return tuple(path for path in subject.run_files if path not in own)
+
+
+def _is_one(globs: tuple[str, ...], path: str, loose: bool) -> bool:
+    for glob in _beginning_as(globs, path.partition("/")[0], loose):
+        if path_matches(glob, path, ignore_case=loose):
+            return True
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _beginning_as(globs: tuple[str, ...], name: str, loose: bool) -> tuple[str, ...]:
+    """The globs that a path which begins with this name may match: most paths begin as no glob does."""
+    firsts = ((glob, glob.lstrip("/").partition("/")[0]) for glob in globs)
+    return tuple(glob for glob, first in firsts if "**" in first or path_matches(first, name, ignore_case=loose))
+
+
+@lru_cache(maxsize=4096)
+def _may_hold_one(globs: tuple[str, ...], directory: str) -> Match:
+    return max(_may_hold(glob, directory) for glob in globs)
+
+
+def _may_hold(glob: str, directory: str) -> Match:
+    """Whether a glob means something inside of a directory; maybe, if it names the directory by a pattern."""
+    segments = glob.lstrip("/").split("/")
+    parts = directory.split("/") if directory else []
+    found = YES
+    for number, part in enumerate(parts):
+        if number >= len(segments):
+            return NO
+        if "**" in segments[number]:
+            return MAYBE
+        if not path_matches(segments[number], part, ignore_case=True):
+            return NO
+        if set("*?") & set(segments[number]):
+            found = MAYBE  # many a file is called like that, and most are no directories
+    return found if len(segments) > len(parts) else NO
+
+
+def may_hold(glob: str, directory: str) -> bool:
+    """Whether something inside of a directory may match a glob, whatever the letter case."""
+    return _may_hold(glob, directory) is not NO
+
+
+def _args(wanted: tuple[Any, ...], loose: bool) -> Predicate:
+    tests = [ArgTest(one, loose=loose) for one in wanted]
+    return lambda subject: _yes(all(test.matches(subject.call.args, subject.spec) for test in tests))
+
+
+def _programs(globs: tuple[str, ...], loose: bool) -> Predicate:
+    def hit(subject: Subject) -> Match:
+        found = is_hit(subject.runs, globs)
+        return MAYBE if found is None else _yes(found)
+
+    return hit if loose else lambda subject: _yes(is_allowed(subject.runs, globs))

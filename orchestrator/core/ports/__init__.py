@@ -1,0 +1,172 @@
+"""The ports: what the house needs from outside, each with a contract that every adapter passes.
+
+The conformance suites are in ``orchestrator.testing``; a port's numbered contracts stand there.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Protocol
+
+from orchestrator.core.approval.rights import Saying
+from orchestrator.core.ports.bus import Answer, Bus
+from orchestrator.core.ports.clock import Clock
+from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
+from orchestrator.core.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
+from orchestrator.core.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
+from orchestrator.core.ports.retention import BackupRow, BlobMark, Retention
+from orchestrator.core.ports.shared import Common, PolicyRow
+from orchestrator.core.ports.sign_ins import SignInRow, SignIns
+from orchestrator.core.ports.store import (
+    SYSTEM_STREAM,
+    Coming,
+    Lease,
+    Schedule,
+    StreamHead,
+    TaskPersistenceManager,
+    TaskQueue,
+    TaskRow,
+    Token,
+    TokenKind,
+    TokenRow,
+)
+from orchestrator.core.task.task import AgentTask
+
+__all__ = [
+    "SYSTEM_STREAM",
+    "Answer",
+    "BackupRow",
+    "BlobMark",
+    "Bus",
+    "CallResult",
+    "ChatMessage",
+    "ChatModel",
+    "Clock",
+    "Coming",
+    "Common",
+    "ComputerInfo",
+    "ComputerLine",
+    "Computers",
+    "Identity",
+    "KeptBlob",
+    "KeptItem",
+    "KeptRecords",
+    "KeptRow",
+    "KeptTable",
+    "Lease",
+    "ModelReply",
+    "PlayersDesk",
+    "PolicyRow",
+    "RequestAuthorizer",
+    "Retention",
+    "Schedule",
+    "Settlement",
+    "SignInRow",
+    "SignIns",
+    "Store",
+    "StreamHead",
+    "TaskPersistenceManager",
+    "TaskQueue",
+    "TaskRow",
+    "Token",
+    "TokenKind",
+    "TokenRow",
+    "Window",
+    "Workspace",
+    "is_local",
+    "server_answers",
+]  # fmt: skip
+
+
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Common, Protocol):
+    """All in one: every adapter keeps task and queue entry in one row."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who is asking, as the authentication layer found out; never taken from a body."""
+
+    kind: Literal["person", "computer", "agent"]
+    """An ``agent`` is a program that submits and watches; it never decides (hitl.md R3)."""
+    name: str
+    roles: tuple[str, ...] = ()
+    auth: str = "token"
+    token_hash: str = ""
+    """Of the token that proved it; empty: no token did."""
+    session_hash: str = ""
+    """Of the secret of the browser that they are signed in with; empty: they showed the token itself."""
+    owner: str = ""
+    """Of an agent: the person whose tasks its tasks count as; empty: a person, or nobody wrote it down."""
+
+
+class RequestAuthorizer(Protocol):
+    """Tells who is asking, and whether they may decide for a task."""
+
+    async def authenticate(self, authorization: str | None) -> Identity:
+        """The identity behind an ``Authorization`` header. Raises Unauthenticated."""
+
+    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
+        """Whether this identity may say this to requests and questions of this task."""
+
+    async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
+        """Whether the person of this name may now approve what this task asks: a grant counts only while its giver may.
+
+        ``since``: when the grant was given. Another person who got the name later did not give it.
+        By default nobody's rights end.
+        """
+        return True
+
+    def who_decides(self, task: AgentTask) -> str:
+        """Who may approve what this task asks, in words that end a sentence; a refusal says it."""
+        return "those who may decide"
+
+
+class Workspace(Protocol):
+    """The one directory on this host in which ``local_*`` may work."""
+
+    @property
+    def root(self) -> Path:
+        """The directory itself."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The bytes of a file inside; None: there is none. Raises UnsafePath, ToolFailed (not a file, too large)."""
+
+    def inside(self, path: str) -> tuple[str, ...] | None:
+        """The paths of all that is in a directory, below it, sorted; None: there is no directory.
+
+        Raises UnsafePath, ToolFailed (there is too much).
+        """
+
+    def missing_above(self, path: str) -> tuple[str, ...]:
+        """The directories above a path that are not there, the highest first: ``commit`` makes them.
+
+        Raises UnsafePath.
+        """
+
+    def stage(self, name: str, data: bytes | None) -> None:
+        """Keep bytes under a name, on disk, apart from the files; staging again replaces. None: an empty directory.
+
+        Raises ToolFailed.
+        """
+
+    def commit(self, name: str, path: str, found: str | None = None) -> None:
+        """Make the staged bytes the file at ``path``, in one atomic step; the mode of an old file stays.
+
+        A staged directory takes a place where nothing is. ``found``: the sha256 of what is there, or ``absent``, and
+        where it is something else that stays; None: whatever is there.
+
+        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged,
+        ComputerFailed ``stale`` where something else than ``found`` is there, with nothing left staged.
+        """
+
+    def remove(self, name: str, path: str, found: str | None = None) -> None:
+        """Take the file, or the empty directory, at ``path`` away, for which something is staged under ``name``.
+
+        In one atomic step; a directory with something in it stays, and is ToolFailed. ``found`` as in ``commit``, of
+        a directory ``directory``.
+
+        Raises UnsafePath and ToolFailed as ``commit`` does.
+        """
+
+    def discard(self, name: str) -> bool:
+        """Take staged bytes away; False: they were not there any more, or what they stood for was done."""

@@ -1,0 +1,96 @@
+"""Rehearsal: a task that works on a copy of a computer's files, and what of it is then asked for as a whole.
+
+Theory. The copy is a computer of its own, with a name that no other can have and that ends with its task. A call
+names the copy, so nothing that the task does can reach the real computer. The policy judges as if it were the real
+one: what it denies there it denies here. Where it asks about a change, nobody is asked now: the change is made in
+the copy, and all that became of it is asked for at once by a restoration (:mod:`~orchestrator.core.undo`) that
+puts the real computer into the state of the copy. What the model would learn or touch outside of the copy is asked
+for as ever.
+"""
+
+from typing import Final
+
+from pydantic import Field
+
+from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PolicyContext, PolicyDecision
+from orchestrator.core.policy.verdicts import digest_of
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.values import Value, is_empty
+from orchestrator.core.wire.wire import ComputerId
+
+RULE: Final = "rehearsal"
+"""Stands among the matched rules of a verdict that a rehearsal changed."""
+NOTICE: Final = (
+    "- This is a rehearsal on a copy of the computer's files: what you change there is shown to a person as a whole "
+    "when you are done. Nothing stands beside the copy: no peripherals, no redstone, no rednet, no HTTP, no items."
+)
+"""What the model of a rehearsal is told besides."""
+_MARK: Final = "~"
+"""In the name of each copy, and in no name that a door takes."""
+_HERE: Final = "It is only changed in the copy."
+_WHOLE: Final = "What was rehearsed is asked for as a whole."
+
+
+class Rehearsal(Value):
+    """What a task rehearses, as it was when its computer was copied."""
+
+    computer: ComputerId
+    """The real one."""
+    base: str
+    """The sha256 of the lines of the listing that was copied."""
+    family: str
+    """Of the real one, as the four below, by which the policy judges."""
+    label: str | None = None
+    former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    computer_id: int = 0
+    host: str = ""
+    """The game and its version, as the computer names them."""
+    capacity: int = 0
+    """What the copy may hold, in bytes."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """What is not in the copy, each with why as a sentence; the first of them, where they are many."""
+
+    @property
+    def context(self) -> PolicyContext:
+        """What the policy may know of the copy: what it knows of the real computer."""
+        return PolicyContext(
+            computer=self.computer, family=self.family, label=self.label, former_labels=self.former_labels
+        )
+
+
+def copy_name(computer: ComputerId, word: str) -> ComputerId:
+    """The name of a copy; ``word``: random, so that it is the only one."""
+    return ComputerId(f"{computer}{_MARK}{word}")
+
+
+def is_copy(name: str) -> bool:
+    """Whether a name is that of a copy."""
+    return _MARK in name
+
+
+def original_of(name: ComputerId) -> ComputerId:
+    """The real computer of which a name is that of a copy; any other name itself."""
+    return ComputerId(name.partition(_MARK)[0])
+
+
+def lenient(verdict: PolicyDecision, tool: str, computer: ComputerId | None) -> PolicyDecision:
+    """A verdict of a rehearsal: a change of the copy needs no question; all else is judged as ever."""
+    spec = BUILT_IN_CATALOG.get(tool)
+    of_copy = computer is not None and is_copy(computer)
+    if verdict.effect is not Effect.ASK or not of_copy or spec is None or not spec.governance.mutates:
+        return verdict
+    return _changed(verdict, Effect.ALLOW, f"{verdict.reason} {_HERE}")
+
+
+def strict(verdict: PolicyDecision, restores: Restoration | None) -> PolicyDecision:
+    """A verdict of a restoration: what was rehearsed is always asked for, so that all of it is in the one request."""
+    if restores is None or not restores.applies or verdict.effect is not Effect.ALLOW:
+        return verdict
+    return _changed(verdict, Effect.ASK, f"{verdict.reason} {_WHOLE}")
+
+
+def _changed(verdict: PolicyDecision, effect: Effect, reason: str) -> PolicyDecision:
+    names = (*verdict.matched_rules, RULE)
+    digest = digest_of([verdict.rules_digest, RULE])
+    changes = {"effect": effect, "reason": reason.strip(), "matched_rules": names, "rules_digest": digest}
+    return verdict.model_copy(update=changes)

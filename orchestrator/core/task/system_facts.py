@@ -1,0 +1,322 @@
+"""The facts that belong to no task: who may come in, what is in force, who was refused.
+
+They are items of a node's ``system`` stream, chained as a task's items are (hitl.md A1).
+"""
+
+from typing import Final, Literal, NewType
+
+from pydantic import AwareDatetime, Field
+
+from orchestrator.core.values import Value, is_empty, is_zero
+from orchestrator.core.wire.wire import ComputerId
+
+GrantId = NewType("GrantId", str)
+
+
+RECORDS: Final = 1
+"""What a node of this release says of itself in ``node_started``."""
+
+
+class NodeStarted(Value):
+    """A node opened the store."""
+
+    kind: Literal["node_started"] = "node_started"
+    version: str
+    """Of the program."""
+    policy_version: str
+    settings: dict[str, str] = Field(default_factory=dict)
+    """What differs from the defaults, as text; never a secret."""
+    node: str = ""
+    """Its name, another at each start: several nodes of one store start and stop as they like."""
+    records: int = Field(default=0, ge=0, exclude_if=is_zero)
+    """1: from here on codes, welcomes and what nodes agree on have items too; 0: an early release started."""
+
+
+class NodeStopped(Value):
+    """A node closed the store in order; one that started and has none was killed, or still runs."""
+
+    kind: Literal["node_stopped"] = "node_stopped"
+    node: str = ""
+    """As ``node_started`` has it."""
+
+
+class PolicyLoaded(Value):
+    """A policy came into force."""
+
+    kind: Literal["policy_loaded"] = "policy_loaded"
+    source: str
+    policy_version: str
+    sha256: str
+    """Of the file's bytes, which are kept as a blob."""
+    previous: str = ""
+    """The policy's version before it; empty at a start."""
+    number: int = Field(default=0, ge=0, exclude_if=is_zero)
+    """The version of the row that the store has of it, filled in by the store; 0 in items of an early release."""
+
+
+class PolicyRefused(Value):
+    """A policy file changed and could not be loaded: the one before stays in force."""
+
+    kind: Literal["policy_refused"] = "policy_refused"
+    source: str
+    reason: str
+
+
+OWNER: Final = "owner:"
+"""Before the name of a computer's owner in the ``roles`` of its token."""
+LABELLED: Final = "label:"
+PAIRED: Final = "id:"
+"""Before the id of the computer that got the token for a code, there too."""
+
+
+class TokenIssued(Value):
+    """Somebody was given a token."""
+
+    kind: Literal["token_issued"] = "token_issued"
+    holder_kind: str
+    name: str
+    roles: tuple[str, ...] = ()
+    owner: str = ""
+    """Of a computer: the person for whom players ask there. Of an agent: the person whose tasks its tasks count as.
+    Empty: nobody."""
+    fingerprint: str = ""
+    """sha256 over the hash that the store keeps of it, filled in by the store; empty in items of an early release."""
+
+
+class TokenRevoked(Value):
+    """The tokens of a holder are worth nothing from now on."""
+
+    kind: Literal["token_revoked"] = "token_revoked"
+    holder_kind: str
+    name: str
+    count: int
+
+
+class SignedIn(Value):
+    """A person signed in with a browser: it got a secret of its own for their token."""
+
+    kind: Literal["signed_in"] = "signed_in"
+    name: str
+    peer: str = ""
+    """The address that it came from; empty: it is not known."""
+    fingerprint: str = ""
+    """sha256 over the hash that the store keeps of the secret, as those below are; filled in by the store."""
+    bound_to: str = ""
+    """The fingerprint of the token, as ``token_issued`` has it."""
+    replaced: tuple[str, ...] = ()
+    """The fingerprints of the person's oldest ones, which made room for it."""
+
+
+class SignedOut(Value):
+    """A browser is signed out for good; one that was away for too long is so without an item."""
+
+    kind: Literal["signed_out"] = "signed_out"
+    name: str
+    fingerprint: str = ""
+    """As ``signed_in`` has it, filled in by the store."""
+
+
+class GrantRevoked(Value):
+    """A standing approval was taken back."""
+
+    kind: Literal["grant_revoked"] = "grant_revoked"
+    grant_id: GrantId
+
+
+class AttemptRefused(Value):
+    """Somebody tried what they may not, or came too late."""
+
+    kind: Literal["attempt_refused"] = "attempt_refused"
+    door: str
+    """Such as ``POST /v1/approve``."""
+    code: str
+    status: int
+    detail: str
+    task_id: str = ""
+    request_id: str = ""
+    action: str = ""
+    more: int = Field(default=0, ge=0)
+    """How many alike were refused since, and are not written down one by one."""
+
+
+class CheckpointMade(Value):
+    """The heads of all streams were signed and written outside of the store."""
+
+    kind: Literal["checkpoint_made"] = "checkpoint_made"
+    streams: int
+    sha256: str
+    """Of the checkpoint's content."""
+    key: str = ""
+    """Which key signed it, as a fingerprint: each node has its own; empty in items of an early release."""
+    heard: dict[ComputerId, tuple[str, int]] = Field(default_factory=dict, exclude_if=is_empty)
+    """Computers of which more was heard since the last one: the boot that named it, and the ``journal_seq``."""
+
+
+class ComputerSide(Value):
+    """One of those that came with a computer's token, as it introduced itself."""
+
+    computer_id: int
+    """``os.getComputerID()``."""
+    boot: str
+    """The nonce of its boot."""
+    at: AwareDatetime
+    """When it said hello."""
+    label: str = ""
+    host: str = ""
+    peer: str = ""
+    """The address it came from; empty: not known."""
+    former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Other labels that it had since it was paired; an empty one: it had none for a time."""
+
+
+FreezeReason = Literal["disk_restored", "journal_lost", "store_restored", "other_computer", "two_computers"]
+"""What does not fit: the computer's journal is older than one that was heard of, or gone; the store is
+older than what the computer has seen; the token came from a computer of another id; two live at once."""
+
+
+class ComputerFrozen(Value):
+    """Nothing more is sent to a computer until a person decides."""
+
+    kind: Literal["computer_frozen"] = "computer_frozen"
+    computer: ComputerId
+    reason: FreezeReason
+    facts: dict[str, int] = Field(default_factory=dict)
+    """What was compared: ``heard`` and ``number`` of the store, ``found_seq`` and ``highest`` of the computer."""
+    sides: tuple[ComputerSide, ...] = ()
+    """Who was welcome last, if anybody was, then who came."""
+
+
+class ComputerWelcomed(Value):
+    """A computer connected and was let in: from here on it is the one that has this name."""
+
+    kind: Literal["computer_welcomed"] = "computer_welcomed"
+    computer: ComputerId
+    side: ComputerSide
+    fingerprint: str = ""
+    """Of the token that it came with, as ``token_issued`` has it; empty: not known. The store fills in the rest."""
+    number: int = 0
+    """Allotted for the welcome."""
+    heard: int = 0
+    """The highest ``journal_seq`` that counts from here on."""
+    doubtful_below: int = 0
+    """What calls below this number came to is unknown."""
+
+
+class Agreed(Value):
+    """The nodes of a store took what one of them said first for all of them."""
+
+    kind: Literal["agreed"] = "agreed"
+    name: str
+    value: str
+
+
+class ComputerLabelled(Value):
+    """A computer got a label that it had not had before, or an admin confirmed the one that it has."""
+
+    kind: Literal["computer_labelled"] = "computer_labelled"
+    computer: ComputerId
+    label: str
+    """Its label from here on; empty: it has none."""
+    former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """As ``ComputerSide`` has them, from here on; none once the label is confirmed."""
+    by: str = ""
+    """The admin who confirmed the label; empty: the computer told it."""
+
+
+class ComputerReleased(Value):
+    """A person let a frozen computer come back: the one that dials next is it."""
+
+    kind: Literal["computer_released"] = "computer_released"
+    computer: ComputerId
+    by: str
+    number: int = 0
+    """What calls below this number came to is unknown; the store fills it in."""
+
+
+class ComputerBackedUp(Value):
+    """All that was on a computer was kept."""
+
+    kind: Literal["computer_backed_up"] = "computer_backed_up"
+    backup_id: str
+    computer: ComputerId
+    listing: str
+    """The sha256 of the listing's lines, which are kept as a blob; so are the bytes of each file that they name."""
+    files: int
+    bytes: int
+    """Of all its files."""
+    new_bytes: int
+    """What of it was not kept before."""
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """Paths that are not in the listing, each with why, as a sentence."""
+    skipped_more: int = 0
+    """How many more were skipped than are named."""
+    note: str = ""
+    """What its maker wrote."""
+
+
+class BackupRemoved(Value):
+    """A backup is no longer kept."""
+
+    kind: Literal["backup_removed"] = "backup_removed"
+    backup_id: str
+    computer: ComputerId
+
+
+class KeysSent(Value):
+    """A person types at a computer from outside; written before the keys go out, once, on the way they may be lost."""
+
+    kind: Literal["keys_sent"] = "keys_sent"
+    computer: ComputerId
+    text: str = ""
+    """What is typed or pasted, without secrets; empty: keys are."""
+    keys: tuple[str, ...] = ()
+    """The keys, by name or character."""
+
+
+class TaskPruned(Value):
+    """An ended task was removed from the store, in the same transaction; this is what is left of it.
+
+    All but ``why`` follows from its items.
+    """
+
+    kind: Literal["task_pruned"] = "task_pruned"
+    task_id: str
+    version: int
+    """Of its last item."""
+    head_hash: str
+    """Of its last item."""
+    user_id: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    requests: int = 0
+    """How many requests it had raised."""
+    grants: tuple[GrantId, ...] = ()
+    """The standing approvals that were given in it; their rows went with it."""
+    uses: dict[GrantId, int] = Field(default_factory=dict)
+    """How often it had used standing approvals."""
+    why: str = ""
+    """The rule, such as ``older than 30 days``."""
+
+
+SystemFact = (
+    NodeStarted
+    | NodeStopped
+    | PolicyLoaded
+    | PolicyRefused
+    | TokenIssued
+    | TokenRevoked
+    | SignedIn
+    | SignedOut
+    | GrantRevoked
+    | AttemptRefused
+    | CheckpointMade
+    | ComputerFrozen
+    | ComputerLabelled
+    | ComputerReleased
+    | ComputerWelcomed
+    | Agreed
+    | ComputerBackedUp
+    | BackupRemoved
+    | KeysSent
+    | TaskPruned
+)

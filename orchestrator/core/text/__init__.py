@@ -1,0 +1,1 @@
+"""Texts: paths, patches, visible characters, and secrets."""

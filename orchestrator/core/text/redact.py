@@ -1,0 +1,216 @@
+"""Secrets taken out of what people are shown, and put back into what they send.
+
+Theory. Views, notices and exports of the audit pass through :func:`redact`; items, digests and the
+call that runs keep every byte (hitl.md V4, A8). Each secret becomes a marker, ``[redacted 1a2b3c4d]``,
+which is the same for the same secret and salt, so that a reviewer sees what equals what, and
+:func:`restore` finds the secret of each marker in an edited view. A text is searched until nothing
+more is found; a marker that stands is one sign to the search, so a second redaction changes nothing.
+
+The salt keeps short secrets from being guessed from their marker: give a new secret one to each process
+or request, never a constant.
+
+What is caught: by shape (``secret_shapes``) and by name (``secret_names``). What is not: a secret that
+has neither, one that is spread over several strings or encoded, one that a program computes. What could
+be code is left to see.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pydantic import JsonValue
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.text.secret_names import Span, is_secret_name, named_secrets
+from orchestrator.core.text.secret_shapes import is_pairing_code, shaped_secrets
+
+MARKER: Final = re.compile(r"\[redacted [0-9a-f]{8}\]")
+_HIDDEN: Final = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*+"
+"""What nobody sees: letters of no width, which a copy may have."""
+_REDACTED: Final = rf"{_HIDDEN}".join("redacted")
+_BROKEN: Final = re.compile(
+    rf"""\[\s{{0,9}}{_HIDDEN}{_REDACTED}(?:(?![\w])|_?[0-9a-f]{{3}})[^\[\]\n]{{0,20}}\]?
+      | (?<!\w){_REDACTED}[\s:_-]{{0,9}}(?:
+        [0-9a-f]{{8}}(?![0-9a-z]) | (?:[0-9a-f]{{2,8}})?\s?(?:…|\.\.\.)\s?[\])])[\])}}>]?""",
+    re.X | re.I,
+)
+"""What was a marker: in other letters, without its brackets or its number, or with something inside."""
+_STAND_INS: Final = range(0x20000, 0x110000)
+"""One that is not in the text stands for each marker while it is searched: a rare letter, so that what is
+called or given a value behind a marker still looks so."""
+
+PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{0,19}|[0-9a-f]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{0,25}")
+"""Words, digests and times, which is most of what is searched: no shape is so short, and nothing in them is a name."""
+
+
+def damaged_in(text: str) -> set[str]:
+    """What in a text looks like a marker and is none."""
+    return {match.group() for match in _BROKEN.finditer(MARKER.sub("\0", text))}
+
+
+def redact(value: JsonValue, *, salt: str) -> JsonValue:
+    """The value with every secret in it as a marker, at every depth, in keys too; all else is as it was."""
+    return Redactor(salt).value(value)
+
+
+def redact_text(text: str, *, salt: str) -> str:
+    """The text with every secret in it as a marker."""
+    return Redactor(salt).text(text)
+
+
+def restore(edited: JsonValue, original: JsonValue, *, salt: str) -> JsonValue:
+    """An edited view with the secrets of ``original`` back in place of their markers.
+
+    ``salt`` is the one that the view was made with. Raises InvalidRequest for a marker that is of no
+    secret of the original, that was damaged, or that could mean two things.
+    """
+    known = Redactor(salt)
+    known.value(original)
+    allowed = {one for text in texts_of(original) for one in damaged_in(text)}
+
+    def put_back(text: str) -> str:
+        if damaged := damaged_in(text) - allowed:
+            raise InvalidRequest(
+                f"What begins with {min(damaged)[:20]!r} was a marker of a secret and is damaged.",
+                remedy="Leave each marker as it was shown, or write a new secret in its place.",
+            )
+        return MARKER.sub(lambda match: known.secret(match.group()), text)
+
+    return _mapped(edited, put_back)
+
+
+class Redactor:
+    """Redacts with one salt, and remembers what each marker stands for."""
+
+    def __init__(self, salt: str) -> None:
+        self._salt = _bytes(salt)
+        self.meant: dict[str, set[str]] = {}
+
+    def secret(self, marker: str) -> str:
+        """What a marker stands for. Raises InvalidRequest unless that is one thing."""
+        meant = self.meant.get(marker, set())
+        if len(meant) != 1:
+            what = "could mean two things" if meant else "is of no secret of this request"
+            raise InvalidRequest(
+                f"The marker {marker} {what}.",
+                remedy="Load the request again and edit what it shows then, or write the secret itself.",
+            )
+        return next(iter(meant))
+
+    def value(self, value: JsonValue, *, secret: bool = False) -> JsonValue:
+        """Redacted; ``secret``: all texts in it are secret by the name that it has."""
+        if isinstance(value, str):
+            return self.whole(value) if secret else self.text(value)
+        if isinstance(value, list):
+            return [self.value(item, secret=secret or _is_flagged(value, index)) for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            return self._object(value, secret)
+        return value
+
+    def text(self, text: str) -> str:
+        """Redacted by what stands in it."""
+        if PLAIN.fullmatch(text):
+            return text
+        stand_in = _stand_in(text)
+        hidden = MARKER.findall(text)
+        shown = MARKER.sub(stand_in, text)
+        # Taking out one secret can free the edge of the next. It ends: each round leaves less to find.
+        while spans := _merged(shown, stand_in):
+            shown, hidden = _taken_out(shown, stand_in, hidden, spans)
+        return self._with_markers(shown, stand_in, hidden)
+
+    def _object(self, value: dict[str, JsonValue], secret: bool) -> JsonValue:
+        of_pair = any(isinstance(name := value.get(field), str) and is_secret_name(name) for field in ("name", "key"))
+        shown: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            code = key == "code" and isinstance(item, str) and is_pairing_code(item)
+            named = secret or code or is_secret_name(key) or (of_pair and key == "value")
+            name = self.text(key)
+            while name in shown:
+                name += "*"
+            shown[name] = self.value(item, secret=named)
+        return shown
+
+    def whole(self, text: str) -> str:
+        """The marker of a text that is secret as a whole; an empty one and a marker stay."""
+        if not text or MARKER.fullmatch(text):
+            return self.literal(text)
+        marker = f"[redacted {hmac.new(self._salt, _bytes(text), hashlib.sha256).hexdigest()[:8]}]"
+        self.meant.setdefault(marker, set()).add(text)
+        return marker
+
+    def literal(self, text: str) -> str:
+        """A marker that stood in the text already means itself."""
+        self.meant.setdefault(text, set()).add(text)
+        return text
+
+    def _with_markers(self, shown: str, stand_in: str, hidden: list[str]) -> str:
+        markers = [self.whole(secret) for secret in hidden]
+        first, *rest = shown.split(stand_in)
+        return first + "".join(marker + piece for marker, piece in zip(markers, rest, strict=True))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _stand_in(text: str) -> str:
+    """A sign that is not in the text: there are more of them than a text has room for."""
+    used = set() if text.isascii() else set(text)
+    return next(chr(code) for code in _STAND_INS if chr(code) not in used)
+
+
+def _merged(text: str, stand_in: str) -> list[Span]:
+    """Where the secrets stand, from left to right, those that overlap as one; a stand-in alone is none."""
+    merged: list[Span] = []
+    for start, end in sorted((*named_secrets(text), *shaped_secrets(text))):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return [(start, end) for start, end in merged if text[start:end] != stand_in]
+
+
+def _taken_out(text: str, stand_in: str, hidden: list[str], spans: list[Span]) -> tuple[str, list[str]]:
+    """The text with a stand-in for each span, and what all its stand-ins hide now, in their order."""
+    left, pieces, now, position = iter(hidden), [], [], 0
+    for start, end in spans:
+        before = text[position:start]
+        now += [next(left) for _ in range(before.count(stand_in))]
+        first, *rest = text[start:end].split(stand_in)
+        now.append(first + "".join(next(left) + piece for piece in rest))
+        pieces += [before, stand_in]
+        position = end
+    return "".join((*pieces, text[position:])), [*now, *left]
+
+
+def _is_flagged(items: list[JsonValue], index: int) -> bool:
+    """Whether the item before is a flag or a setting whose value is secret: ``--password``, ``door.password``."""
+    before = items[index - 1] if index else None
+    return isinstance(before, str) and (before.startswith("-") or "." in before) and is_secret_name(before)
+
+
+def texts_of(value: JsonValue) -> Iterator[str]:
+    """Every text in a value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_of(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from texts_of(item)
+
+
+def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
+    """The value with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): _mapped(item, change) for key, item in value.items()}
+    return value

@@ -1,0 +1,166 @@
+"""What people ask of an undo, and what they are told of it: the same at every door."""
+
+from collections.abc import Sequence
+
+from pydantic import ConfigDict, Field
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.text.paths import canonical_path, spelled, unspelled
+from orchestrator.core.undo.outcomes import Outcome
+from orchestrator.core.undo.plan import Entry, Verdict
+from orchestrator.core.undo.touches import Changes, Place, Touch, Untold, shown
+from orchestrator.core.undo.wanted import OnConflict, Restoration
+from orchestrator.core.values import Value
+
+
+class _Told(Value):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class UndoRequest(_Told):
+    """Which changes of a task are taken back, and what becomes of places that somebody changed since."""
+
+    model_config = ConfigDict(strict=True)
+
+    step: int | None = Field(default=None, ge=1)
+    """Only what this step changed; None: all of them."""
+    paths: tuple[str, ...] = Field(default=(), max_length=500)
+    """Only these paths and what is below them, as the preview has them; empty: everywhere."""
+    on_conflict: OnConflict = "keep"
+    choices: dict[str, OnConflict] = Field(default_factory=dict, max_length=500)
+    """Of single places, as the preview names them: ``farm:startup.lua``."""
+    dry_run: bool = False
+    """Only tell what would be done."""
+    idempotency_key: str = Field(default="", max_length=200)
+    """The same one of the same person begins no second undo; empty: each request begins one."""
+
+    def of_task(self, task_id: str) -> Restoration:
+        """The restoration that it asks for.
+
+        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text, or a place.
+        """
+        if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
+            raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
+        if not all(self.paths):
+            raise InvalidRequest("A path is empty.", remedy="Name one, or none for everything.")
+        return Restoration(
+            task_id=task_id,
+            step=self.step,
+            paths=wanted_paths(self.paths),
+            on_conflict=self.on_conflict,
+            choices={spelled(unspelled(place)): choice for place, choice in self.choices.items()},
+        )
+
+
+def wanted_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths as somebody asks for them as a restoration has them. Raises UnsafePath, InvalidRequest for places."""
+    for path in paths:
+        if ":" in path:
+            raise InvalidRequest(
+                f"'{path}' is a place, and no path: a path names no computer.",
+                remedy=f"Write only what is behind the colon: {path.rpartition(':')[2]}",
+            )
+    return tuple(spelled(canonical_path(unspelled(path))) for path in paths)
+
+
+class _Somewhere(_Told):
+    place: str
+    """Such as ``farm:startup.lua``; of this host ``workspace:notes.txt``."""
+    computer: str | None
+    path: str
+    """As ``place`` has it: a byte of it that is no UTF-8 is written ``\\xfc``, so that no two are written alike."""
+
+
+class TaskChange(_Somewhere):
+    """A place that a task changed."""
+
+    step: int
+    """The last step that changed it."""
+    before: str
+    """The sha256 of a file, ``absent`` or ``directory``."""
+    after: str | None
+    """null: nobody knows whether it was changed."""
+
+
+class UndoPlace(_Somewhere):
+    """What an undo does at one place."""
+
+    verdict: Verdict
+    """``nothing``: it is as it was; ``conflict``: somebody else changed it, and it stays; ``away``: nobody can look."""
+    why: str
+    step: int
+    target: str
+    """What it is to be again: the sha256 of a file, ``absent`` or ``directory``."""
+    found: str | None
+    """What it is now; null: nobody could look."""
+
+
+class UndoLimit(_Told):
+    """What no undo takes back."""
+
+    step: int
+    tool: str
+    computer: str | None
+    what: str
+
+
+class UndoOffer(_Told):
+    """What a task that is over left changed, and what became of it."""
+
+    changes: int
+    """Places that it changed, as far as what was kept still tells."""
+    automatic: bool
+    """They are taken back without anybody asking, as the policy said when the task failed or was canceled."""
+    tasks: tuple[str, ...]
+    """The tasks that were begun to take them back, oldest first."""
+    unknown: int = 0
+    """Of the places: those of which nobody knows whether it changed them. An undo keeps them unless told otherwise."""
+    unseen: int = 0
+    """Programs that were to be watched and of which nobody knows what they changed: no undo puts that back."""
+    outcome: Outcome | None = None
+    """How it stands by now; null: no task takes them back, or none is kept any more."""
+    outcomes: tuple[Outcome, ...] = ()
+    """What became of each of the last of ``tasks``."""
+
+
+def told_changes(changed: Changes) -> tuple[TaskChange, ...]:
+    """Each place once, with what was there first and what is there last; what came back to what it was is left out."""
+    first: dict[Place, Touch] = {}
+    last: dict[Place, Touch] = {}
+    for touch in changed.touches:
+        first.setdefault(touch.place, touch)
+        last[touch.place] = touch
+    return tuple(
+        TaskChange(
+            place=str(place),
+            computer=place.computer,
+            path=shown(place.path),
+            step=last[place].step,
+            before=first[place].before,
+            after=last[place].after,
+        )
+        for place in first
+        if first[place].before != last[place].after
+    )
+
+
+def told_places(entries: Sequence[Entry]) -> tuple[UndoPlace, ...]:
+    """What an undo does, place by place."""
+    return tuple(
+        UndoPlace(
+            place=str(one.place),
+            computer=one.place.computer,
+            path=shown(one.place.path),
+            verdict=one.verdict,
+            why=one.why,
+            step=one.goal.step,
+            target=one.goal.target,
+            found=None if one.found is None else one.found.state,
+        )
+        for one in entries
+    )
+
+
+def told_limits(untold: Sequence[Untold]) -> tuple[UndoLimit, ...]:
+    """What of a task no undo takes back, or what it did and nobody knows yet."""
+    return tuple(UndoLimit(step=one.step, tool=one.tool, computer=one.computer, what=one.what) for one in untold)

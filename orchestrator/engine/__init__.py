@@ -1,0 +1,1 @@
+"""The engine: the task service, the actor of each task, the gate, workers, retries, undo and the active policy."""

@@ -1,0 +1,121 @@
+"""The policy in force, asked about the calls of tasks: the one place where a verdict is made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.core.errors import PolicyUnusable
+from orchestrator.core.policy import (
+    BUILT_IN_CATALOG,
+    CustomPolicy,
+    Effect,
+    FunctionCall,
+    PathCheck,
+    Policy,
+    PolicyContext,
+    PolicyDecision,
+    RequestRules,
+    SecretsToModel,
+    Undo,
+    default_policy,
+    evaluate,
+    no_such_tool,
+    summary,
+)
+from orchestrator.core.task import facts
+from orchestrator.core.task.rehearsal import NOTICE, is_copy, lenient, original_of, strict
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.wire.wire import ComputerId
+
+_REJECTED = "A person rejected this very call before; it is not asked again."
+
+
+def _knows_nothing(computer: ComputerId | None) -> PolicyContext:
+    return PolicyContext(computer=computer)
+
+
+@dataclass
+class PolicyInForce:
+    """Judges by the policy that is in force when it is asked; whoever changes that swaps the whole of it."""
+
+    policy: Callable[[], Policy] = default_policy
+    """Raises PolicyUnusable where this node cannot load it; then nothing is judged."""
+    context: Callable[[ComputerId | None], PolicyContext] = field(default=_knows_nothing)
+    """What is known of a computer."""
+    custom: Callable[[], Sequence[CustomPolicy]] = tuple
+    """The plugins that the policy names."""
+
+    @property
+    def version(self) -> str:
+        """The policy's version."""
+        return self.policy().version
+
+    @property
+    def rules(self) -> RequestRules:
+        """What it says of requests."""
+        return self.policy().requests
+
+    @property
+    def undo(self) -> Undo:
+        """What it says of the changes of a task that failed or was canceled; a task ends also where none is usable."""
+        try:
+            return self.policy().undo
+        except PolicyUnusable:
+            return "offer"
+
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """Where it says that programs are watched, as globs."""
+        return self.policy().watch
+
+    @property
+    def checks(self) -> tuple[PathCheck, ...]:
+        """What it wants to hold where a task changed a path."""
+        return self.policy().checks
+
+    @property
+    def secrets_to_model(self) -> SecretsToModel | None:
+        """Whether it lets models be told secrets; None: it does not say."""
+        return self.policy().secrets_to_model
+
+    def run_timeout_s(self, computer: ComputerId) -> int | None:
+        """Seconds of the game that it lets a program run on a computer; None: it does not say."""
+        return self.policy().run_timeout_of(original_of(computer))
+
+    def summary(self, task: AgentTask) -> str:
+        """What the model of a task is told of it (hitl.md L6)."""
+        rehearses = task.rehearses is not None
+        told = summary(
+            self.policy(),
+            computers=task.named_computers,
+            roles=task.roles,
+            plan=task.read_only,
+            rehearsal=rehearses,
+        )
+        return f"{told}\n{NOTICE}" if rehearses else told
+
+    def may_read(self, context: PolicyContext, path: str) -> bool:
+        """Whether it lets a file be read without asking anybody."""
+        call = FunctionCall(tool="cc_read", args={"path": path})
+        verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
+        return verdict.effect is Effect.ALLOW
+
+    def judge(self, task: AgentTask, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
+        """Its verdict on a call of a task; ``program``: what a run resolves to, once somebody has looked."""
+        known = {"roles": task.roles, "plan": task.read_only, "program": program, "stated_risk": call.stated_risk}
+        context = self._context(task, call.computer).model_copy(update=known)
+        verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
+        if call.tool not in BUILT_IN_CATALOG:
+            # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (hitl.md P1).
+            reason = no_such_tool(call.tool, BUILT_IN_CATALOG)
+            return verdict.model_copy(update={"effect": Effect.DENY, "reason": reason})
+        if any(digest == call.call_digest for digest, _ in task.rejections):
+            return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
+        if task.rehearses is not None:
+            return lenient(verdict, call.tool, call.computer)
+        return strict(verdict, task.restores)
+
+    def _context(self, task: AgentTask, computer: ComputerId | None) -> PolicyContext:
+        """What is known of a computer of a task; of a copy what is known of the real one."""
+        if task.rehearses is not None and computer is not None and is_copy(computer):
+            return task.rehearses.context
+        return self.context(computer)

@@ -1,0 +1,8 @@
+"""The actor of one task: what it knows, what it judges, what it does."""
+
+from orchestrator.engine.actor.actor import TaskActor
+from orchestrator.engine.actor.failures import note_failure
+from orchestrator.engine.actor.handover import Leaving
+from orchestrator.engine.actor.journal import TaskJournal
+
+__all__ = ["Leaving", "TaskActor", "TaskJournal", "note_failure"]

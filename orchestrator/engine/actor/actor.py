@@ -1,0 +1,316 @@
+"""The actor of one task: fold, ask what to do, do it, append what happened; until it waits or is over.
+
+A wait is never held in memory: the actor gives its lease back, and the next wake, here or on
+another day, carries on from the journal.
+"""
+
+import asyncio
+import logging
+import math
+from datetime import timedelta
+from functools import partial
+
+from orchestrator.core.errors import (
+    CallLost,
+    CallVoid,
+    ComputerAway,
+    ComputerClaimed,
+    Conflict,
+    NotFound,
+    OrchestratorError,
+)
+from orchestrator.core.ports import ChatModel, Lease
+from orchestrator.core.task import effects as todo
+from orchestrator.core.task.deadlines import next_deadline, overdue
+from orchestrator.core.task.effects import next_effects
+from orchestrator.core.task.failures import AT_ONCE, pause_s
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import ACTIVE_PHASES
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.actor.calls import Calls
+from orchestrator.engine.actor.checks import Checker, ShownChecks
+from orchestrator.engine.actor.failures import note_failure
+from orchestrator.engine.actor.gate import Gate
+from orchestrator.engine.actor.handover import Leaving
+from orchestrator.engine.actor.interrupts import Watch, ended_by, left_s, out_of_time
+from orchestrator.engine.actor.journal import TaskJournal, step_computers
+from orchestrator.engine.actor.live_text import Hints
+from orchestrator.engine.actor.model_step import Thinking
+from orchestrator.engine.actor.programs import Programs
+from orchestrator.engine.actor.restoration import Restoring
+from orchestrator.engine.actor.waits import Wait
+from orchestrator.engine.tasks import TaskService, patiently
+from orchestrator.engine.undo import Undoing
+from orchestrator.runtime.logs import about
+from orchestrator.tools.environment import World
+
+logger = logging.getLogger(__name__)
+
+
+SOON_S = 5.0
+"""What falls due sooner is told to all workers: by themselves they look at the queue no more often."""
+
+_NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
+"""What leaves the actor nothing to do until something comes in; a union in the test would be made at each look."""
+
+
+class TaskActor:
+    """Acts for one leased task."""
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        service: TaskService,
+        world: World,
+        model: ChatModel,
+        task: AgentTask,
+        leaving: Leaving | None = None,
+        patience_s: float = 60.0,
+    ) -> None:
+        self._service = service
+        self._store = service.store
+        self._leaving = leaving or Leaving()
+        self._clock = service.clock
+        self._world = world
+        self._journal = TaskJournal(lease, service, task, patience_s=patience_s)
+        programs = Programs(world, service.law)
+        gate = Gate(self._journal, world, service.law, programs, ShownChecks(self._journal, world, service.law))
+        self._checker = Checker(self._journal, world, service.law, gate.judge_all)
+        self._watch = Watch(service, lambda: self._journal.task)
+        hints = Hints(service.bus, task.task_id)
+        self._calls = Calls(self._journal, gate, world, self._watch, hints, programs, self._leaving)
+        self._thinking = Thinking(
+            self._journal, gate, model, self._watch, hints, self._leaving, self._calls.begin, self._checker
+        )
+        self._calls.next_step = self._thinking.ask_next
+        self._undoing = Undoing(service, world)
+        self._restoring = Restoring(self._journal, gate, self._undoing)
+        self._gate = gate
+        self._claimed = False
+        """Whether the computers of the present step are claimed by this very actor."""
+
+    async def run(self) -> AgentTask:
+        """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
+        watching = asyncio.create_task(self._watch.run())
+        try:
+            return await self._act()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _act(self) -> AgentTask:
+        while True:
+            try:
+                # What was begun together with the last outcome is no boundary: its bracket is open.
+                if self._leaving.begun and not self._calls.begun():
+                    await self._hand_over()
+                    return self._journal.task
+                wait = await self._once()
+                if wait is not None:
+                    await self._sleep(wait)
+                    return self._journal.task
+            except Conflict:
+                await self._journal.refold()
+
+    async def _once(self) -> Wait | None:
+        """Perform what is to do now; None: there is more."""
+        task = self._journal.task
+        if task.phase in ACTIVE_PHASES and left_s(task, self._clock.now()) <= 0:
+            await self._journal.intend(*ended_by(out_of_time(task), task))
+        passed = overdue(self._journal.task, self._clock.now())
+        if passed:
+            await self._journal.intend(*passed)
+            return None
+        effects = self._calls.begun() or next_effects(self._journal.task, self._calls.mine)
+        if isinstance(effects[0], _NOTHING_NOW):
+            return Wait()
+        away = [self._away(effect) for effect in effects]
+        if None not in away:
+            # Not claimed first: giving it back would wake the others that wait for it, and theirs this one.
+            return Wait(computer=away[0])
+        blocked = None if self._needs_no_claim(effects) else await self._claim()
+        if blocked is not None:
+            return Wait(computer=blocked)
+        outcomes = await self._perform_all(effects)
+        if not self._journal.task.calls:
+            self._claimed = False
+            await self._release()
+        waits = [outcome for outcome in outcomes if isinstance(outcome, Wait)]
+        return waits[0] if len(waits) == len(outcomes) else None
+
+    async def _perform_all(self, effects: tuple[todo.Effect, ...]) -> list[Wait | None]:
+        """Perform effects beside one another; what one raises is raised when all are through."""
+        if len(effects) == 1:
+            return [await self._perform(effects[0])]
+        outcomes = await asyncio.gather(*(self._perform(effect) for effect in effects), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+
+    async def _perform(self, effect: todo.Effect) -> Wait | None:
+        call_id = effect.call_id if isinstance(effect, todo.RunTool) else ""
+        with about(call_id=call_id, computer=self._computer_of(effect)):
+            return await self._tried(effect)
+
+    async def _tried(self, effect: todo.Effect) -> Wait | None:
+        try:
+            return await self._do(effect)
+        except ComputerClaimed as claimed:
+            return Wait(computer=ComputerId(claimed.computer))
+        except (ComputerAway, CallLost, CallVoid) as error:
+            logger.info("task %s waits: %s", self._journal.task.task_id, error)
+            missing = self._away(effect)
+            if missing is not None and isinstance(error, ComputerAway):
+                return Wait(computer=missing)
+            return await self._unanswered(effect, error, missing)
+
+    async def _unanswered(
+        self, effect: todo.Effect, error: OrchestratorError, missing: ComputerId | None
+    ) -> Wait | None:
+        """Record that a computer was asked in vain, and when to ask again; ``missing``: it is away by now."""
+        computer = self._computer_of(effect)
+        failure = await note_failure(
+            self._journal, str(error), "unanswered", effect=type(effect).__name__, computer=computer
+        )
+        if self._journal.task.gave_up or self._journal.task.ended is not None:
+            return None
+        if missing is not None:
+            return Wait(computer=missing)
+        if failure.count <= AT_ONCE and not isinstance(error, CallVoid):
+            return None
+        return Wait(seconds=pause_s(failure.count))
+
+    async def _do(self, effect: todo.Effect) -> Wait | None:
+        seconds: float | None = None
+        match effect:
+            case todo.AskModel():
+                seconds = await self._thinking.ask(effect.attempt)
+            case todo.PlanRestoration():
+                return await self._restoring.plan()
+            case todo.LookFirst():
+                return await self._checker.begin()
+            case todo.EvaluatePolicy():
+                return await self._thinking.read(effect.reply)
+            case todo.Observe():
+                await self._gate.request_review(effect)
+            case todo.RunTool():
+                seconds = await self._calls.run(effect.call_id)
+            case todo.Settle():
+                await self._calls.settle(effect)
+            case todo.BeginUndo():
+                return await self._begin_undo()
+        return None if seconds is None else Wait(seconds=seconds)
+
+    async def _begin_undo(self) -> Wait | None:
+        """Begin the undo that the policy wants, where there is something to undo and it is still known."""
+        try:
+            begun = await self._undoing.begin(self._journal.task)
+        except NotFound as gone:
+            # It does not come back: whoever asks for the undo is told the same.
+            logger.warning("task %s cannot be undone: %s", self._journal.task.task_id, gone)
+            begun = False
+        if begun:
+            await self._journal.refold()
+        return None if begun else Wait()
+
+    def _away(self, effect: todo.Effect) -> ComputerId | None:
+        """The computer without which the effect can do nothing and that is not connected; None: it can be tried."""
+        computer = self._computer_of(effect)
+        return computer if computer is not None and not self._world.online(computer) else None
+
+    def _computer_of(self, effect: todo.Effect) -> ComputerId | None:
+        match effect:
+            case todo.Settle():
+                return effect.computer
+            case todo.RunTool():
+                return self._journal.record(effect.call_id).call.computer
+            case todo.Observe():
+                calls = (self._journal.record(call_id).call for call_id in effect.call_ids)
+                named = [call.computer for call in calls if call.computer is not None]
+                # All may be back by now; waiting for one of them then wakes at once.
+                return next((one for one in named if not self._world.online(one)), named[0] if named else None)
+            case _:
+                return None
+
+    # -- claims and sleep ----------------------------------------------------------------
+
+    async def _claim(self) -> ComputerId | None:
+        """Claim the computers of the present step; the answer is one that another task has."""
+        computers = step_computers(self._journal.task)
+        if not computers or self._claimed:
+            return None
+        blocked = await self._store.claim(self._journal.lease, computers)
+        self._claimed = blocked is None
+        self._journal.claimed = self._journal.claimed or self._claimed
+        return blocked
+
+    def _needs_no_claim(self, effects: tuple[todo.Effect, ...]) -> bool:
+        """Whether all there is to do touches no computer, or is looking, which claims its computer as it starts."""
+        return all(
+            isinstance(effect, todo.BeginUndo)
+            or (isinstance(effect, todo.RunTool) and not self._journal.record(effect.call_id).mutates)
+            for effect in effects
+        )
+
+    async def _release(self) -> None:
+        """Give the claims back, but never that of a computer on which a bracket is open."""
+        if self._journal.claimed:
+            task = self._journal.task
+            keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
+            await self._store.release_claims(self._journal.lease, keep)
+            self._claimed, self._journal.claimed = False, bool(keep)
+            self._service.falls_due(task.task_id)
+
+    async def _hand_over(self) -> None:
+        """Give the lease back with the task due at once, its claims kept for whoever goes on. Raises Conflict."""
+        task = self._journal.task
+        await self._store.park(self._journal.lease, task.version, due=self._clock.now())
+        self._service.falls_due(task.task_id)
+
+    async def _sleep(self, wait: Wait) -> None:
+        """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""
+        await self._release()
+        task = self._journal.task
+        seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s(), self._until_deadline_s())
+        due = self._clock.now() + timedelta(seconds=max(0.0, seconds)) if seconds < math.inf else None
+        if wait.computer is not None:
+            # Before it sleeps: from here on whoever hears that the computer came, to whichever node, wakes it.
+            self._world.awaited.add(wait.computer)
+        await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
+        # From here on nobody holds the task: what is left undone now, because the store is away, nobody makes up for.
+        if await patiently(partial(self._woken, wait), for_s=self._journal.patience_s):
+            seconds = 0.0
+        if seconds < SOON_S:
+            self._service.falls_due(task.task_id)
+        if task.ended is not None and not task.open_runs:
+            await patiently(self._wake_undos, for_s=self._journal.patience_s)
+
+    async def _wake_undos(self) -> None:
+        """Wake the tasks that take this one back: they wait until it is known of each of its calls how it ended."""
+        for task_id in self._journal.task.undone_by:
+            undo = await self._store.load(task_id)
+            if undo is not None and undo.ended is None:
+                await self._store.wake(undo.task_id)
+                self._service.falls_due(undo.task_id)
+
+    def _left_s(self) -> float:
+        """How long the task may sleep before its time is up, which must be noticed."""
+        task = self._journal.task
+        return left_s(task, self._clock.now()) if task.phase in ACTIVE_PHASES else math.inf
+
+    def _until_deadline_s(self) -> float:
+        """How long the task may sleep before a request expires, a person is reminded, or an approval is over."""
+        deadline = next_deadline(self._journal.task)
+        return math.inf if deadline is None else (deadline - self._clock.now()).total_seconds()
+
+    async def _woken(self, wait: Wait) -> bool:
+        """Wake the task again where what it waits for came between the last look and the sleep; whether it did."""
+        if wait.computer is None:
+            return False
+        task_id, holder = self._journal.task.task_id, await self._store.claimant(wait.computer)
+        if not self._world.online(wait.computer) or holder not in (None, task_id):
+            return False
+        await self._store.wake(task_id)
+        return True

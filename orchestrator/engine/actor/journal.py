@@ -1,0 +1,146 @@
+"""The task as its actor holds it: folded, leased, and appended to one item after the other.
+
+While the store is away the actor knows what nobody else does: an outcome. So an append is asked for again, the same
+items with the same ids, of which the store keeps one: until it answers, says that the lease is another's, or
+``patience_s`` are over. What is lost then is settled by whoever comes next.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from orchestrator.core.errors import ComputerClaimed, Conflict
+from orchestrator.core.ports import Lease
+from orchestrator.core.task.facts import CallId, Fact, TaskEnded, ToolStarted
+from orchestrator.core.task.fold import can_follow, fold, preview, sealed, with_findings
+from orchestrator.core.task.items import SYSTEM, Actor, Draft
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.tasks import TaskService, patiently
+
+AGENT = Actor(kind="agent", id="model")
+
+
+Follow = Callable[[AgentTask], Sequence[tuple[Fact, Actor]]]
+"""What is to be recorded in one transaction with an outcome: intents decided on the task as it is after it."""
+
+
+def nothing(task: AgentTask) -> Sequence[tuple[Fact, Actor]]:
+    """An outcome that nothing follows at once."""
+    del task
+    return ()
+
+
+def of_computer(computer: ComputerId | None) -> Actor:
+    """The computer, or this host, as the cause of an item."""
+    return Actor(kind="computer", id=computer or "host")
+
+
+def step_computers(task: AgentTask) -> tuple[ComputerId, ...]:
+    """All computers that the present step touches: they are claimed together or not at all.
+
+    Two tasks that each hold one and want the other's would wait for ever: what has an open bracket
+    is not given back.
+    """
+    return tuple(sorted({record.call.computer for record in task.calls if record.call.computer is not None}))
+
+
+@dataclass
+class TaskJournal:
+    """One leased task and its journal. Intents stand or fall with the version; outcomes always stand."""
+
+    lease: Lease
+    service: TaskService
+    task: AgentTask
+    claimed: bool = True
+    """Whether the store may have claims of this task: those of an actor that was killed count too."""
+    patience_s: float = 60.0
+    """How long a store that is away is asked again."""
+    _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def record(self, call_id: CallId) -> CallRecord:
+        """A call of the present step. Raises Conflict when the task has moved on: fold and ask anew."""
+        record = self.task.call(call_id)
+        if record is None:
+            raise Conflict(f"Call {call_id!r} is no longer of the present step.")
+        return record
+
+    async def intend(self, *intents: Fact, actor: Actor = SYSTEM) -> None:
+        """Append at the folded version or not at all. Raises Conflict, LeaseLost, ComputerClaimed."""
+        async with self._appending:
+            drafts = [self.service.draft(fact, actor) for fact in intents]
+            await self._append(drafts, preview(self.task, drafts))
+
+    async def happened(
+        self,
+        fact: Fact,
+        actor: Actor,
+        *,
+        blobs: tuple[bytes, ...] = (),
+        follow: Follow = nothing,
+        start: Follow = nothing,
+    ) -> None:
+        """Append an outcome: again at the new version after a conflict, with the same item id.
+
+        What follows it in the same transaction is decided anew each time: what it amounts to, then
+        the ``start`` of a call, which is left out where another task has the computer. The outcome
+        is dropped only where nothing waits for it any more, such as a reply to a task that has ended.
+        """
+        draft = self.service.draft(fact, actor)
+        async with self._appending:
+            while can_follow(self.task, fact):
+                drafts, after = [draft], preview(self.task, [draft])
+                for decided in (follow, start):
+                    for one, by in decided(after):
+                        drafts.append(self.service.draft(one, by))
+                        after = preview(after, drafts[-1:])
+                try:
+                    await self._append(drafts, after, blobs=blobs)
+                except Conflict:
+                    await self._refold()
+                except ComputerClaimed:
+                    start = nothing
+                else:
+                    return
+
+    async def refold(self) -> None:
+        """Take in what others appended."""
+        async with self._appending:
+            await self._refold()
+
+    async def _refold(self) -> None:
+        store, task = self.service.store, self.task
+        newer = await patiently(lambda: store.read(task.task_id, task.version), for_s=self.patience_s)
+        self.task = fold(newer, self.task)
+
+    async def _append(self, drafts: list[Draft], after: AgentTask, *, blobs: tuple[bytes, ...] = ()) -> None:
+        """Append ``drafts``, with which the task will be as ``after``, but for what only the store knows.
+
+        With the start of a call the step has its computers; with its own end they are given back.
+        """
+        task = self.task
+        if any(isinstance(one.fact, TaskEnded) for one in drafts):
+            drafts = with_findings(task, drafts)
+            after = preview(task, drafts)
+        started = next((one.fact for one in drafts if isinstance(one.fact, ToolStarted)), None)
+        claim = () if started is None else step_computers(after)
+        release = self.claimed and not after.calls
+        append = partial(
+            self.service.store.append,
+            task.task_id,
+            task.version,
+            drafts,
+            status=after.status,
+            token=self.lease.token,
+            number_for=None if started is None else started.computer,
+            blobs=blobs,
+            claim=claim,
+            release=release,
+        )
+        items = await patiently(append, for_s=self.patience_s)
+        self.claimed = (self.claimed or bool(claim)) and not release
+        self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
+        self.service.published(task.task_id, items)
+        if release:
+            self.service.falls_due(task.task_id)

@@ -1,0 +1,284 @@
+"""Everything that may happen to a task from outside its actor, decided and appended.
+
+A command is decided on the task as it is, appended at that version, and decided anew after a
+conflict; the answer is the task as it stands afterwards.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from orchestrator.core.approval.approval import ResumeRequest
+from orchestrator.core.approval.decisions import Decide, closed_question
+from orchestrator.core.approval.presentation import must_have_seen
+from orchestrator.core.errors import Conflict, Forbidden, JournalBroken, NewerSchema, NotFound, NotPending, TaskEnded
+from orchestrator.core.evidence.user_checks import checks_of
+from orchestrator.core.ports import Identity
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.items import SYSTEM, Actor
+from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.task_status import since
+from orchestrator.engine.tasks.ids import keyed_ids, new_call_id, new_grant_id, new_item_id, new_task_id
+from orchestrator.engine.tasks.presentation import final_result
+from orchestrator.engine.tasks.rights import must_decide, must_decide_all, must_own, person
+from orchestrator.engine.tasks.stored import StoredTasks
+
+_EARLIER_TASKS = 5
+"""How many earlier tasks of its session a follow-up is told of: enough to be meant by "it" and "the other one"."""
+_EARLIER_CHARS = 1000
+_ALL = 100_000
+"""More tasks than any node has open."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The task after a decision; ``repeated``: the same person had made the same decision before."""
+
+    task: AgentTask
+    repeated: bool
+
+
+class TaskService(StoredTasks):
+    """Submit, decide, answer and cancel tasks, beside loading and watching them."""
+
+    async def submit(  # noqa: PLR0913 - what a task is made of
+        self,
+        prompt: str,
+        *,
+        user: Identity,
+        computers: Sequence[ComputerId] = (),
+        model: str,
+        max_steps: int = 20,
+        max_wall_s: float = 0.0,
+        max_tokens: int = 0,
+        priority: int = 0,
+        session_id: str = "",
+        on_reject: OnReject | None = None,
+        read_only: bool = False,
+        wait_for_model: bool = False,
+        restores: Restoration | None = None,
+        rehearses: Rehearsal | None = None,
+        checks: Sequence[str] = (),
+        key: str = "",
+        keyed_by: Identity | None = None,
+        begun_by: Actor | None = None,
+    ) -> AgentTask:
+        """A new task in the queue; one of a session is told how the session's earlier tasks ended.
+
+        ``key``: the same one of the same person, said in the same way, begins no second task: the answer is the first.
+        Empty: each is a new task. ``keyed_by``: whose key it is, where several may ask for the same; None: the user's.
+
+        ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed.
+        ``wait_for_model``: a model server that cannot be reached is waited for without an end. ``restores``: what it
+        puts back, without a model. ``rehearses``: its computer is a copy of this one. ``checks``: what has to hold
+        when the model claims success, a line each. ``begun_by``: the system, which begins a task for ``user``; None:
+        they do.
+        Raises Forbidden for a session of somebody else, InvalidRequest for a check that cannot be made.
+        """
+        if (present := await self.of_key(keyed_by or user, key)) is not None:
+            return present
+        names = computers if rehearses is None else (rehearses.computer,)
+        lines = checks_of(checks, names, read_only=read_only) if checks else ()
+        task_id, item_id = keyed_ids(keyed_by or user, key) if key else (new_task_id(), new_item_id())
+        earlier = await self._earlier(session_id, user) if session_id else ()
+        fact = facts.TaskSubmitted(
+            prompt=prompt,
+            user_id=user.name,
+            session_id=session_id or f"s-{secrets.token_hex(6)}",
+            computers=tuple(computers),
+            model=model,
+            max_steps=max_steps,
+            max_wall_s=max_wall_s,
+            max_tokens=max_tokens,
+            priority=priority,
+            earlier=earlier,
+            tag=secrets.token_hex(4),
+            on_reject=on_reject or self.law.rules.on_reject or "cancel",
+            roles=user.roles,
+            read_only=read_only,
+            wait_for_model=wait_for_model,
+            restores=restores,
+            for_program=begun_by is not None and user.kind == "agent",
+            rehearses=rehearses,
+            checks=lines,
+            owner=user.owner,
+        )
+        draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
+        items = await self.store.create(task_id, [draft])
+        self.published(task_id, items)
+        self.falls_due(task_id)
+        return fold(items)
+
+    async def of_key(self, user: Identity, key: str) -> AgentTask | None:
+        """The task that somebody submitted with this key; None: none, or the key is empty."""
+        task_id, item_id = keyed_ids(user, key)
+        present = await self.store.read(task_id) if key else []
+        return fold(present) if present and present[0].item_id == item_id else None
+
+    async def decide(self, request_id: RequestId, resume: ResumeRequest, by: Identity) -> Decided:
+        """A person's decision, carried out once.
+
+        Raises NotFound, Forbidden, NotPending, RequestExpired, InvalidDecision or InvalidRequest; all of it
+        holds or nothing.
+        """
+        # Raises PolicyUnusable: a node that cannot judge takes no decision, also where that would need no verdict.
+        _ = self.law.version
+        task = await self.for_request(request_id)
+        must_decide_all(self.authorizer, by, task, resume)
+        if by.auth != "library":  # whose caller has the whole of it
+            must_have_seen(by.name, task, resume)
+
+        def command() -> Decide:
+            return Decide(
+                request_id=request_id,
+                resume=resume,
+                by=by.name,
+                now=self.clock.now(),
+                law=self.law,
+                new_call_id=new_call_id,
+                new_grant_id=new_grant_id,
+            )
+
+        after, changed = await self._command(task, command, person(by))
+        return Decided(task=after, repeated=not changed)
+
+    async def extend(self, request_id: RequestId, expires_at: datetime, by: Identity) -> AgentTask:
+        """Give people more time for a request. Raises NotFound, Forbidden, NotPending, InvalidRequest."""
+        task = await self.for_request(request_id)
+        must_decide(self.authorizer, by, task)
+
+        def command() -> Extend:
+            return Extend(request_id=request_id, expires_at=expires_at, now=self.clock.now())
+
+        return (await self._command(task, command, person(by)))[0]
+
+    async def withdraw(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Take a request back, as its requester or an admin. Raises NotFound, Forbidden, NotPending."""
+        task = await self.for_request(request_id)
+        must_own(by, task, "takes a request back")
+        return (await self._command(task, lambda: Withdraw(request_id=request_id, by=by.name), person(by)))[0]
+
+    async def renew(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Ask again for what nobody answered in time. Raises NotFound, Forbidden, NotPending."""
+        task = await self.for_request(request_id)
+        if by.name != task.user_id:
+            must_decide(self.authorizer, by, task)
+        return (await self._command(task, lambda: Renew(request_id=request_id), person(by)))[0]
+
+    async def rejudge(self) -> int:
+        """Judge everything that waits for a decision by the policy as it is now; how many tasks that changed."""
+        changed = 0
+        for task in await self.known(await self.store.list_tasks(status=TaskStatus.PAUSED, limit=_ALL)):
+            _, did = await self._command(task, lambda: Rejudge(law=self.law, now=self.clock.now()), SYSTEM)
+            changed += did
+        return changed
+
+    async def noted(self, task: AgentTask, what: Literal["notified", "viewed"], by: Identity) -> None:
+        """Record that a request was put before somebody, or that somebody looked at the whole of it; once each.
+
+        A hint beside the decision: where the request was closed meanwhile nothing is recorded.
+        """
+        asked = task.request
+        while asked is not None and task.request is not None and task.request.request_id == asked.request_id:
+            if task.request.notified if what == "notified" else by.name in task.request.viewed_by:
+                return
+            fact = facts.ReviewNoted(what=what, request_id=asked.request_id)
+            try:
+                await self.append(task, [self.draft(fact, person(by))])
+            except Conflict:
+                # Such as the other note, which is made when a reviewer hears of the request.
+                task = await self.load(task.task_id)
+            else:
+                return
+
+    async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
+        """A person's answer to a question; the first counts. Raises NotFound, Forbidden, NotPending."""
+        task = await self.load(task_id)
+        must_decide(self.authorizer, by, task, "answer")
+        asked = Answer(question_id=question_id, answer=answer)
+        try:
+            return (await self._command(task, lambda: asked, person(by)))[0]
+        except (NotFound, NotPending) as refused:
+            # The task may have gone on by now, and knows no more than its present questions.
+            raise closed_question(await self.store.read(task_id), question_id) or refused from None
+
+    async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
+        """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""
+        task = await self.load(task_id)
+        must_own(by, task, "cancels it")
+        wanted = Cancel(reason=reason or f"canceled by {by.name}")
+        return (await self._command(task, lambda: wanted, person(by)))[0]
+
+    async def pin(self, task_id: TaskId, by: Identity, *, pinned: bool) -> AgentTask:
+        """Keep a task whatever the retention says, or no longer. Raises NotFound, Forbidden."""
+        task = await self.load(task_id)
+        must_own(by, task, "pins it")
+        return (await self._command(task, lambda: Pin(pinned=pinned), person(by)))[0]
+
+    async def fail(self, task_id: TaskId, status_reason: str, message: str) -> AgentTask:
+        """End a task that cannot go on; one that is over stays as it ended. Raises NotFound."""
+        wanted = Fail(status_reason=status_reason, message=message)
+        return (await self._command(await self.load(task_id), lambda: wanted, SYSTEM))[0]
+
+    async def stop_all(self, by: Identity, reason: str = "") -> list[TaskId]:
+        """Stop every task that is not over: all of them for an admin, else one's own; which were stopped."""
+        rows = [
+            row
+            for status in (TaskStatus.RUNNING, TaskStatus.PAUSED, TaskStatus.QUEUED)
+            for row in await self.store.list_tasks(status=status, limit=_ALL)
+            if "admin" in by.roles or row.user_id == by.name
+        ]
+        stopped = await asyncio.gather(*(self._stop(row.task_id, by, reason) for row in rows))
+        return [task_id for task_id in stopped if task_id is not None]
+
+    async def _stop(self, task_id: TaskId, by: Identity, reason: str) -> TaskId | None:
+        try:
+            await self.cancel(task_id, by, reason or f"stopped by {by.name}")
+        except (TaskEnded, NewerSchema, JournalBroken):
+            # A newer version's task is stopped by a node of that version; a broken one does not run.
+            return None
+        return task_id
+
+    async def _earlier(self, session_id: str, user: Identity) -> tuple[facts.EarlierTask, ...]:
+        """How the last ended tasks of a session ended, oldest first. Raises Forbidden."""
+        rows = await self.store.list_tasks(session_id=session_id, limit=4 * _EARLIER_TASKS)
+        if any(row.user_id != user.name for row in rows):
+            raise Forbidden("This session is somebody else's.", remedy="Leave session_id out to begin one of your own.")
+        over = [row for row in rows if row.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELED)]
+        loaded = await self.known(over[:_EARLIER_TASKS])
+        told = [
+            facts.EarlierTask(
+                task_id=task.task_id,
+                prompt=task.prompt[:_EARLIER_CHARS],
+                status=task.ended.status,
+                message=final.message[:_EARLIER_CHARS],
+                since=(await since(task, self.store))[:_EARLIER_CHARS],
+            )
+            for task in reversed(loaded)
+            if task.ended is not None and (final := final_result(task)) is not None
+        ]
+        return tuple(told)
+
+    async def _command(self, task: AgentTask, command: Callable[[], Command], actor: Actor) -> tuple[AgentTask, bool]:
+        """The task afterwards, and whether the command changed it (False: it had been carried out before).
+
+        ``command`` is asked anew for each try: time goes on, and the policy may have changed.
+        """
+        while True:
+            drafts = [self.draft(fact, actor) for fact in decide(task, command())]
+            if not drafts:
+                return task, False
+            try:
+                return await self.append(task, drafts, wake=True), True
+            except Conflict:
+                task = await self.load(task.task_id)

@@ -1,0 +1,238 @@
+"""The tasks of the store: drafted, appended and published; loaded, listed and watched.
+
+The journal is the truth; what is published on the bus only says that there is something to read.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from orchestrator.core.approval.approval import HitlResponse
+from orchestrator.core.approval.decisions import Law
+from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound
+from orchestrator.core.model_view.prompt import Prompt
+from orchestrator.core.ports import Bus, Clock, RequestAuthorizer, Store, TaskRow
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import Fact, RequestId, TaskId
+from orchestrator.core.task.fold import fold, preview, with_findings
+from orchestrator.core.task.items import SYSTEM, Actor, AgentTaskItem, Draft
+from orchestrator.core.task.system_facts import SystemFact
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.singleton_jobs import Duties
+from orchestrator.engine.tasks.ids import new_item_id
+from orchestrator.engine.tasks.presentation import show
+from orchestrator.engine.tasks.store_retries import patiently
+from orchestrator.runtime.prompts import shipped
+
+logger = logging.getLogger(__name__)
+
+MODEL_WAIT_S = 120.0
+_MOST_ALERTS = 20
+_POLL_S = 5.0
+"""How long a watcher trusts the bus: a lost hint costs at most this much."""
+
+
+class StoredTasks:
+    """The tasks as whoever holds no lease reads and adds to them."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        bus: Bus,
+        clock: Clock,
+        authorizer: RequestAuthorizer,
+        observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
+        law: Law | None = None,
+        prompt: Prompt | None = None,
+        node: str = "alone",
+        model_wait_s: float = MODEL_WAIT_S,
+    ) -> None:
+        self.store = store
+        self.duties = Duties(store, node)
+        """What this node does that only one node may; ``node``: its name, which no other has."""
+        self.prompt = prompt or shipped()
+        """What models are told before each task; None is the shipped text."""
+        self.model_wait_s = model_wait_s
+        """Seconds that a task waits for a model server that cannot be reached; 0: it fails after three attempts."""
+        self.law: Law = law or PolicyInForce()
+        """The policy in force; None is the shipped one, which knows nothing of the computers."""
+        self._observer = observer
+        """Sees the items that this very service appended; None: nobody looks."""
+        self.bus = bus
+        self.clock = clock
+        self.authorizer = authorizer
+        self._broken: dict[str, str] = {}
+        """What is wrong with tasks whose items are not as they were written, by task."""
+
+    # -- appending -----------------------------------------------------------------------
+
+    def draft(self, fact: Fact, actor: Actor) -> Draft:
+        """A fact with its id, time and cause; the end of a task says what becomes of its changes by the policy now."""
+        if isinstance(fact, facts.TaskEnded) and fact.status != "Completed":
+            fact = fact.model_copy(update={"undo": self.law.undo})
+        return Draft(item_id=new_item_id(), at=self.clock.now(), actor=actor, fact=fact)
+
+    async def append(self, task: AgentTask, drafts: Sequence[Draft], *, wake: bool = False) -> AgentTask:
+        """The task after the drafts, for commands of those who hold no lease. Raises Conflict."""
+        if any(isinstance(one.fact, facts.TaskEnded) for one in drafts):
+            drafts = with_findings(task, drafts)
+        status = preview(task, drafts).status
+        items = await self.store.append(
+            task.task_id, task.version, drafts, status=status, schedule="wake" if wake else "keep"
+        )
+        self.published(task.task_id, items)
+        if wake:
+            self.falls_due(task.task_id)
+        return fold(items, task)
+
+    def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
+        """Tell whoever watches that the task has new items."""
+        if items and self._observer is not None:
+            self._observer(items)
+        if items:
+            version = items[-1].version
+            self.bus.publish(f"task.{task_id}", {"task_id": task_id, "version": version})
+            self.bus.publish("tasks", {"task_id": task_id, "version": version})
+
+    def falls_due(self, task_id: TaskId) -> None:
+        """Tell the workers of every node to look at the queue: this task is due, or will be soon, or made others due.
+
+        Nothing else wakes an idle worker: most appends make nothing due.
+        """
+        self.bus.publish("tasks.due", {"task_id": task_id})
+
+    async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> AgentTaskItem:
+        """Write down what belongs to no task, in this node's own stream; ``content`` is kept by its hash, before it."""
+        if content:
+            await self.store.put_blob(content)
+        (item,) = await self.store.record([self.draft(fact, actor)])
+        return item
+
+    # -- reading -------------------------------------------------------------------------
+
+    async def load(self, task_id: TaskId) -> AgentTask:
+        """The task. Raises NotFound, JournalBroken."""
+        task = await self._noting(self.store.load(task_id))
+        if task is None:
+            raise await self.no_task(task_id)
+        return task
+
+    async def _noting(self, loading: Awaitable[AgentTask | None]) -> AgentTask | None:
+        """What is loaded; a task that is broken is remembered for :meth:`alerts`. Raises JournalBroken, NewerSchema."""
+        try:
+            task = await loading
+        except JournalBroken as broken:
+            task_id = broken.details["task_id"]
+            if task_id not in self._broken:
+                logger.error("%s", broken)  # noqa: TRY400 - it explains itself
+            self._broken[task_id] = str(broken)
+            raise
+        if task is not None:
+            self._broken.pop(task.task_id, None)
+        return task
+
+    def alerts(self) -> list[str]:
+        """What is wrong with tasks that were asked for, as sentences."""
+        return list(self._broken.values())[:_MOST_ALERTS]
+
+    async def no_task(self, task_id: TaskId) -> NotFound:
+        """Why there is no such task: it was pruned, or never was."""
+        at = await self.store.pruned_at(task_id)
+        if at is None:
+            return NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
+        return NotFound(
+            f"Task {task_id} was pruned on {at:%Y-%m-%d}: what it did is no longer kept, and cannot be undone.",
+            remedy="`cc-orchestrator audit show --system` has the note of it. Pin a task to keep it: `tasks pin`.",
+            details={"pruned_at": at.isoformat()},
+        )
+
+    async def for_request(self, request_id: RequestId) -> AgentTask:
+        """The task that raised a request. Raises NotFound, JournalBroken."""
+        task = await self._noting(self.store.load_by_request_id(request_id))
+        if task is None:
+            raise NotFound("There is no such request.", remedy="List the open requests.")
+        return task
+
+    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+        """The newest tasks first."""
+        return await self.store.list_tasks(status=status, limit=limit)
+
+    async def pending(self, *, max_chars: int | None = None) -> list[HitlResponse]:
+        """All requests that wait for a person, oldest first; ``max_chars``: of one text, None: whole."""
+        shown = [await show(task, max_chars=max_chars) for task in await self.reviewing()]
+        return sorted(shown, key=lambda one: one.created_at)
+
+    async def reviewing(self) -> list[AgentTask]:
+        """The tasks that wait for a person's decision."""
+        rows = await self.store.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
+        return [task for task in await self.known(rows) if task.request is not None]
+
+    async def known(self, rows: Sequence[TaskRow]) -> list[AgentTask]:
+        """The tasks of rows, but for those that were pruned meanwhile, are of a newer version, or broken."""
+        tasks = [await self.if_known(row.task_id) for row in rows]
+        return [task for task in tasks if task is not None]
+
+    async def if_known(self, task_id: TaskId) -> AgentTask | None:
+        """The task; None: there is none, or it is a newer version's, whose doors tell of it, or it is broken."""
+        try:
+            return await self._noting(self.store.load(task_id))
+        except (NewerSchema, JournalBroken):
+            return None
+
+    async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:
+        """The task's items after ``after_version``, then each as it comes, until the task has ended.
+
+        A store that is away once the first items were told is waited for.
+        """
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        try:
+            task = await self.load(task_id)
+            while True:
+                changed.clear()
+                known = min(after_version, task.version)
+                # The lambda is called before it is made again.
+                items = await patiently(lambda: self.store.read(task_id, known), for_s=math.inf)  # noqa: B023
+                # Folded on, not loaded again: what one more item costs does not grow with the task.
+                task = fold([item for item in items if item.version > task.version], task)
+                for item in items:
+                    if item.version > after_version:
+                        after_version = item.version
+                        yield item
+                if task.phase is Phase.ENDED and not task.open_runs:
+                    return
+                await _either(changed, _POLL_S)
+        finally:
+            unsubscribe()
+
+    async def until_settled(self, task_id: TaskId, wait_s: float, *, past: RequestId | None = None) -> AgentTask:
+        """The task once it has ended or waits for a person again, or as it stands after ``wait_s`` seconds.
+
+        ``past``: a request that does not count as waiting, since it was just decided.
+        """
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        deadline = asyncio.get_running_loop().time() + wait_s
+        try:
+            while True:
+                changed.clear()
+                task = await self.load(task_id)
+                open_again = task.request is not None and task.request.request_id != past
+                left = deadline - asyncio.get_running_loop().time()
+                if task.phase in (Phase.ENDED, Phase.ANSWERING) or open_again or left <= 0:
+                    return task
+                await _either(changed, min(left, _POLL_S))
+        finally:
+            unsubscribe()
+
+
+async def _either(changed: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        pass

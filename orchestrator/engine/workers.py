@@ -1,0 +1,251 @@
+"""The workers of one node: each takes a due task, acts for it, and takes the next, until the node is left."""
+
+import asyncio
+import logging
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from orchestrator.core.errors import JournalBroken, LeaseLost, NewerSchema, OrchestratorError
+from orchestrator.core.ports import ChatModel, Lease
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.task import AgentTask
+from orchestrator.engine.actor import Leaving, TaskJournal, note_failure
+from orchestrator.engine.runner import GIVE_BACK_S, LEASE_S, give_back, process_task
+from orchestrator.engine.tasks import AWAY, TaskService
+from orchestrator.runtime.logs import about
+from orchestrator.tools.environment import World
+
+logger = logging.getLogger(__name__)
+
+_IDLE_S = 5.0
+"""How long a worker trusts the bus before it looks at the queue by itself."""
+_OF_A_LEASE = 1 / 4
+"""With short leases it looks sooner: what a killed node held is taken over within one and a half lease times."""
+_TAKEN_S = 0.02
+"""About how long, where something is due and another node is just taking it: more than a transaction takes."""
+_NOT_HAD_S = 0.5
+"""At most, where it goes on being due and is not to be had: each look waits twice as long as the one before."""
+_NEWER_S = 60.0
+"""So long a task is left to newer versions before it is looked at again: this node may be the newer one by then."""
+_MOST_NEWER = 128
+"""Tasks that are left to newer versions; where there are more, each is looked at at this pace:"""
+_NEXT_NEWER_S = 1.0
+_MOST_DOUBLED = 6
+"""Doubled so often, any first wait is longer than the longest."""
+_HELD_S = 1.0
+"""How soon a worker that may not act looks whether it may."""
+_AGAIN_S = 0.5
+"""Until a worker asks a store again that failed; then twice as long each time."""
+_AGAIN_AT_MOST_S = 5.0
+_POSTPONED_S = 5.0
+"""A task whose actor failed is due again after this."""
+
+
+@dataclass
+class Workers:
+    """The workers of one node."""
+
+    service: TaskService
+    world: World
+    model_for: Callable[[AgentTask], ChatModel]
+    holder: str
+    count: int = 4
+    lease_s: float = LEASE_S
+    may_act: Callable[[], bool] = lambda: True
+    """Whether tasks are taken on now."""
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whose turn it is to look at the queue: one query of a node for each hint, however many are idle."""
+    _leaving: Leaving = field(default_factory=Leaving)
+    _working: set[asyncio.Task[None]] = field(default_factory=set)
+    _newer: dict[TaskId, float] = field(default_factory=dict)
+    """The tasks that are left to newer versions, and until when by the loop's clock."""
+    _not_had: int = 0
+    """How often in a row something was due and not to be had."""
+    at_work: int = 0
+    """Tasks that are acted for now."""
+
+    async def work(self) -> None:
+        """Work until canceled, or until all is handed over."""
+        unsubscribe = self.service.bus.subscribe("tasks.due", lambda _: self._due.set())
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._working = {group.create_task(self._worker()) for _ in range(self.count)}
+        finally:
+            unsubscribe()
+
+    async def drain(self, within_s: float, *, cut_models: bool = False) -> None:
+        """Take no more tasks, and hand over those at hand at their next boundary between two effects.
+
+        What takes longer than ``within_s`` is let go with its bracket open; ``cut_models``: nobody waits for a reply
+        of a model. Canceled, it lets go at once.
+        """
+        self._leaving.begin(cut_models=cut_models)
+        self._due.set()
+        try:
+            await self._ended(within_s)
+        finally:
+            self._leaving.end()
+        if not await self._ended(2 * GIVE_BACK_S):
+            logger.warning("what a worker is at does not end; its lease ends by itself in %g s", self.lease_s)
+
+    async def _ended(self, within_s: float) -> bool:
+        """Whether all workers have ended after so many seconds, or before."""
+        working = [one for one in self._working if not one.done()]
+        if working and within_s > 0:
+            await asyncio.wait(working, timeout=within_s)
+        return all(one.done() for one in working)
+
+    async def _worker(self) -> None:
+        while (lease := await self._next()) is not None:
+            self.at_work += 1
+            try:
+                with about(task_id=lease.task_id):
+                    await self._process(lease)
+            finally:
+                self.at_work -= 1
+            # It may have parked until soon, of which whoever waits now does not know.
+            self._due.set()
+
+    async def _next(self) -> Lease | None:
+        """A lease on the next due task; None: the node is left."""
+        pause_s = _AGAIN_S
+        async with self._turn:
+            while not self._leaving.begun:
+                self._due.clear()
+                if not self.may_act():
+                    await self._leaving.pause(_HELD_S)
+                    continue
+                try:
+                    lease = await self.service.store.lease(self.holder, self.lease_s, but=self._left_to_newer())
+                    if lease is not None:
+                        self._not_had = 0
+                        return lease
+                    await self._idle()
+                    pause_s = _AGAIN_S
+                except Exception as error:
+                    # A worker that ended would be missed until the next start of the server.
+                    known = isinstance(error, OrchestratorError)
+                    logger.error("the queue is looked at again in %g s: %s", pause_s, error, exc_info=not known)  # noqa: TRY400 - it explains itself
+                    await self._leaving.pause(pause_s)
+                    pause_s = min(2 * pause_s, _AGAIN_AT_MOST_S)
+        return None
+
+    async def _idle(self) -> None:
+        due = await self.service.store.next_due(but=self._left_to_newer())
+        seconds = min(_IDLE_S, self.lease_s * _OF_A_LEASE)
+        left_s = math.inf if due is None else (due - self.service.clock.now()).total_seconds()
+        if left_s > 0:
+            self._not_had = 0
+        else:
+            # Another node's transaction has it, or the clocks differ.
+            left_s = min(_NOT_HAD_S, _TAKEN_S * 2**self._not_had) * random.uniform(0.5, 1)
+            self._not_had = min(self._not_had + 1, _MOST_DOUBLED)
+        if self._leaving.begun:
+            return
+        try:
+            async with asyncio.timeout(min(seconds, left_s)):
+                await self._due.wait()
+        except TimeoutError:
+            pass
+
+    def _left_to_newer(self) -> list[TaskId]:
+        """The tasks of which this version knows that it cannot read them."""
+        now = asyncio.get_running_loop().time()
+        for task_id in [one for one, until in self._newer.items() if until <= now]:
+            del self._newer[task_id]
+        return list(self._newer)
+
+    async def _process(self, lease: Lease) -> None:
+        try:
+            await process_task(
+                lease,
+                service=self.service,
+                world=self.world,
+                model_for=self.model_for,
+                leaving=self._leaving,
+                lease_s=self.lease_s,
+            )
+        except LeaseLost:
+            logger.warning("task %s is acted for elsewhere now", lease.task_id)
+        except NewerSchema as error:
+            await self._pass_by(lease, error)
+        except JournalBroken as error:
+            logger.error("task %s stops: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
+            await self._pass_by(lease, error)
+        except AWAY as error:
+            # Of a node that is left, a lease that could not be given back is no trouble: it ends by itself.
+            level = logging.INFO if self._leaving.over else logging.ERROR
+            logger.log(level, "task %s stops for now: %s", lease.task_id, error)
+            await self._postpone(lease)
+        except OrchestratorError as error:
+            logger.log(logging.INFO if self._leaving.over else logging.ERROR, "task %s stops: %s", lease.task_id, error)
+            await self._fail(lease, str(error))
+        except Exception as error:
+            logger.exception("task %s met a defect and stops for now", lease.task_id)
+            await self._fail(lease, _told(error))
+
+    async def _fail(self, lease: Lease, why: str) -> None:
+        """Record why a task failed and have it looked at again soon; after so many times it ends."""
+        if self._leaving.over:
+            return
+        try:
+            journal = TaskJournal(lease, self.service, await self.service.load(lease.task_id))
+            await note_failure(journal, why, "failed")
+            if not journal.task.gave_up and journal.task.ended is None:
+                await self._postpone(lease)
+                return
+            # An undo that the policy wants is begun next; one that cannot be begun waits for a person.
+            due = self.service.clock.now() if journal.task.undoes_itself else None
+            await self.service.store.park(lease, journal.task.version, due=due)
+            self.service.falls_due(lease.task_id)
+        except Exception:
+            logger.exception("the failure of task %s cannot be recorded; its lease ends by itself", lease.task_id)
+
+    async def _pass_by(self, lease: Lease, newer: OrchestratorError) -> None:
+        """Leave a task to the nodes of a newer version, at once; where there is none, it waits for one."""
+        logger.info("task %s is left to others: %s", lease.task_id, newer.message)
+        full = len(self._newer) >= _MOST_NEWER
+        if full:
+            del self._newer[next(iter(self._newer))]
+        self._newer[lease.task_id] = asyncio.get_running_loop().time() + _NEWER_S
+        try:
+            async with asyncio.timeout(GIVE_BACK_S):
+                await self.service.store.pass_by(lease)
+            self.service.falls_due(lease.task_id)
+        except (OrchestratorError, TimeoutError) as error:
+            logger.info("task %s is left only when its lease ends: %s", lease.task_id, error)
+        if full:
+            await self._leaving.pause(_NEXT_NEWER_S)
+
+    async def _postpone(self, lease: Lease) -> None:
+        """Have the task looked at again soon; while the store is away that is said again, as long as a lease is."""
+        if self._leaving.over:
+            return
+        until = asyncio.get_running_loop().time() + self.lease_s
+        while True:
+            try:
+                await give_back(self.service, lease, _POSTPONED_S)
+            except AWAY as away:
+                if self._leaving.begun or asyncio.get_running_loop().time() > until:
+                    logger.info("task %s: %s", lease.task_id, away)
+                    return
+                await self._leaving.pause(_AGAIN_S)
+            except OrchestratorError as error:
+                logger.info("task %s: %s", lease.task_id, error)
+                return
+            except Exception:
+                # What stopped the task may well stop this too, and must not end the worker and with it all others.
+                logger.exception("task %s is not given back; its lease ends by itself", lease.task_id)
+                return
+            else:
+                return
+
+
+def _told(error: Exception) -> str:
+    """What a person is told of an error that nobody foresaw: no content, and what the host says in its own words."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"The host of the orchestrator said: {error.strerror}. Its log says more."
+    return f"The orchestrator met a defect ({type(error).__name__}); its log says more."

@@ -1,0 +1,51 @@
+"""The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
+
+from orchestrator.history.audit.checkpoint import (
+    AuditBroken,
+    Checkpoint,
+    Checkpoints,
+    Journals,
+    News,
+    heads_of,
+    make_checkpoint,
+    news_of,
+)
+from orchestrator.history.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
+from orchestrator.history.audit.job import VerifyJob
+from orchestrator.history.audit.pages import Place, Reach, names_of, newest_of, page_of
+from orchestrator.history.audit.reports import Told, as_written, check_store, stories_of, streams_of
+from orchestrator.history.audit.stream import Records
+from orchestrator.history.audit.trusted_head import TRUSTED_NAME, TrustedStream
+from orchestrator.history.audit.verification import Verification, verify_store
+
+__all__ = [
+    "MARK",
+    "TRUSTED_NAME",
+    "AuditBroken",
+    "Checkpoint",
+    "Checkpoints",
+    "HeadsLine",
+    "Journals",
+    "News",
+    "Noted",
+    "Place",
+    "Reach",
+    "Records",
+    "Told",
+    "TrustedStream",
+    "Verification",
+    "VerifyJob",
+    "as_written",
+    "check_store",
+    "heads_of",
+    "lines_of",
+    "make_checkpoint",
+    "names_of",
+    "newest_of",
+    "news_of",
+    "page_of",
+    "read_heads",
+    "stories_of",
+    "streams_of",
+    "verify_store",
+]

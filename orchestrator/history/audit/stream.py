@@ -1,0 +1,260 @@
+"""One stream of a store, page by page: its chain, its fold, and whether what its items name is there.
+
+Nothing is held whole: of each item only what the chain, the fold and the books need stays, and the fold forgets its
+finished steps.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from orchestrator.core.audit.chain import Anchor, Fault, StreamCheck, beside
+from orchestrator.core.audit.computers import ComputerBook, Work, work_of
+from orchestrator.core.audit.kept import Named, blobs_named, files_listed, read_written
+from orchestrator.core.audit.queue import queue_faults
+from orchestrator.core.audit.removed import BackupBook, PruneBook
+from orchestrator.core.audit.shared import AgreedBook, PolicyBook, Since
+from orchestrator.core.audit.sign_ins import SignInBook
+from orchestrator.core.audit.tables import GrantBook, TokenBook, request_faults, task_row_faults
+from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.ports import Clock, KeptItem, KeptRecords, KeptRow
+from orchestrator.core.task import facts
+from orchestrator.core.task.fold import evolve
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.system_facts import CheckpointMade, TaskPruned
+from orchestrator.core.task.task import AgentTask, changed
+from orchestrator.core.timestamps import from_us, to_us
+from orchestrator.history.audit.checkpoint import Journals, heads_of
+from orchestrator.history.audit.note import Line, Says, may_be_noted, row_digest
+
+PAGE: Final = 500
+"""Items that are in memory at once: a megabyte or two, and a few milliseconds of work between two turns of the loop."""
+
+
+class Records(Journals, KeptRecords, Protocol):
+    """Of a store, what a verification reads."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether several nodes may have it open at once."""
+
+    @property
+    def clock(self) -> Clock:
+        """What leases go by."""
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """The content of a blob. Raises NotFound."""
+
+
+@dataclass
+class Books:
+    """What all streams together say of the tables."""
+
+    grants: GrantBook = field(default_factory=GrantBook)
+    tokens: TokenBook = field(default_factory=TokenBook)
+    computers: ComputerBook = field(default_factory=ComputerBook)
+    pruned: PruneBook = field(default_factory=PruneBook)
+    backups: BackupBook = field(default_factory=BackupBook)
+    sign_ins: SignInBook = field(default_factory=SignInBook)
+    policy: PolicyBook = field(default_factory=PolicyBook)
+    agreed: AgreedBook = field(default_factory=AgreedBook)
+    since: Since = field(default_factory=Since)
+    work: dict[str, Work] = field(default_factory=dict)
+    """Of the tasks that may have a claim, and of those that just ended."""
+    requests: int = 0
+    items: int = 0
+    oldest: datetime | None = None
+    """When the first task came in."""
+    newest: datetime | None = None
+    """The latest time of an item: a clock that was put back does not make honest rows late."""
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    """sha256 of the checkpoint that was made last with each key, by its fingerprint; the newest stands last."""
+
+    def now(self, clock: Clock) -> int:
+        """The time by which nothing that is honest is later, in microseconds."""
+        now = clock.now()
+        return to_us(now if self.newest is None else max(now, self.newest))
+
+    def take_noted(self, stream: str, says: Says) -> None:
+        """What was noted of a stream, in place of its items."""
+        self.items += says.items
+        self.requests += len(says.requests)
+        self.grants.given.update({grant.grant_id: grant for grant in says.grants})
+        self.grants.used.update(says.uses)
+        for computer, number in says.highest.items():
+            if number > self.computers.highest.get(computer, (0, ""))[0]:
+                self.computers.highest[computer] = number, stream
+        newest, came = from_us(says.newest), None if says.came is None else from_us(says.came)
+        self.newest = newest if self.newest is None else max(newest, self.newest)
+        if came is not None:
+            self.oldest = came if self.oldest is None else min(came, self.oldest)
+        if says.work is not None:
+            self.work[stream] = says.work
+
+    def take(self, item: AgentTaskItem) -> None:
+        """One more item, of any stream."""
+        for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups, self.sign_ins):
+            book.take(item)
+        for one in (self.policy, self.agreed, self.since):
+            one.take(item)
+        if self.newest is None or item.at > self.newest:
+            self.newest = item.at
+        fact = item.fact
+        if isinstance(fact, CheckpointMade):
+            self.checkpoints.pop(fact.key, None)
+            self.checkpoints[fact.key] = fact.sha256
+        elif isinstance(fact, TaskPruned) and (self.oldest is None or fact.created_at < self.oldest):
+            self.oldest = fact.created_at
+        elif isinstance(fact, facts.TaskSubmitted) and (self.oldest is None or item.at < self.oldest):
+            self.oldest = item.at
+        elif isinstance(fact, facts.ReviewRequested):
+            self.requests += 1
+
+
+@dataclass
+class Stream:
+    """One stream, page by page."""
+
+    store: Records
+    name: str
+    head: Anchor
+    books: Books
+    task: AgentTask | None = None
+    """The fold so far; None: nothing was folded, or no more can be."""
+    folds: bool = True
+    named: dict[str, tuple[Named, int]] = field(default_factory=dict)
+    """What this page's items name, and where."""
+    requests: list[str] = field(default_factory=list)
+    """What this page's items raised."""
+    says: Says = field(default_factory=Says)
+    """What its items say of the tables."""
+    row: KeptRow | None = None
+    """As it was before its items were read; None: it has none."""
+
+    async def verified(self, anchor: Anchor | None, away: Mapping[int, str] = MappingProxyType({})) -> list[Fault]:
+        """What is wrong with it; ``away``: the hashes that left the host, by their versions."""
+        check = StreamCheck(self.name, anchor, away)
+        try:
+            row = self.row = await self.store.kept_task(self.name)
+            if row is not None:
+                self.head = anchor_of(row)
+            async for page in self._pages():
+                await asyncio.to_thread(self._take, page, check)
+                await self._look_up(check)
+        except OrchestratorError as error:
+            return [*check.faults, beside(self.name, "unreadable", f"{self.name} cannot be read: {error.message}")]
+        found = check.end(self.head)
+        if row is not None and self.task is not None and not found:
+            found += task_row_faults(row, self.task)
+            found += queue_faults(row, self.task, self.books.now(self.store.clock))
+            self.says.work = self.books.work[self.name] = work_of(self.task, row)
+        return found
+
+    def line(self, run: int) -> Line | None:
+        """What is to be noted of it, now that nothing is wrong with it; None: it is read each time."""
+        if self.row is None or self.says.work is None or not self.says.whole or not may_be_noted(self.name):
+            return None
+        return Line(self.head, row_digest(self.row), run, self.says.encoded())
+
+    async def _pages(self) -> AsyncIterator[list[KeptItem]]:
+        """Its items up to its head; a task that is at work may grow meanwhile."""
+        after = 0
+        while page := await self.store.kept_items(self.name, after, PAGE):
+            last = page[-1].version
+            if last <= after:
+                yield [one for one in page if one.version > after]
+                raise OrchestratorError("The version of a row is no number.")
+            after = last
+            if after > self.head[0] and await self._grew():
+                yield [one for one in page if one.version <= self.head[0]]
+                return
+            yield page
+
+    async def _grew(self) -> bool:
+        """Whether the head is newer than it was: only then are items after it no fault."""
+        row = await self.store.kept_task(self.name)
+        newer = anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
+        return newer != self.head
+
+    def _take(self, page: Sequence[KeptItem], check: StreamCheck) -> None:
+        for kept in page:
+            self.books.items += 1
+            written = read_written(kept.data)
+            item = written.item
+            if item is None:
+                self.folds, self.task = False, None
+                if written.newer is None:
+                    check.skip(kept.version, written.why)
+                else:
+                    check.pass_by(kept.version, *written.newer)
+                continue
+            check.take(item, sound=written.sound)
+            if written.sound and not written.canonical:
+                check.fault(
+                    item.version, "recoded", "its bytes are not the ones that were sealed, though they read alike"
+                )
+            if (item.version, item.item_id) != (kept.version, kept.item_id):
+                check.fault(item.version, "misfiled", f"its row has it as version {kept.version}, {kept.item_id}")
+            if item.task_id == self.name:
+                self._follow(item, check)
+
+    def _follow(self, item: AgentTaskItem, check: StreamCheck) -> None:
+        """What the item says of other tables, and the task as it then is."""
+        self.books.take(item)
+        self.says.take(item)
+        for named in blobs_named(self.task, item):
+            # Of two that name the same lines, the one counts that says more of what has to be there.
+            if named.is_directory or named.sha256 not in self.named:
+                self.named[named.sha256] = named, item.version
+        if isinstance(item.fact, facts.ReviewRequested):
+            self.requests.append(item.fact.request_id)
+        before = self.task or AgentTask(task_id=item.task_id)
+        # A gap is told by the chain, and what is no task begins with something else.
+        begins = item.version != 1 or item.fact.kind == "task_submitted"
+        if not self.folds or item.version != before.version + 1 or not begins:
+            self.folds, self.task = False, None
+            return
+        try:
+            task = evolve(before, item)
+        except (InvalidDecision, AssertionError, LookupError) as error:
+            self.folds, self.task = False, None
+            check.fault(item.version, "impossible", f"it cannot have followed: {error}".rstrip("."))
+            return
+        # What its finished steps came to says nothing of what may follow.
+        self.task = changed(task, turns=())
+
+    async def _look_up(self, check: StreamCheck) -> None:
+        """Whether what this page names is there."""
+        named, self.named = self.named, {}
+        sizes = await self.store.blob_sizes(list(named))
+        for sha256, (one, version) in named.items():
+            size = sizes.get(sha256)
+            if size is None:
+                check.fault(version, "blob", f"{one.what} is not in the store, where it was kept as {sha256}")
+            elif one.size not in (None, size):
+                check.fault(version, "blob", f"{one.what}, kept as {sha256}, has {size} bytes and had {one.size}")
+            elif one.is_directory:
+                await self._look_into(sha256, one, version, check)
+        if self.requests:
+            check.faults += request_faults(self.requests, self.name, await self.store.raised_by(self.requests))
+            self.requests = []
+
+    async def _look_into(self, sha256: str, directory: Named, version: int, check: StreamCheck) -> None:
+        files = set(files_listed(await self.store.get_blob(sha256)))
+        if directory.but and await self.store.blob_sizes([directory.but]):
+            files -= set(files_listed(await self.store.get_blob(directory.but)))
+        there = await self.store.blob_sizes(sorted(files))
+        for one in sorted(files):
+            if one not in there:
+                check.fault(
+                    version, "blob", f"a file of {directory.what} is not in the store, where it was kept as {one}"
+                )
+
+
+def anchor_of(row: KeptRow) -> Anchor:
+    """The head that a task's row has."""
+    version, digest = row["version"], row["head_hash"]
+    return (version if isinstance(version, int) else -1, str(digest))

@@ -1,0 +1,167 @@
+"""The tables beside the items, read a page at a time and held against what the items say."""
+
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from typing import Final
+
+from orchestrator.core.audit.chain import Anchor, Fault, beside
+from orchestrator.core.audit.computers import claim_faults
+from orchestrator.core.audit.kept import files_listed
+from orchestrator.core.audit.removed import BackupBook
+from orchestrator.core.audit.shared import duty_faults
+from orchestrator.core.audit.tables import MADE_US, Rows
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.ports import KeptBlob, KeptRow, KeptTable
+from orchestrator.core.task.system_facts import ComputerBackedUp
+from orchestrator.history.audit.checkpoint import heads_of
+from orchestrator.history.audit.stream import PAGE, Books, Records
+
+_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = (
+    *("grants", "tokens", "computers", "backups", "pruned", "sign_ins", "policies", "agreed"),
+)
+
+
+async def rows_beside(store: Records, faults: list[Fault]) -> Mapping[KeptTable, Rows]:
+    """The rows of the tables that follow from the items of all streams."""
+    found: dict[KeptTable, Rows] = {}
+    for table in _BEFORE_AND_AFTER:
+        try:
+            found[table] = {str(next(iter(row.values()))): row async for row in rows_of(store, table)}
+        except OrchestratorError as error:
+            faults.append(_unreadable(table, error))
+            found[table] = {}
+    return found
+
+
+async def requests_known(store: Records, faults: list[Fault]) -> int:
+    """How many requests the table has."""
+    try:
+        return sum([1 async for _ in rows_of(store, "requests")])
+    except OrchestratorError as error:
+        faults.append(_unreadable("requests", error))
+        return 0
+
+
+async def looked(table: str, looking: Awaitable[list[Fault]]) -> list[Fault]:
+    """What a look at a table finds, or that it cannot be read."""
+    try:
+        return await looking
+    except OrchestratorError as error:
+        return [_unreadable(table, error)]
+
+
+def _unreadable(table: str, error: OrchestratorError) -> Fault:
+    return beside("", "unreadable", f"The table {table} cannot be read: {error.message}")
+
+
+async def rows_of(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
+    """The rows of a table, page by page."""
+    after: str | None = None
+    while page := await store.kept_rows(table, after, PAGE):
+        for row in page:
+            yield row
+        last = str(next(iter(page[-1].values())))
+        if after is not None and last <= after:
+            return
+        after = last
+
+
+async def faults_beside(
+    store: Records, before: Mapping[KeptTable, Rows], books: Books, streams: Collection[str], *, blobs: bool = True
+) -> list[Fault]:
+    """Where the tables and the items differ, read after the items and ``before`` them; ``blobs``: and all bytes."""
+    found: list[Fault] = []
+    after = await rows_beside(store, [])
+    found += books.grants.faults(before["grants"], after["grants"])
+    since, now = books.since, books.now(store.clock)
+    found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest, may_lack=since.may_lack)
+    found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"], now)
+    found += books.computers.faults(before["computers"], after["computers"], since)
+    found += await _claims(store, claim_faults(before["computers"], after["computers"], books.work, streams), books)
+    found += books.policy.faults(before["policies"], after["policies"])
+    found += books.agreed.faults(before["agreed"], after["agreed"], since, shared=store.shared)
+    found += await looked("duties", _duties(store, now))
+    found += books.pruned.faults(before["pruned"], after["pruned"], streams)
+    found += books.backups.faults(before["backups"], after["backups"])
+    found += await looked("blobs", _backed_up(store, books.backups))
+    return [*found, *(await looked("blobs", _blobs(store, now)) if blobs else ())]
+
+
+async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
+    """Backups of which some bytes are not in the store."""
+    found: list[Fault] = []
+    for name, item in backups.kept.items():
+        assert isinstance(item.fact, ComputerBackedUp), "the book takes no other"
+        needed = [item.fact.listing]
+        if await store.blob_sizes(needed):
+            needed += files_listed(await store.get_blob(item.fact.listing))
+        missing = len(set(needed)) - len(await store.blob_sizes(needed))
+        if missing:
+            found.append(beside("", "blob", f"{missing} of the blobs of the backup {name} are not in the store."))
+    return found
+
+
+async def _claims(store: Records, suspects: Mapping[str, list[tuple[str, Fault]]], books: Books) -> list[Fault]:
+    """Those of the suspected claims that hold: the task has not moved on since it was read, nor the claim."""
+    found: list[Fault] = []
+    for task_id, faults in suspects.items():
+        row, work = await store.kept_task(task_id), books.work.get(task_id)
+        if work is not None and row is not None and row["version"] != work.version:
+            continue
+        found += [fault for _, fault in faults]
+    return found
+
+
+async def _duties(store: Records, now: int) -> list[Fault]:
+    return list(duty_faults({str(row["name"]): row async for row in rows_of(store, "duties")}, now))
+
+
+async def unlisted(store: Records, heads: Mapping[str, Anchor], unread: set[str]) -> list[Fault]:
+    """Streams that have items, and no row that knows of them.
+
+    Of the streams that were not read those stay in ``unread`` that have another number of items than versions.
+    """
+    found: list[str] = []
+    async for row in rows_of(store, "items"):
+        name = str(row["task_id"])
+        if name not in heads:
+            found.append(name)
+        elif row["items"] == row["last"] == heads[name][0]:
+            unread.discard(name)
+    if found:
+        newer = await heads_of(store)
+        found = [name for name in found if name not in newer]
+    return [
+        beside(name, "row", f"{name} has items, and no row: it is in no list, and nobody goes on with it.")
+        for name in found
+    ]
+
+
+async def _blobs(store: Records, now: int) -> list[Fault]:
+    """Blobs whose bytes are not those that they are named after."""
+    found: list[Fault] = []
+    after: str | None = None
+    while page := await store.kept_blobs(after):
+        marks = {str(row["sha256"]): row for row in await store.kept_rows("blob_marks", after, PAGE)}
+        for one in page:
+            if one.name != one.sha256:
+                what = f"The bytes that are kept as {one.name} were changed: their sha256 is {one.sha256}."
+                found.append(beside("", "blob", what))
+            elif one.name in marks and (why := _wrong_mark(one, marks[one.name], now)):
+                found.append(beside("", "blob", f"The mark of the blob {one.name} {why}."))
+        after = page[-1].name
+    return found
+
+
+def _wrong_mark(blob: KeptBlob, mark: KeptRow, now: int) -> str:
+    """What is wrong with what is to be known of a blob without reading it; empty: nothing.
+
+    One that is not said to list files has them swept as if nobody named them. Marks of early releases say it of all.
+    """
+    touched = mark["touched"]
+    if mark["size"] != blob.size:
+        return f"says {mark['size']!r} bytes, and it has {blob.size}"
+    if mark["lists"] not in (0, 1) or (blob.lists and not mark["lists"]):
+        return "says that it names no files, and it does"
+    if not isinstance(touched, int) or touched > now + MADE_US:
+        return f"says that it was touched at {touched!r}, later than now"
+    return ""

@@ -1,0 +1,312 @@
+"""Verifying a store: every stream, what its items name, and the tables beside them.
+
+Theory. The rows of the tables are read before the items and after them, because a node may be at work (see
+:mod:`orchestrator.core.audit.tables`). The row of a task is read before its items, and they are held against it as it
+was then.
+"""
+
+import asyncio
+import contextlib
+import heapq
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import AwareDatetime
+
+from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, Fault, beside, gone, heads_digest
+from orchestrator.core.audit.tables import request_faults
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
+from orchestrator.core.values import Value
+from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, heads_of, number
+from orchestrator.history.audit.heads import Noted
+from orchestrator.history.audit.note import Line, Says, Verified, VerifiedNote, row_digest
+from orchestrator.history.audit.stream import Books, Records, Stream, anchor_of
+from orchestrator.history.audit.tables import faults_beside, looked, requests_known, rows_beside, rows_of, unlisted
+
+_TRIES: Final = 3
+FULL_UP_TO: Final = 100_000
+"""Items: they take some seconds, and so are read each time unless somebody says otherwise."""
+_NOTED_AT_ONCE: Final = 500
+_AGAIN_AT_LEAST: Final = 20
+_AGAIN_ONE_OF: Final = 50
+"""Of the streams that did not change so many are read again each time, those that were not for the longest first:
+after as many verifications all were."""
+_NO_HASHES: Final[Mapping[int, str]] = MappingProxyType({})
+_NOTHING: Final[Noted] = MappingProxyType({})
+
+Told = Callable[[int, int], None]
+"""Hears how many streams are done, of how many."""
+
+
+def _nobody(_done: int, _of: int) -> None:
+    """Nobody waits."""
+
+
+class Verification(Value):
+    """What a verification found."""
+
+    streams: int
+    items: int
+    heads_sha256: str
+    """Over the heads of all streams: keep it elsewhere and compare it with a later one of the same moment."""
+    checkpoint_at: AwareDatetime | None = None
+    """Of the checkpoint that it was compared with; None: there was none."""
+    full: bool = True
+    """Whether every item and every blob was read."""
+    read: int = 0
+    """Streams that were read anew."""
+    noted: int = 0
+    """Streams that were taken from the note of an earlier verification: an edit of their items shows only if it
+    changed how many there are."""
+    noted_at: AwareDatetime | None = None
+    """When that note was written."""
+    faults: tuple[Fault, ...] = ()
+
+
+async def verify_store(
+    store: Records,
+    checkpoints: Checkpoints | None = None,
+    *,
+    away: Noted = _NOTHING,
+    told: Told = _nobody,
+    full: bool | None = True,
+) -> Verification:
+    """Every stream against its chain, its row and the checkpoint, and the tables against the items.
+
+    ``checkpoints`` None: this store has no directory for one. ``away``: hashes that left the host. ``told`` hears how
+    many streams of how many are done. Where something was pruned meanwhile, it is done again. ``full``: whether every
+    item and every blob is read; else streams that are as they were verified last are not. None: if it takes seconds.
+    """
+    for _ in range(_TRIES):
+        heads = await heads_of(store)
+        version, _ = heads.get(SYSTEM_STREAM, (0, ""))
+        if full is None:
+            full = sum(number(last) for last, _ in heads.values()) <= FULL_UP_TO
+        found = await _Verifying(store, checkpoints, away, told, full=full or bool(away)).done()
+        if not found.faults or not await _removed_since(store, version):
+            break
+    return found
+
+
+async def _removed_since(store: Records, version: int) -> bool:
+    """Whether anything was taken out on purpose after this version of the system stream."""
+    try:
+        told = await store.read(TaskId(SYSTEM_STREAM), version)
+    except OrchestratorError:
+        return False
+    return any(isinstance(item.fact, TaskPruned | BackupRemoved) for item in told)
+
+
+@dataclass
+class _Verifying:
+    """One verification."""
+
+    store: Records
+    checkpoints: Checkpoints | None
+    away: Noted
+    told: Told
+    full: bool
+    books: Books = field(default_factory=Books)
+    faults: list[Fault] = field(default_factory=list)
+    within: list[Fault] = field(default_factory=list)
+    """Of single streams."""
+    clean: dict[str, Line] = field(default_factory=dict)
+    """What is to be noted."""
+
+    async def done(self) -> Verification:
+        """What it finds."""
+        earlier = await self._earlier()
+        run = 1 if earlier is None else earlier.run + 1
+        try:
+            return await self._done(earlier, run)
+        except asyncio.CancelledError:
+            self._keep_later(earlier, run)
+            raise
+
+    async def _done(self, earlier: Verified | None, run: int) -> Verification:
+        store, books, faults = self.store, self.books, self.faults
+        strange = await store.strange()
+        faults += [Fault(stream="", version=0, what="schema", detail=one) for one in strange]
+        # Tables of another shape cannot be asked for their columns.
+        odd = [] if strange else await store.odd()
+        faults += [Fault(stream="", version=0, what="damage", detail=one) for one in odd]
+        checkpoint = await _last(self.checkpoints, faults)
+        # First the rows, then the streams that there are: what a row has then, one of these streams says.
+        before = await rows_beside(store, faults)
+        known = await requests_known(store, faults)
+        heads = await heads_of(store)
+        anchors = checkpoint.streams if checkpoint is not None else {}
+        same = {} if earlier is None or self.full else await self._unchanged(earlier, heads, anchors)
+        await self._streams(heads, anchors, same, run)
+        elsewhere = {
+            stream: max(self.away[stream].items()) for stream in self.away.keys() - heads.keys() - anchors.keys()
+        }
+        missing = elsewhere | {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
+        faults += [
+            gone(stream, anchor) for stream, anchor in missing.items() if not books.pruned.explains(stream, anchor)
+        ]
+        if self.checkpoints is not None:
+            recorded = await _recorded(store, books, self.checkpoints)
+            faults += await _unrecorded(recorded, self.checkpoints, checkpoint)
+        unread = set(same)
+        beyond = await looked("items", unlisted(store, heads, unread))
+        faults += [*self.within, *await self._looked_into(unread, heads, anchors), *beyond]
+        if known > books.requests:
+            detail = f"The table knows {known} requests, and the items raise {books.requests}: items were taken out."
+            faults.append(beside("", "request", detail))
+        faults += await faults_beside(store, before, books, heads, blobs=self.full)
+        await self._keep({**same, **self.clean}, run, unread)
+        return Verification(
+            streams=len(heads),
+            items=books.items,
+            heads_sha256=heads_digest(heads),
+            checkpoint_at=checkpoint.at if checkpoint is not None else None,
+            full=self.full,
+            read=len(heads) - len(same),
+            noted=len(same),
+            noted_at=earlier.at if earlier is not None and same else None,
+            faults=tuple(faults),
+        )
+
+    async def _streams(
+        self, heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor], same: Mapping[str, Line], run: int
+    ) -> None:
+        names = sorted(same)
+        for start in range(0, len(names), _NOTED_AT_ONCE):
+            part = names[start : start + _NOTED_AT_ONCE]
+            self.told(start, len(heads))
+            requests = await asyncio.to_thread(self._take_noted, part, same)
+            table = await self.store.raised_by([one for raised in requests.values() for one in raised])
+            for task_id, raised in requests.items():
+                self.within += request_faults(raised, task_id, table)
+        for done, name in enumerate(sorted(heads.keys() - same.keys()), start=len(same)):
+            self.told(done, len(heads))
+            stream = Stream(self.store, name, heads[name], self.books)
+            wrong = await stream.verified(anchors.get(name), self.away.get(name, _NO_HASHES))
+            self.within += wrong
+            line = None if wrong else stream.line(run)
+            if line is not None:
+                self.clean[name] = line
+
+    def _take_noted(self, names: Sequence[str], same: Mapping[str, Line]) -> dict[str, list[str]]:
+        """What was noted of streams, taken for read; the requests that they raised."""
+        raised: dict[str, list[str]] = {}
+        for name in names:
+            says = Says.decoded(same[name].says)
+            self.books.take_noted(name, says)
+            if says.requests:
+                raised[name] = says.requests
+        return raised
+
+    async def _looked_into(
+        self, names: Iterable[str], heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor]
+    ) -> list[Fault]:
+        """What is wrong with streams that were taken for read and have more or fewer items than they should."""
+        found: list[Fault] = []
+        for name in sorted(names):
+            found += await Stream(self.store, name, heads[name], Books()).verified(anchors.get(name))
+        return found
+
+    # -- the note ------------------------------------------------------------------------
+
+    async def _earlier(self) -> Verified | None:
+        """The note of the verification before; where it cannot be believed, all is read anew."""
+        if self.checkpoints is None or self.away:
+            return None
+        try:
+            return await asyncio.to_thread(VerifiedNote(self.checkpoints).read)
+        except AuditBroken as error:
+            if not self.full:
+                self.faults.append(Fault(stream="", version=0, what="forged", detail=error.message))
+            return None
+
+    async def _unchanged(
+        self, earlier: Verified, heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor]
+    ) -> dict[str, Line]:
+        """The streams that are as they were noted, but for those whose turn it is to be read again."""
+        same: dict[str, Line] = {}
+        async for row in rows_of(self.store, "tasks"):
+            name, head = str(row["task_id"]), anchor_of(row)
+            line = earlier.lines.get(name)
+            if line is None or not head == line.head == heads.get(name) == anchors.get(name, head):
+                continue
+            if row_digest(row) == line.row:
+                same[name] = line
+        again = max(_AGAIN_AT_LEAST, len(same) // _AGAIN_ONE_OF)
+        draw = secrets.SystemRandom()
+        for name in heapq.nsmallest(again, same, key=lambda one: (same[one].run, draw.random())):
+            del same[name]
+        return same
+
+    async def _keep(self, lines: Mapping[str, Line], run: int, but: Collection[str]) -> None:
+        """Note what was clean. Where nothing can be signed yet, the next one reads everything again."""
+        if self.checkpoints is None or self.away or not self.checkpoints.key_path.exists():
+            return
+        kept = {name: line for name, line in lines.items() if name not in but}
+        with contextlib.suppress(AuditBroken):
+            await asyncio.to_thread(VerifiedNote(self.checkpoints).write, Verified(self.store.clock.now(), run, kept))
+
+    def _keep_later(self, earlier: Verified | None, run: int) -> None:
+        """Of a verification that nobody waits for any more, what it had done; the next one goes on from there."""
+        if self.checkpoints is None or self.away or not self.checkpoints.key_path.exists():
+            return
+        note, now = VerifiedNote(self.checkpoints), self.store.clock.now()
+        lines = {**({} if earlier is None else earlier.lines), **self.clean}
+
+        def write() -> None:
+            with contextlib.suppress(AuditBroken):
+                note.write(Verified(now if earlier is None else earlier.at, run, lines))
+
+        asyncio.get_running_loop().run_in_executor(None, write)
+
+
+# -- the checkpoint ----------------------------------------------------------------------
+
+
+async def _last(checkpoints: Checkpoints | None, faults: list[Fault]) -> Checkpoint | None:
+    if checkpoints is None:
+        return None
+    try:
+        return await asyncio.to_thread(checkpoints.read)
+    except AuditBroken as error:
+        faults.append(Fault(stream="", version=0, what="forged", detail=error.message))
+        return None
+
+
+async def _recorded(store: Records, books: Books, checkpoints: Checkpoints) -> str:
+    """sha256 of the checkpoint that this directory should have; empty: none.
+
+    Where several nodes share the store, each has its own, and one that never made any has none.
+    """
+    if not store.shared:
+        return next(reversed(books.checkpoints.values()), "")
+    try:
+        key = await asyncio.to_thread(checkpoints.key_fingerprint)
+    except AuditBroken:
+        return ""  # Told already: nothing that it signed can be read.
+    return books.checkpoints.get(key, "") if key else ""
+
+
+async def _unrecorded(recorded: str, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> list[Fault]:
+    """A fault where the file is not the checkpoint that the system stream says was made last.
+
+    A crash after the file was written leaves one that follows the recorded one.
+    """
+    if not recorded or _follows(checkpoint, recorded):
+        return []
+    again: list[Fault] = []
+    newer = await _last(checkpoints, again)
+    if again or _follows(newer, recorded):
+        return []  # A broken one is told already; and one was made while this was read.
+    what = "is gone" if newer is None else "is not the one that was made last"
+    detail = f"{checkpoints.path.name} {what}: it was deleted, or put back together with an older store."
+    return [Fault(stream="", version=0, what="forged", detail=detail)]
+
+
+def _follows(checkpoint: Checkpoint | None, recorded: str) -> bool:
+    return checkpoint is not None and recorded in (checkpoint.sha256, checkpoint.previous)

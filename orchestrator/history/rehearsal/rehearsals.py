@@ -1,0 +1,224 @@
+"""The rehearsals of a node: how many there may be, and who sees each through, across restarts and among several nodes.
+
+Theory. How far one is stands in its task and in a directory of its own (see ``performance``),
+so whoever starts again after a kill finds either the open task or the directory, and goes on from there. Of several
+nodes one sees a rehearsal through: that is a duty in the store. Where that node is gone, another takes the duty over.
+It does not have the directory, so it begins anew where the task has touched nothing, and else the rehearsal has failed.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.ports import ComputerInfo, Identity
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.rehearsal import Rehearsal, is_copy
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.tasks import AWAY
+from orchestrator.engine.undo import Undoing
+from orchestrator.history.rehearsal.changes import Shown, shown
+from orchestrator.history.rehearsal.conclusion import Concluding, rehearsal_of
+from orchestrator.history.rehearsal.copy import CannotRehearse, Copying, new_copy_name
+from orchestrator.history.rehearsal.performance import Performing
+from orchestrator.history.rehearsal.process import must_be_installed
+from orchestrator.runtime.logs import about
+
+logger = logging.getLogger(__name__)
+
+WORK_S: Final = 3_600.0
+"""What a rehearsal may work whose task has no limit of its own."""
+DUTY_S: Final = 60.0
+"""How long a rehearsal of a node that is gone waits for another; renewed four times in it."""
+LOOK_S: Final = 30.0
+"""How soon a node notices that another left a rehearsal behind."""
+_AGAIN_S: Final = 5.0
+"""Between two tries where the store does not answer; then twice as long each time."""
+_AGAIN_AT_MOST_S: Final = 300.0
+_ALL: Final = 100_000
+
+
+@dataclass
+class Rehearsals:
+    """The rehearsals of one node."""
+
+    undoing: Undoing
+    copying: Copying
+    homes: Path
+    """Where their directories are."""
+    at_once: int
+    """How many there may be; 0: none."""
+    ends: Concluding = field(init=False)
+    performing: Performing = field(init=False)
+    _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
+    _asking: set[TaskId] = field(default_factory=set)
+    """Those of which it is not known yet whether another node sees them through: they take no place here."""
+    _looking: asyncio.Task[None] | None = None
+    _seats: int = 0
+    """Rehearsals whose computer is being copied."""
+
+    def __post_init__(self) -> None:
+        self.ends = Concluding(self.undoing)
+        self.performing = Performing(self.undoing, self.ends, self.homes)
+
+    # -- what the doors ask --------------------------------------------------------------
+
+    def guest(self, token_hash: str) -> Identity | None:
+        """The copy that comes with a token; None: it is none's."""
+        return self.performing.guests.get(token_hash)
+
+    @contextlib.asynccontextmanager
+    async def copied(self, computer: ComputerId, roles: tuple[str, ...]) -> AsyncIterator[tuple[Rehearsal, ComputerId]]:
+        """A real computer as it is to be rehearsed, and the name of its copy; the task is submitted in the block.
+
+        Raises InvalidRequest, CannotRehearse.
+        """
+        must_be_installed()
+        info = self._online(computer)
+        if len(self._running.keys() - self._asking) + self._seats >= self.at_once:
+            raise CannotRehearse(
+                f"{self.at_once} rehearsals are going on, and there may be no more."
+                if self.at_once
+                else "Rehearsals are switched off here.",
+                remedy="Wait for one to end or stop it, or raise the setting rehearsals.",
+            )
+        self._seats += 1
+        try:
+            yield await self.copying.copied(info, roles), new_copy_name(computer)
+        finally:
+            self._seats -= 1
+
+    def _online(self, computer: ComputerId) -> ComputerInfo:
+        computers = self.undoing.world.computers
+        info = computers.info(computer) if computers is not None else None
+        if info is None or not info.online:
+            raise CannotRehearse(
+                f"Computer {computer} is not connected, so it cannot be copied.",
+                remedy="Rehearse when it is back, or run the task without --rehearse: then it waits for it.",
+            )
+        return info
+
+    async def shown(self, task: AgentTask) -> Shown:
+        """What a rehearsal came to. Raises NotFound for another task."""
+        rehearsal = rehearsal_of(task)
+        if task.ended is not None and task.rehearsed is None:
+            # One whose directory a kill came before: nothing else tells a start of the server of it.
+            self.begin(task.task_id, asks=True)
+        return await shown(task, rehearsal, self.undoing.service.store, await self.undoing.applied(task))
+
+    def begin(self, task_id: TaskId, *, asks: bool = False) -> None:
+        """See a rehearsal through from now on; ``asks``: it may be another node's."""
+        if self.performing.url and task_id not in self._running:
+            running = self._running[task_id] = asyncio.create_task(self._until_done(task_id))
+            running.add_done_callback(lambda _: self._ended(task_id))
+            if asks:
+                self._asking.add(task_id)
+
+    def _ended(self, task_id: TaskId) -> None:
+        del self._running[task_id]
+        self._asking.discard(task_id)
+
+    # -- the life of the node ------------------------------------------------------------
+
+    async def open(self, url: str) -> None:
+        """Go on with what was going on when the node stopped, now that copies can connect to it."""
+        self.performing.url = url
+        await self.take_up()
+        if self.undoing.service.store.shared:
+            self._looking = asyncio.create_task(self._look_again())
+
+    async def _look_again(self) -> None:
+        """Take up what other nodes left, until canceled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.take_up()
+            except OrchestratorError as error:
+                logger.warning("rehearsals are looked for again soon: %s", error)
+            except Exception:
+                logger.exception("a look for rehearsals met a defect")
+
+    async def take_up(self) -> None:
+        """Begin each rehearsal that is not over and that no other node sees through."""
+        service = self.undoing.service
+        left = {TaskId(one.name) for one in self.homes.iterdir() if one.is_dir()} if self.homes.is_dir() else set()
+        for status in (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED):
+            rows = await service.store.list_tasks(status=status, limit=_ALL)
+            left |= {row.task_id for row in rows if any(is_copy(one) for one in row.computers)}
+        for task_id in sorted(left):
+            self.begin(task_id, asks=True)
+
+    def going_on(self) -> list[asyncio.Task[None]]:
+        """The rehearsals that this node sees through, or looks whether it has to."""
+        return list(self._running.values())
+
+    async def close(self) -> None:
+        """End every copy, for a clean stop; the next start goes on."""
+        running = [*self.going_on(), *([self._looking] if self._looking is not None else [])]
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    # -- one rehearsal -------------------------------------------------------------------
+
+    async def _until_done(self, task_id: TaskId) -> None:
+        """See one through, whatever the store is at, unless another node does."""
+        duties, name = self.undoing.service.duties, f"rehearsal.{task_id}"
+        with about(task_id=task_id):
+            try:
+                if not await duties.take(name, DUTY_S):
+                    return
+                self._asking.discard(task_id)
+            except OrchestratorError as error:
+                logger.warning("the rehearsal %s is taken up later: %s", task_id, error)
+                return
+            trying = asyncio.create_task(self._tried(task_id))
+            holding = asyncio.create_task(self._hold(name))
+            try:
+                await asyncio.wait((trying, holding), return_when=asyncio.FIRST_COMPLETED)
+                if not trying.done():
+                    logger.warning("the rehearsal %s is another node's now", task_id)
+            finally:
+                for one in (trying, holding):
+                    one.cancel()
+                await asyncio.gather(trying, holding, return_exceptions=True)
+                await duties.leave(name)
+
+    async def _hold(self, name: str) -> None:
+        """Renew a duty until another node has it, or nobody knows any more whether it is still ours."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + DUTY_S
+        while loop.time() < until:
+            await asyncio.sleep(DUTY_S / 4)
+            asked = loop.time()
+            try:
+                if not await self.undoing.service.duties.take(name, DUTY_S):
+                    return
+                until = asked + DUTY_S
+            except OrchestratorError as error:
+                logger.warning("the duty %s was not renewed: %s", name, error)
+
+    async def _tried(self, task_id: TaskId) -> None:
+        """See it through; what fails, but for a store that is away, is recorded and tried a few times."""
+        for tries in count():
+            try:
+                try:
+                    await self.performing.see_through(task_id)
+                except AWAY:
+                    raise
+                except Exception as error:
+                    logger.exception("the rehearsal %s failed", task_id)
+                    if await self.performing.failed(task_id, error):
+                        return
+                else:
+                    return
+            except OrchestratorError as error:
+                logger.warning("the rehearsal %s is taken up again soon: %s", task_id, error)
+            await asyncio.sleep(min(_AGAIN_S * 2**tries, _AGAIN_AT_MOST_S))

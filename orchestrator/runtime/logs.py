@@ -1,0 +1,118 @@
+"""The log: one line for each record, which says which task, call and computer it is of.
+
+Whoever works for a task, a call or a computer says so once, with :func:`about`; every record made meanwhile,
+by whatever module, carries the ids as fields. A line is one line whatever is in it: labels, paths and words of
+others cannot end it, move a cursor or look like another line, and secrets are taken out.
+"""
+
+import json
+import logging
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Final, Literal, TextIO
+
+from orchestrator.core.errors import BusAway, StoreAway, StoreBusy
+from orchestrator.core.text.redact import redact_text
+from orchestrator.core.text.visible import one_line, visible
+
+FIELDS: Final = ("task_id", "call_id", "computer")
+"""What a record may be about."""
+SALT: Final = secrets.token_hex(16)
+"""The same secret has the same mark as long as this process lives, and nobody can try guesses on it."""
+MAX_CHARS: Final = 20_000
+"""Of one message, and of one traceback; what is beyond is said to be left out."""
+_MAX_ID_CHARS: Final = 128
+_OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
+
+LINES: Final[Counter[str]] = Counter()
+"""Lines that this process wrote, by level."""
+
+_NOTHING: Final[Mapping[str, str]] = {}
+_ABOUT: ContextVar[Mapping[str, str]] = ContextVar("about", default=_NOTHING)
+
+
+@contextmanager
+def about(*, task_id: str = "", call_id: str = "", computer: str | None = "") -> Iterator[None]:
+    """Every record within is about these too; empty or None: as it is around."""
+    named = {"task_id": task_id, "call_id": call_id, "computer": computer}
+    token = _ABOUT.set({**_ABOUT.get(), **{field: value for field, value in named.items() if value}})
+    try:
+        yield
+    finally:
+        _ABOUT.reset(token)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, str]:
+    """What a record is about: by its own ``extra``, else by what it was made within."""
+    around = _ABOUT.get()
+    found = {field: getattr(record, field, None) or around.get(field) for field in FIELDS}
+    return {field: one_line(str(value), limit=_MAX_ID_CHARS) for field, value in found.items() if value}
+
+
+class TextForm(logging.Formatter):
+    """A line for people: time, level, message, and what it is about; a traceback below it, set in."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as its line."""
+        ids = " ".join(f"{field}={value}" for field, value in fields_of(record).items())
+        line = f"{self.formatTime(record)} {record.levelname} {one_line(_said(record), limit=MAX_CHARS)}"
+        trace = self._traceback(record)
+        return f"{line} [{ids}]{trace}" if ids else f"{line}{trace}"
+
+    def _traceback(self, record: logging.LogRecord) -> str:
+        trace = _traced(self, record)
+        return "\n    " + visible(trace, limit=MAX_CHARS).replace("\n", "\n    ") if trace else ""
+
+
+class JsonForm(logging.Formatter):
+    """One JSON object for programs, in ASCII; ``error`` is the traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as its line."""
+        trace = _traced(self, record)
+        told = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": visible(_said(record), limit=MAX_CHARS),
+            **fields_of(record),
+            **({"error": visible(trace, limit=MAX_CHARS)} if trace else {}),
+        }
+        return json.dumps(told)
+
+
+def _said(record: logging.LogRecord) -> str:
+    return redact_text(record.getMessage()[: 2 * MAX_CHARS], salt=SALT)
+
+
+def _traced(form: logging.Formatter, record: logging.LogRecord) -> str:
+    """The record's traceback and stack, without secrets; empty: it has none."""
+    parts: list[str] = []
+    if record.exc_info and record.exc_info[0]:
+        error = record.exc_info[1]
+        # Of a server that is away the sentence says everything, and a traceback nothing.
+        parts.append(str(error) if isinstance(error, _OUTAGES) else form.formatException(record.exc_info))
+    if record.stack_info:
+        parts.append(form.formatStack(record.stack_info))
+    return redact_text("\n".join(parts)[-2 * MAX_CHARS :], salt=SALT)
+
+
+class _Counting(logging.StreamHandler[TextIO]):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write and count it."""
+        LINES[record.levelname.lower()] += 1
+        super().emit(record)
+
+
+def set_up(level: str, form: Literal["text", "json"], stream: TextIO | None = None) -> None:
+    """Log what is at least of this level, uvicorn's warnings too, to ``stream`` (None: standard error)."""
+    handler = _Counting(stream or sys.stderr)
+    handler.setFormatter(JsonForm() if form == "json" else TextForm())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

@@ -1,0 +1,190 @@
+"""Counting what this node does, and telling it in Prometheus' text format."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+
+from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.runtime.metrics.figures import FIGURES, PREFIX
+
+_Value = TypeVar("_Value")
+
+_REMEMBERED: Final = 10_000
+"""Calls and requests that were begun and have not ended; the oldest make room."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is so at this moment, as the store and the hub say."""
+
+    computers_online: int
+    computers_known: int
+    tasks: Mapping[str, int]
+    """Tasks that have not ended, by status."""
+    requests_open: int
+    oldest_request_s: float = 0.0
+    """How long the oldest of them has waited; 0: none waits."""
+    questions_open: int = 0
+    queue_age_s: float = 0.0
+    """How long the task longest due has waited for a worker; 0: none waits."""
+    wire_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Since this node started, ``in`` and ``out``."""
+    wire_frames: Mapping[str, int] = field(default_factory=dict)
+    store_errors: Mapping[str, int] = field(default_factory=dict)
+    """Since this node started, by code."""
+    log_lines: Mapping[str, int] = field(default_factory=dict)
+    """Since this node started, by level."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    tool: str
+    rules: tuple[str, ...] = ()
+    """The rules by which it was judged."""
+    started: datetime | None = None
+
+
+class _Listed(CollectorRegistry):
+    """Another registry without the ``_created`` that the library puts beside each figure: they are not listed."""
+
+    def __init__(self, of: CollectorRegistry) -> None:
+        super().__init__()
+        self._of = of
+
+    def collect(self) -> Iterator[Metric]:
+        """Its figures."""
+        for one in self._of.collect():
+            one.samples = [sample for sample in one.samples if not sample.name.endswith("_created")]
+            yield one
+
+
+class Metrics:
+    """The figures of one node, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._calls: OrderedDict[str, _Call] = OrderedDict()
+        self._asked: OrderedDict[str, datetime] = OrderedDict()
+        self._raised: OrderedDict[str, datetime] = OrderedDict()
+        self._elsewhere: dict[tuple[str, str], int] = {}
+        """What was told of what is counted elsewhere, by figure and label."""
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for one in FIGURES:
+            name, of = PREFIX + one.name, self._registry
+            match one.kind:
+                case "counter":
+                    self._counters[one.name] = Counter(name, one.meaning, one.labels, registry=of)
+                case "gauge":
+                    self._gauges[one.name] = Gauge(name, one.meaning, one.labels, registry=of)
+                case "histogram":
+                    self._histograms[one.name] = Histogram(name, one.meaning, registry=of, buckets=one.buckets)
+
+    def observe(self, items: Sequence[AgentTaskItem]) -> None:
+        """Count items that were just appended."""
+        for item in items:
+            self._counters["items_appended"].labels(item.fact.kind).inc()
+            self._count(item)
+
+    def render(self, now: Snapshot) -> bytes:
+        """All figures in Prometheus' text format."""
+        self._gauges["computers_online"].set(now.computers_online)
+        self._gauges["computers_known"].set(now.computers_known)
+        self._gauges["requests_open"].set(now.requests_open)
+        self._gauges["oldest_request_seconds"].set(now.oldest_request_s)
+        self._gauges["questions_open"].set(now.questions_open)
+        self._gauges["queue_age_seconds"].set(now.queue_age_s)
+        for status, count in now.tasks.items():
+            self._gauges["tasks"].labels(status).set(count)
+        for name, counts in (
+            ("wire_bytes", now.wire_bytes),
+            ("wire_frames", now.wire_frames),
+            ("store_errors", now.store_errors),
+            ("log_lines", now.log_lines),
+        ):
+            self._raise(name, counts)
+        return generate_latest(_Listed(self._registry))
+
+    def lagged(self, seconds: float) -> None:
+        """Count by how much a timer of the event loop came late."""
+        self._histograms["loop_lag_seconds"].observe(seconds)
+
+    def _raise(self, name: str, counts: Mapping[str, int]) -> None:
+        """Raise a counter of one label to what was counted elsewhere."""
+        for label, count in counts.items():
+            told = self._elsewhere.get((name, label), 0)
+            self._counters[name].labels(label).inc(count - told)
+            self._elsewhere[name, label] = count
+
+    def _count(self, item: AgentTaskItem) -> None:
+        match item.fact:
+            case facts.CallsProposed(calls=calls, evaluations=verdicts):
+                for call, verdict in zip(calls, verdicts, strict=True):
+                    # A tool that does not exist has any name that a model makes up: they all count as one.
+                    tool = call.tool if call.tool in BUILT_IN_CATALOG else "unknown"
+                    _remember(self._calls, call.call_id, _Call(tool, verdict.matched_rules))
+                    self._counters["verdicts"].labels(tool, verdict.effect.value).inc()
+            case facts.ToolStarted(call_id=call_id):
+                _remember(self._calls, call_id, replace(self._known(call_id), started=item.at))
+            case facts.ToolFinished(call_id=call_id, ok=ok):
+                self._call_ended(call_id, "ok" if ok else "failed", item.at)
+            case facts.ToolSettled(call_id=call_id, state=state, ok=ok):
+                finished = "ok" if ok else "failed"
+                self._call_ended(call_id, finished if state == "finished" else state, item.at)
+            case facts.ModelAsked():
+                _remember(self._asked, item.task_id, item.at)
+            case facts.ModelReplied(done_reason=done_reason, usage=usage):
+                self._replied(item, done_reason, usage)
+            case facts.ReviewRequested(request_id=request_id, reason=reason):
+                _remember(self._raised, request_id, item.at)
+                self._counters["requests_raised"].labels(reason).inc()
+            case facts.RequestEnded(end=end):
+                self._counters["requests_ended"].labels(end).inc()
+            case facts.DecisionRecorded():
+                self._decided(item.fact, item.at)
+            case facts.TaskEnded(status=status):
+                self._counters["tasks_ended"].labels(status).inc()
+
+    def _known(self, call_id: str) -> _Call:
+        return self._calls.get(call_id, _Call("unknown"))
+
+    def _decided(self, fact: facts.DecisionRecorded, at: datetime) -> None:
+        for decision in fact.decisions:
+            self._counters["decisions"].labels(decision.action).inc()
+            call = self._known(decision.call_id)
+            for rule in call.rules or ("none",):
+                self._counters["judged_calls"].labels(call.tool, rule, decision.action).inc()
+        raised = self._raised.get(fact.request_id)
+        if raised is not None:
+            self._histograms["decision_seconds"].observe(max(0.0, (at - raised).total_seconds()))
+
+    def _call_ended(self, call_id: str, outcome: str, at: datetime) -> None:
+        # Kept when it has ended: a call that turned out void may run again under the same call id.
+        call = self._known(call_id)
+        self._counters["calls"].labels(call.tool, outcome).inc()
+        if call.started is not None:
+            self._histograms["call_seconds"].observe(max(0.0, (at - call.started).total_seconds()))
+            self._calls[call_id] = replace(call, started=None)
+
+    def _replied(self, item: AgentTaskItem, done_reason: str, usage: facts.Usage) -> None:
+        known = done_reason if done_reason in ("stop", "length", "aborted") else "other"
+        self._counters["model_replies"].labels(known).inc()
+        self._counters["model_tokens"].labels("in").inc(usage.input_tokens)
+        self._counters["model_tokens"].labels("out").inc(usage.output_tokens)
+        asked = self._asked.pop(item.task_id, None)
+        if asked is not None:
+            self._histograms["model_seconds"].observe(max(0.0, (item.at - asked).total_seconds()))
+
+
+def _remember(known: OrderedDict[str, _Value], key: str, value: _Value) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)

@@ -1,0 +1,62 @@
+"""The command line where it is typed: what it is called, and how it is left."""
+
+import contextlib
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+NAME: Final = "cc-orchestrator"
+_KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SYSTEMROOT", "PYTHONHOME")
+"""What of the environment a simulated computer gets."""
+
+
+def program() -> str:
+    """The command line as it can be typed in another terminal, which may know nothing of this environment.
+
+    Its name where the path has one; else the script beside the interpreter, or the module.
+    """
+    import shutil  # only where a command is printed: it brings every compression along
+
+    if shutil.which(NAME) is not None:
+        return NAME
+    beside = Path(sys.executable).with_name(NAME)
+    python = shlex.quote(sys.executable)
+    return shlex.quote(str(beside)) if beside.exists() else f"{python} -m orchestrator"
+
+
+def reaching(url: str | None, data_dir: Path | None) -> str:
+    """The options that another command needs to reach the same server, with a blank before them; None: not given."""
+    given = (("--url", url), ("--data-dir", data_dir))
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
+
+
+def bare_environment() -> dict[str, str]:
+    """What of the environment a simulated computer gets: nothing that could be a secret."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    spec = find_spec("cc_client")
+    places = [Path(spec.origin).parent.parent] if spec is not None and spec.origin else []
+    # Absolute, since the process may have another working directory.
+    places += [Path(part).absolute() for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return {**kept, "PYTHONPATH": os.pathsep.join(map(str, places))}
+
+
+@contextlib.contextmanager
+def left_in_order() -> Iterator[None]:
+    """A closed terminal and a polite kill end a command as Ctrl-C does: none of its processes stays behind."""
+
+    def leave(number: int, frame: object) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

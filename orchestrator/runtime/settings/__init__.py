@@ -1,0 +1,21 @@
+"""The settings of a node: what there are, and where they come from."""
+
+from orchestrator.runtime.settings.fields import DEFAULT_URL, LOOPBACK, Settings
+from orchestrator.runtime.settings.sources import (
+    CONFIG_NAME,
+    ENV_PREFIX,
+    default_data_dir,
+    load_settings,
+    unknown_variables,
+)
+
+__all__ = [
+    "CONFIG_NAME",
+    "DEFAULT_URL",
+    "ENV_PREFIX",
+    "LOOPBACK",
+    "Settings",
+    "default_data_dir",
+    "load_settings",
+    "unknown_variables",
+]

@@ -1,0 +1,233 @@
+"""The spans of one task: a fold over its items, which says no more than ids, names of the catalog and counts."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.task import facts
+from orchestrator.core.task.items import AgentTaskItem
+
+Value = str | int | bool
+
+TASK: Final = "task"
+STEP: Final = "step"
+MODEL_CALL: Final = "model call"
+TOOL_CALL: Final = "tool call"
+APPROVAL_WAIT: Final = "approval wait"
+ANSWER_WAIT: Final = "answer wait"
+ABANDONED: Final = "abandoned"
+"""The outcome of what the task no longer waited for."""
+_FAILURES: Final = frozenset({"failed", "interrupted", "unknown", ABANDONED})
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that began and is over."""
+
+    name: str
+    trace_id: int
+    span_id: int
+    parent_id: int
+    """0: it is the root of its trace."""
+    began: datetime
+    ended: datetime
+    attributes: Mapping[str, Value]
+    failed: bool = False
+
+
+def trace_id_of(task_id: str) -> int:
+    """The trace of a task: the first 16 bytes of the sha256 of its id."""
+    return int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:16], "big")
+
+
+def _span_id(task_id: str, name: str, key: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{task_id}/{name}/{key}".encode()).digest()[:8], "big")
+
+
+@dataclass(frozen=True)
+class _Open:
+    """Something that has begun."""
+
+    name: str
+    key: str
+    """Which of its name it is, within the task."""
+    parent_id: int
+    began: datetime
+    attributes: Mapping[str, Value]
+
+
+@dataclass
+class _Request:
+    """What people are asked, and what they have said of it so far."""
+
+    left: set[str]
+    """The calls that wait."""
+    said: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Story:
+    """What of a task is open; told its items one after the other, it answers with the spans that each ends."""
+
+    task_id: str
+    _open: dict[tuple[str, str], _Open] = field(default_factory=dict)
+    _requests: dict[str, _Request] = field(default_factory=dict)
+    _tools: dict[str, str] = field(default_factory=dict)
+    """The tools of the calls of the present step."""
+    _root: int = 0
+    _step: _Open | None = None
+    _steps: int = 0
+    _model: str = ""
+    _ended: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether no span can come any more."""
+        return self._ended and not self._open
+
+    def take(self, item: AgentTaskItem) -> Iterator[Span]:
+        """The spans that this item ends."""
+        match item.fact:
+            case facts.TaskSubmitted():
+                self._begin_task(item, item.fact)
+            case facts.ModelAsked():
+                yield from self._asked(item, item.fact)
+            case facts.ModelReplied():
+                used = item.fact.usage
+                yield from self._end(
+                    MODEL_CALL,
+                    "",
+                    item.at,
+                    {"gen_ai.usage.input_tokens": used.input_tokens, "gen_ai.usage.output_tokens": used.output_tokens},
+                )
+            case facts.ModelAwaited():
+                yield from self._end(MODEL_CALL, "", item.at, {"outcome": ABANDONED})
+            case facts.CallsProposed():
+                self._in_step(item)
+                self._tools = {call.call_id: call.tool for call in item.fact.calls}
+            case facts.TaskEnded():
+                yield from self._end_task(item, item.fact)
+            case facts.ToolStarted() | facts.ToolFinished() | facts.ToolSettled():
+                yield from self._of_call(item, item.fact)
+            case _:
+                yield from self._of_people(item)
+
+    def _of_call(
+        self, item: AgentTaskItem, fact: facts.ToolStarted | facts.ToolFinished | facts.ToolSettled
+    ) -> Iterator[Span]:
+        match fact:
+            case facts.ToolStarted():
+                tool = self._tools.get(fact.call_id, "")
+                about = {
+                    "call_id": fact.call_id,
+                    "run_id": fact.run_id,
+                    # What is no tool has any name that a model makes up.
+                    "tool": tool if tool in BUILT_IN_CATALOG else "unknown",
+                    "computer": fact.computer or "",
+                }
+                self._begin(TOOL_CALL, fact.run_id, item, about)
+            case facts.ToolFinished():
+                yield from self._end(TOOL_CALL, fact.run_id, item.at, {"outcome": "ok" if fact.ok else "failed"})
+            case facts.ToolSettled():
+                state = fact.state if fact.state != "finished" else "ok" if fact.ok else "failed"
+                yield from self._end(TOOL_CALL, fact.run_id, item.at, {"outcome": state})
+
+    def _of_people(self, item: AgentTaskItem) -> Iterator[Span]:
+        match item.fact:
+            case facts.ReviewRequested(request_id=request_id, calls=calls, reason=reason):
+                self._requests[request_id] = _Request({one.call_id for one in calls})
+                about = {"request_id": request_id, "reason": reason, "calls": len(calls)}
+                self._begin(APPROVAL_WAIT, request_id, item, about)
+            case facts.DecisionRecorded(request_id=request_id, decisions=decisions):
+                said: dict[str, str] = {one.call_id: one.action for one in decisions}
+                yield from self._said(request_id, said, item.at)
+            case facts.RequestEnded(request_id=request_id, call_ids=call_ids, end=end):
+                yield from self._said(request_id or "", dict.fromkeys(call_ids, end), item.at)
+            case facts.QuestionAsked(question_id=question_id, call_id=call_id):
+                self._begin(ANSWER_WAIT, question_id, item, {"question_id": question_id, "call_id": call_id})
+            case facts.QuestionAnswered(question_id=question_id):
+                yield from self._end(ANSWER_WAIT, question_id, item.at, {"outcome": "answered"})
+
+    def _said(self, request_id: str, said: Mapping[str, str], at: datetime) -> Iterator[Span]:
+        """What became of calls of a request, which is over with the last of them."""
+        request = self._requests.get(request_id)
+        if request is not None:
+            request.left -= set(said)
+            request.said |= set(said.values())
+            if not request.left:
+                yield from self._end_request(request_id, at)
+
+    def _end_request(self, request_id: str, at: datetime) -> Iterator[Span]:
+        request = self._requests.pop(request_id)
+        yield from self._end(APPROVAL_WAIT, request_id, at, {"outcome": ",".join(sorted(request.said)) or ABANDONED})
+
+    # -- the task and its steps ----------------------------------------------------------
+
+    def _begin_task(self, item: AgentTaskItem, fact: facts.TaskSubmitted) -> None:
+        self._root = _span_id(self.task_id, TASK, "")
+        self._model = fact.model
+        about = {"session_id": fact.session_id, "computers": ",".join(fact.computers)}
+        self._open[TASK, ""] = _Open(TASK, "", 0, item.at, self._ids(about))
+
+    def _end_task(self, item: AgentTaskItem, fact: facts.TaskEnded) -> Iterator[Span]:
+        self._ended = True
+        yield from self._end_step(item.at)
+        said = {"status": fact.status, "status_reason": fact.status_reason}
+        yield from self._end(TASK, "", item.at, said, failed=fact.status == "Failed")
+
+    def _asked(self, item: AgentTaskItem, fact: facts.ModelAsked) -> Iterator[Span]:
+        if fact.attempt == 1:
+            yield from self._end_step(item.at)
+        # An attempt that brought nothing ends with the next.
+        yield from self._end(MODEL_CALL, "", item.at, {"outcome": ABANDONED})
+        self._in_step(item)
+        self._begin(MODEL_CALL, "", item, {"model": self._model, "attempt": fact.attempt}, key=str(item.version))
+
+    def _in_step(self, item: AgentTaskItem) -> None:
+        """Begin a step unless one is open; a restoration's begins with its calls."""
+        if self._step is None:
+            self._steps += 1
+            self._step = _Open(STEP, str(self._steps), self._root, item.at, self._ids({"step": self._steps}))
+            self._open[STEP, ""] = self._step
+
+    def _end_step(self, at: datetime) -> Iterator[Span]:
+        """End the step, and what in it waits for nothing any more; a call may still be settled."""
+        for request_id in list(self._requests):
+            yield from self._end_request(request_id, at)
+        for name, slot in [key for key in self._open if key[0] in (MODEL_CALL, ANSWER_WAIT)]:
+            yield from self._end(name, slot, at, {"outcome": ABANDONED})
+        yield from self._end(STEP, "", at, {})
+        self._step = None
+
+    # -- spans ---------------------------------------------------------------------------
+
+    def _ids(self, about: Mapping[str, Value]) -> dict[str, Value]:
+        told = {name: value for name, value in about.items() if value != ""}
+        return {f"cc.{name}": value for name, value in {"task_id": self.task_id, **told}.items()}
+
+    def _begin(self, name: str, slot: str, item: AgentTaskItem, about: Mapping[str, Value], *, key: str = "") -> None:
+        """Open something in a slot of its name; ``key``: which it is, where others take the same slot."""
+        parent = _span_id(self.task_id, STEP, self._step.key) if self._step is not None else self._root
+        attributes = self._ids({"step": self._steps, **about})
+        self._open[name, slot] = _Open(name, key or slot, parent, item.at, attributes)
+
+    def _end(
+        self, name: str, slot: str, at: datetime, said: Mapping[str, Value], *, failed: bool = False
+    ) -> Iterator[Span]:
+        begun = self._open.pop((name, slot), None)
+        if begun is None:
+            return
+        told = {one if "." in one else f"cc.{one}": value for one, value in said.items()}
+        yield Span(
+            name=name,
+            trace_id=trace_id_of(self.task_id),
+            span_id=_span_id(self.task_id, name, begun.key),
+            parent_id=begun.parent_id,
+            began=begun.began,
+            ended=max(begun.began, at),
+            attributes={**begun.attributes, **told},
+            failed=failed or said.get("outcome") in _FAILURES,
+        )

@@ -1,0 +1,1 @@
+"""What people use in a terminal: command line, console reviewer, terminal UI, doctor and evaluation."""

@@ -1,0 +1,181 @@
+"""All commands together, and how they end."""
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import typer
+from pydantic import ValidationError
+from typer.core import TyperGroup
+
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.model_view.messages import said_of
+from orchestrator.core.text.visible import one_line
+from orchestrator.terminal.cli.audit import audit_app
+from orchestrator.terminal.cli.backups import backup, backups_app, restore
+from orchestrator.terminal.cli.common import complain
+from orchestrator.terminal.cli.computers import computers_app
+from orchestrator.terminal.cli.doctor import doctor
+from orchestrator.terminal.cli.evaluation import evaluate
+from orchestrator.terminal.cli.grants import grants_app
+from orchestrator.terminal.cli.models import models_app
+from orchestrator.terminal.cli.nodes import nodes
+from orchestrator.terminal.cli.pair import pair
+from orchestrator.terminal.cli.people import people_app, token_app
+from orchestrator.terminal.cli.policy import policy_app
+from orchestrator.terminal.cli.prompts import prompt_app
+from orchestrator.terminal.cli.rehearsal import rehearsal
+from orchestrator.terminal.cli.requests import requests_app, review
+from orchestrator.terminal.cli.retention import prune
+from orchestrator.terminal.cli.run import run
+from orchestrator.terminal.cli.screens import screen, type_keys
+from orchestrator.terminal.cli.server import demo, serve
+from orchestrator.terminal.cli.simulate import simulate
+from orchestrator.terminal.cli.store import store_app
+from orchestrator.terminal.cli.tasks import answer, cancel, stop, tasks_app
+from orchestrator.terminal.cli.terminal_ui import tui
+from orchestrator.terminal.cli.undo import undo
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says on which nothing more can be written."""
+
+
+class Commands(TyperGroup):
+    """The commands; what goes wrong in one ends in a sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and hand on what a broken pipe or Ctrl-C means."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except typer.BadParameter as error:
+            _in_our_words(error)
+            raise
+        except OrchestratorError as error:
+            complain(error)
+            raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
+        except UnicodeError:
+            # Bytes that are no text come as halves of surrogates, which nothing takes; our own output takes all.
+            complain(InvalidRequest("What was typed or piped is no text in UTF-8.", remedy="Write it in UTF-8."))
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                # The terminal shows ^C, and the shell's prompt would stand behind it.
+                typer.echo(err=True)
+            raise
+        except BrokenPipeError:
+            raise _ReaderGone from None
+        except OSError as error:
+            _complain_of_output(error)
+            raise typer.Exit(1) from None
+        return result
+
+
+def _complain_of_output(error: OSError) -> None:
+    """Say in a sentence that something cannot be written, as where a disk is full. Raises what is no such error."""
+    if error.errno not in _FULL:
+        raise error
+    # What is left in the buffer would be complained of once more at the end.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    complain(InvalidRequest(f"It cannot be written: {error.strerror}.", remedy="Make room, or write it elsewhere."))
+
+
+def _in_our_words(error: typer.BadParameter) -> None:
+    """Put what the command line's library says of a value into the words of the settings."""
+    why = error.__cause__
+    if isinstance(why, ValidationError):
+        first = why.errors(include_url=False)[0]
+        # A choice names the value itself.
+        where = "" if first["type"] == "value_error" else f"'{one_line(str(first['input']))}'"
+        error.message = f"{said_of(first, where)}."
+
+
+class _ReaderGone(BaseException):
+    """Passes by the handlers of the command line's library, which take a broken pipe for a failure."""
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Boxes break words and commands where a terminal is narrow; plain help breaks lines at blanks.
+    rich_markup_mode=None,
+    help="Lets a language model work on ComputerCraft computers, with a person in charge.",
+    epilog="Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing, "
+    "130 left by Ctrl-C.",
+)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    serve,
+    demo,
+    run,
+    review,
+    tui,
+    answer,
+    cancel,
+    stop,
+    undo,
+    backup,
+    restore,
+    prune,
+    rehearsal,
+    screen,
+    type_keys,
+    pair,
+    nodes,
+    doctor,
+    simulate,
+    evaluate,
+)
+_EXAMPLES: Mapping[str, str] = {
+    "serve": "serve --model ollama:qwen2.5-coder",
+    "run": 'run "fix my farm program" --computer 3 --max-wall 10m',
+    "answer": 'answer t-… "the left chest"',
+    "stop": "stop --all --reason dinner",
+    "undo": "undo t-… --dry-run",
+    "backup": 'backup farm --note "before the harvest"',
+    "restore": "restore farm --path lib --dry-run",
+    "prune": "prune --older-than 30 --dry-run",
+    "rehearsal": "rehearsal t-… --apply",
+    "screen": "screen farm --follow",
+    "type": 'type farm "ls" --enter',
+    "pair": "pair farm",
+    "nodes": "nodes --json",
+    "eval": "eval --model ollama:qwen2.5-coder --task hello",
+    "simulate": "simulate --count 3 --family advanced --family turtle",
+}
+for command in _COMMANDS:
+    example = _EXAMPLES.get(command.__name__)
+    app.command(epilog=f"Example: cc-orchestrator {example}" if example else None)(command)
+_GROUPS: Mapping[str, typer.Typer] = {
+    "tasks": tasks_app,
+    "computers": computers_app,
+    "backups": backups_app,
+    "models": models_app,
+    "requests": requests_app,
+    "grants": grants_app,
+    "policy": policy_app,
+    "prompt": prompt_app,
+    "people": people_app,
+    "token": token_app,
+    "audit": audit_app,
+    "store": store_app,
+}
+for name, group in _GROUPS.items():
+    app.add_typer(group, name=name)
+
+
+def run_command_line() -> None:
+    """Run what was typed. Raises SystemExit, or BrokenPipeError when the reader of the output went away."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            # A terminal without Unicode shows escapes instead of failing.
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app(prog_name="cc-orchestrator")
+    except _ReaderGone:
+        raise BrokenPipeError from None

@@ -1,0 +1,123 @@
+"""What the commands share: their options, the client, JSON, and complaints."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError
+from orchestrator.core.text.visible import one_line
+from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, unknown_variables
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+
+Url = Annotated[str | None, typer.Option("--url", help=f"The server. Default: {ENV_PREFIX}URL, or {DEFAULT_URL}.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help=f"Default: {ENV_PREFIX}DATA_DIR, or ~/.local/share/cc-orchestrator."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")]
+Reconnect = Annotated[
+    float, typer.Option("--reconnect", min=0, help="Seconds to look for a server that went away, such as to restart.")
+]
+RECONNECT_S = 90.0
+
+MAX_SPAN_S = 604_800
+"""A week: what the server takes as a limit of time."""
+_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+@contextmanager
+def client_of(url: str | None, data_dir: Path | None) -> Iterator["Client"]:
+    """The client of a command."""
+    from orchestrator.client import Client
+
+    warn_of_variables()
+    client = Client.of_environment(url=url, data_dir=data_dir)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def is_alone(context: typer.Context) -> bool:
+    """Whether a group was called without one of its commands.
+
+    Raises InvalidRequest for an option between the group and its command: the command would not know of it.
+    """
+    command = context.invoked_subcommand
+    if command is None:
+        return True
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            group, flag = context.info_name, max(option.opts, key=len)
+            raise InvalidRequest(
+                f"{flag} stands before {command}, where it does nothing.",
+                remedy=f"Put what belongs to {command} behind it: cc-orchestrator {group} {command} {flag} …",
+            )
+    return False
+
+
+def warn_of_variables() -> None:
+    """Say which variables look like ours and mean nothing; they do a client no harm."""
+    for unknown in unknown_variables(os.environ):
+        complain(unknown)
+
+
+def as_segment(value: str | None) -> str | None:
+    """What was typed as one part of a path: a slash in it is no slash of the address."""
+    return None if value is None else quote(value, safe="")
+
+
+def as_task(value: str | None) -> str | None:
+    """As :func:`as_segment`. Raises NotFound for what cannot be the id of a task."""
+    if value is not None and ("/" in value or value in {"", ".", ".."}):
+        raise NotFound(f"There is no task {quoted(value)}.", remedy="`cc-orchestrator tasks` lists them.")
+    return as_segment(value)
+
+
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, in ASCII: nothing in it can move a cursor."""
+    typer.echo(json.dumps(value))
+
+
+def complain(error: OrchestratorError) -> None:
+    """The error as one line on standard error; it may quote what others wrote."""
+    typer.echo(f"cc-orchestrator: {one_line(str(error), limit=2000)}", err=True)
+
+
+def quoted(text: str) -> str:
+    """What somebody typed, as a sentence quotes it: on one line, and safe to look at."""
+    return f"'{one_line(text)}'"
+
+
+def moment(text: str | None) -> str:
+    """A time of the server as a clock on the wall here shows it, to the minute; empty where there is none."""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M") if text else ""
+
+
+def seconds(text: str) -> float:
+    """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds, a week at most. Raises InvalidRequest."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    if found is None or not text.strip():
+        raise InvalidRequest(f"{quoted(text)} is no span of time.", remedy="Say it like 90, 10m or 1h30m.")
+    hours, minutes, rest = found.groups()
+    span = int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0)
+    if span > MAX_SPAN_S:
+        raise InvalidRequest(
+            f"{quoted(text)} is longer than a week.", remedy=f"Say at most {MAX_SPAN_S} seconds, or 0 for no limit."
+        )
+    return span

@@ -1,0 +1,271 @@
+"""The policy on the command line: check a file, ask what it says of a call, look at what is in force."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
+from orchestrator.core.text.visible import one_line
+from orchestrator.runtime.settings import ENV_PREFIX, load_settings
+from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted
+from orchestrator.terminal.cli.policy_explain import FAMILIES, arguments_of, family_of, print_explanation
+
+if TYPE_CHECKING:
+    from orchestrator.runtime.policy_file import LoadedPolicy
+
+policy_app = typer.Typer(no_args_is_help=True, help="The policy: check a file, ask what it says of a call.")
+
+
+@policy_app.command("check", epilog="Example: cc-orchestrator policy check new-policy.toml")
+def check(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Default: the file that `serve` would load.")
+    ] = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Check a policy file; it needs no server.
+
+    Its plugins and its examples are checked, too. Exits with 1 where `serve` would refuse it, and says why.
+    """
+    from orchestrator.core.policy import tools_without_a_rule
+    from orchestrator.terminal.output import counted
+
+    loaded = _load(file or _path_of(data_dir))
+    policy = loaded.policy
+    unnamed = tools_without_a_rule(rule.tools for rule in policy.rules)
+    if as_json:
+        print_json(
+            {
+                "file": loaded.source,
+                "tools_without_a_rule": list(unnamed),
+                "policy_version": policy.version,
+                "mode": policy.mode,
+                "undo": policy.undo,
+                "rules": len(policy.rules),
+                "examples": len(policy.examples),
+                "custom": list(policy.custom),
+            }
+        )
+        return
+    parts = [f"version {policy.version}", counted(len(policy.rules), "rule"), counted(len(policy.examples), "example")]
+    if policy.custom:
+        parts.append(f"{'plugin' if len(policy.custom) == 1 else 'plugins'} {one_line(' and '.join(policy.custom))}")
+    if policy.mode == "plan":
+        parts.append("plan mode, in which nothing may be changed")
+    if policy.undo == "auto":
+        parts.append("what failed tasks changed is put back by itself")
+    typer.echo(f"{one_line(loaded.source, limit=1000)} is in order: {', '.join(parts)}.")
+    _print_gaps(unnamed)
+    _print_roles((rule.id, rule.roles or ()) for rule in policy.rules)
+
+
+@policy_app.command(
+    "explain", epilog="Example: cc-orchestrator policy explain cc_write path=startup.lua content=hi --computer farm"
+)
+def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Such as cc_write.")],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Its arguments; what is not text is written as JSON."),
+    ] = None,
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments as one JSON object.")] = "",
+    computer: Annotated[str | None, typer.Option(help="The computer that it is for.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"What kind the computer is: {FAMILIES}.")] = None,
+    label: Annotated[str | None, typer.Option(help="The computer's label.")] = None,
+    program: Annotated[str | None, typer.Option(help="The path of the program that it resolves to.")] = None,
+    role: Annotated[list[str] | None, typer.Option(help="A role of the requester; may be repeated.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="The task is read-only.")] = False,
+    policy: Annotated[
+        Path | None, typer.Option(help="Ask this file, without a server. Default: the policy in force.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Say what the policy says of a call, and why; nothing runs.
+
+    A rule is `matched`, `no`, or `possible` while something is not known yet; beside it stands the first
+    predicate that missed. The server knows its computers; where none answers, the data directory's file is asked.
+    """
+    given = arguments_of(tool, values or (), args)
+    if (named := given.pop("computer", None)) is not None and computer is None:
+        # The gate takes it out of a call's arguments, too.
+        computer = str(named)
+    known = {
+        "computer": computer,
+        "family": family_of(family),
+        "label": label,
+        "program": program,
+        "roles": role,
+        "plan": plan or None,
+    }
+    known = {name: value for name, value in known.items() if value is not None}
+    found = (
+        _of_file(policy, tool, given, known)
+        if policy is not None
+        else _of_server(tool, given, known, url=url, data_dir=data_dir)
+    )
+    if as_json:
+        print_json(found)
+    else:
+        print_explanation(found)
+
+
+@policy_app.command("show", epilog="Example: cc-orchestrator policy show --json")
+def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Show the policy in force.
+
+    Where a node's own file is not what is in force, or a node cannot use what is, an alert says why.
+    """
+    from orchestrator.core.policy import tools_without_a_rule
+    from orchestrator.terminal.output import Screen, table
+
+    with client_of(url, data_dir) as client:
+        found = client.request("GET", "/v1/policy")
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(f"version  {one_line(found['policy_version'])}")
+    typer.echo(f"from     {one_line(found['source'], limit=1000)}")
+    typer.echo(f"mode     {one_line(found['mode'])}")
+    typer.echo(f"undo     {one_line(found['policy'].get('undo', 'offer'))}")
+    if found["alert"]:
+        typer.echo(f"alert    {one_line(found['alert'], limit=2000)}")
+    rows = [
+        (
+            str(number),
+            one_line(rule["id"]),
+            rule["effect"],
+            ", ".join(name for name in _NARROWING if rule.get(name)) or "-",
+            one_line(", ".join(rule["tools"]), limit=1000),
+        )
+        for number, rule in enumerate(found["policy"]["rules"], start=1)
+    ]
+    for line in table(("#", "RULE", "EFFECT", "LOOKS AT", "TOOLS"), rows, columns=Screen.of().columns):
+        typer.echo(line)
+    _print_gaps(tools_without_a_rule(rule["tools"] for rule in found["policy"]["rules"]))
+    _print_roles((rule["id"], rule.get("roles") or ()) for rule in found["policy"]["rules"])
+
+
+def _print_gaps(tools: Sequence[str]) -> None:
+    """What becomes of tools that the file does not name, such as those that are newer than it."""
+    from orchestrator.core.policy import told_of_gaps
+
+    for line in told_of_gaps(tools):
+        typer.echo(line)
+
+
+def _print_roles(rules: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Rules that look at the requester and match nobody."""
+    from orchestrator.core.policy import told_of_roles
+
+    for line in told_of_roles(rules):
+        typer.echo(one_line(line, limit=1000))
+
+
+@policy_app.command("reload", epilog="Example: cc-orchestrator policy reload")
+def reload(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Load the policy's file now; for admins.
+
+    A changed file is noticed within seconds anyway. Exits with 1 when the file cannot be loaded: the policy
+    before it stays in force.
+    """
+    with client_of(url, data_dir) as client:
+        found = client.request("POST", "/v1/policy/reload", {})
+    if as_json:
+        print_json(found)
+    elif not found["alert"]:
+        typer.echo(f"Policy {one_line(found['policy_version'])} is in force.")
+    if found["alert"]:
+        version = one_line(found["policy_version"])
+        complain(InvalidRequest(found["alert"], remedy=f"Policy {version} stays in force meanwhile."))
+        raise typer.Exit(1)
+
+
+@policy_app.command("apply", epilog="Example: cc-orchestrator policy apply new-policy.toml")
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="`policy check FILE` says whether it can be used.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a policy into force, on all nodes.
+
+    It is checked as at a start, and one that cannot be loaded changes nothing. A server alone on its store writes it
+    into its own policy file; where several share one, their files stay as they are, and `policy show` of a node says
+    which differ.
+    """
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidRequest(f"{quoted(str(file))} cannot be read: {why}.", remedy="Name a policy file.") from None
+    with client_of(url, data_dir) as client:
+        found = client.request("POST", "/v1/policy", {"policy": text})
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(f"Policy {one_line(found['policy_version'])} is in force.")
+    if found["alert"]:
+        typer.echo(one_line(found["alert"], limit=2000), err=True)
+
+
+_NARROWING = ("paths", "programs", "computers", "families", "labels", "args", "roles", "risks")
+"""What a rule may look at beside the tool."""
+
+
+# -- a file, without a server ------------------------------------------------------------
+
+
+def _path_of(data_dir: Path | None) -> Path:
+    """The file that `serve` would load."""
+    return load_settings({"data_dir": data_dir}, os.environ).policy_path
+
+
+def _load(path: Path) -> "LoadedPolicy":
+    """A policy file as `serve` loads it; exits with 1 where it refuses it."""
+    from orchestrator.runtime.policy_file import load_file
+
+    try:
+        return load_file(path)
+    except PolicyInvalid as error:
+        complain(error)
+        raise typer.Exit(1) from None
+
+
+def _of_file(path: Path, tool: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of a call, in the form of the server's answer."""
+    from orchestrator.core.policy import FunctionCall, PolicyContext, explain
+
+    loaded = _load(path)
+    explained = explain(
+        FunctionCall(tool=tool, args=dict(given)),
+        policy=loaded.policy,
+        context=PolicyContext(**known),
+        custom=loaded.custom,
+    )
+    return {
+        **explained.decision.model_dump(mode="json"),
+        **explained.model_dump(mode="json", exclude={"decision"}),
+    }
+
+
+def _of_server(
+    tool: str, given: Mapping[str, Any], known: Mapping[str, Any], *, url: str | None, data_dir: Path | None
+) -> Any:
+    """What the policy in force says; where no server is named and none answers, the data directory's file."""
+    try:
+        with client_of(url, data_dir) as client:
+            return client.request("POST", "/v1/policy/dry-run", {"tool": tool, "args": given, **known})
+    except OrchestratorError as error:
+        if error.code == "server_refused" or url or os.environ.get(f"{ENV_PREFIX}URL"):
+            raise
+        path = _path_of(data_dir)
+        if not path.exists():
+            raise
+        typer.echo(one_line(f"{error.message} So {path} is asked.", limit=1000), err=True)
+        return _of_file(path, tool, given, known)

@@ -1,0 +1,115 @@
+"""What becomes of a request: the review, and beside a decision more time, taking it back, asking again."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.terminal.cli.common import (
+    RECONNECT_S,
+    AsJson,
+    DataDir,
+    Reconnect,
+    Url,
+    as_segment,
+    client_of,
+    print_json,
+    quoted,
+    seconds,
+)
+
+requests_app = typer.Typer(no_args_is_help=True, help="Requests: give more time, take one back, ask again.")
+
+RequestId = Annotated[
+    str, typer.Argument(metavar="REQUEST", help="Its id, as `review --list` shows it.", callback=as_segment)
+]
+
+
+@requests_app.command("extend", epilog="Example: cc-orchestrator requests extend REQUEST --for 1h")
+def extend(
+    request_id: RequestId,
+    span: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="From now on, such as 90 (seconds), 30m or 1h; a week at most.")
+    ],
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Give people more time to answer a request."""
+    more = seconds(span)
+    if not more:
+        raise InvalidRequest(
+            f"{quoted(span)} is no time at all.", remedy="To take a request back: `requests withdraw`."
+        )
+    answer = _post(request_id, "extend", {"seconds": more}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(
+            f"request {request_id} waits {span.strip()} from now on; task {answer['task_id']} is {answer['status']}"
+        )
+
+
+@requests_app.command("withdraw", epilog="Example: cc-orchestrator requests withdraw REQUEST")
+def withdraw(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Take a request back.
+
+    Its calls do not run, and the model is told. For who submitted the task, and for admins.
+    """
+    answer = _post(request_id, "withdraw", {}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(f"request {request_id} was taken back; task {answer['task_id']} is {answer['status']}")
+
+
+@requests_app.command("renew", epilog="Example: cc-orchestrator requests renew REQUEST")
+def renew(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Ask again for what nobody answered in time.
+
+    `tasks show TASK --json` names such a request as `lapsed_request`.
+    """
+    answer = _post(request_id, "renew", {}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(f"task {answer['task_id']} asks again, in a new request; see `cc-orchestrator review`")
+
+
+def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    requests: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="REQUEST", help="With --approve or --reject: those that are meant."),
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Only show what waits.")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="Approve the named requests.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Reject the named requests.")] = False,
+    reason: Annotated[str, typer.Option(help="Why; with --reject the model may be told.")] = "",
+    on_reject: Annotated[
+        Literal["cancel", "continue"] | None,
+        typer.Option(help="What a rejection does to the task. Default: as it was submitted."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to; it prints them all the same.")] = False,
+    as_json: AsJson = False,
+    reconnect: Reconnect = RECONNECT_S,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Decide what waits for a person, here in the terminal.
+
+    Named requests are printed in full and decided at once; it ends with 1 when one of them was not carried out.
+    Without a terminal and without names it shows what waits and decides nothing, and ends with 1 if something does.
+    """
+    from orchestrator.terminal.cli.review import action_of, decide_named, list_waiting, review_all
+
+    action = action_of(requests, listing, approve, reject, as_json)
+    with client_of(url, data_dir) as client:
+        if listing:
+            list_waiting(client, as_json)
+        elif action is not None:
+            then = {"reason": reason, "on_reject": on_reject if reject else None, "sure": yes}
+            raise typer.Exit(decide_named(client, requests or [], action, as_json, then))
+        else:
+            raise typer.Exit(review_all(client, reconnect))
+
+
+def _post(request_id: str, what: str, body: dict[str, Any], as_json: bool, *where: Any) -> Any:
+    with client_of(*where) as client:
+        answer = client.request("POST", f"/v1/requests/{request_id}/{what}", body)
+    if as_json:
+        print_json(answer)
+    return answer

@@ -1,0 +1,177 @@
+"""A call's arguments in the person's own editor: what they wrote, and what it changes.
+
+The editor gets a file of its own in a directory that only this user can read, and both are gone
+afterwards. What is opened is the view without its secrets; a marker that stays is the secret again.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from orchestrator.core.approval.approval import RequestedCallView
+from orchestrator.core.text.visible import visible
+from orchestrator.terminal.console.editor_process import run_editor
+from orchestrator.terminal.console.lines import Line, changes
+from orchestrator.terminal.console.person import Person
+
+MAX_REASON_CHARS: Final = 2000
+"""Of a reason for a decision."""
+_LONG: Final[Mapping[str, str]] = {
+    "cc_write": "content",
+    "cc_edit": "new",
+    "cc_shell": "command",
+    "local_write": "content",
+    "local_patch": "patch",
+}
+"""The one argument of a tool that is a text to edit by itself."""
+_ENDINGS: Final[Mapping[str, str]] = {"patch": ".diff", "command": ".txt"}
+_ODD: Final = re.compile(r"[^\x00-\x7f]")
+_ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
+
+
+class EditorFailed(Exception):
+    """Nothing usable came back from the editor; the message says why."""
+
+
+def editor_command(environ: Mapping[str, str], *, windows: bool = os.name == "nt") -> list[str]:
+    """The editor and its options: VISUAL, EDITOR, or what every system has. Raises EditorFailed."""
+    for name in ("VISUAL", "EDITOR"):
+        if wanted := environ.get(name, "").strip():
+            try:
+                return shlex.split(wanted, posix=not windows)
+            except ValueError:
+                raise EditorFailed(f"{name} is {wanted!r}, and its quotes do not match.") from None
+    return ["notepad" if windows else "vi"]
+
+
+def edited_text(text: str, ending: str = ".txt") -> str:
+    """The text as the person left it. Raises EditorFailed.
+
+    A line break that the editor put after a last line without one is not theirs, and is taken off again.
+    """
+    command = editor_command(os.environ)
+    with tempfile.TemporaryDirectory(prefix="cc-orchestrator-") as private:
+        path = Path(private) / f"edit{ending}"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - its mode
+            file.write(text.encode("utf-8", "surrogatepass"))
+        try:
+            code = run_editor([*command, str(path)])
+        except (OSError, subprocess.SubprocessError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise EditorFailed(f"{command[0]!r} cannot be started: {why}. Set EDITOR to another.") from None
+        if code:
+            raise EditorFailed(f"{command[0]!r} ended with code {code}.")
+        try:
+            found = path.read_bytes().decode("utf-8")
+        except OSError as error:
+            raise EditorFailed(f"The file is gone: {error.strerror}.") from None
+        except UnicodeDecodeError as error:
+            raise EditorFailed(f"The file is not UTF-8 at byte {error.start}.") from None
+    return found.removesuffix("\n") if found.endswith("\n") and not text.endswith("\n") else found
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Arguments as they were typed. Raises EditorFailed with where they are no JSON object."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise EditorFailed(f"{twice!r} stands there twice.")
+        return dict(pairs)
+
+    def never(name: str) -> Any:
+        raise EditorFailed(f"{name} is no value of JSON.")
+
+    try:
+        value = json.loads(text, object_pairs_hook=once, parse_constant=never)
+    except json.JSONDecodeError as error:
+        raise EditorFailed(f"That is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except (RecursionError, ValueError):
+        raise EditorFailed("That is no JSON that anybody can read.") from None
+    if not isinstance(value, dict):
+        raise EditorFailed("That is JSON, but no object with the arguments by their names.")
+    return value
+
+
+def edit_call(
+    person: Person, call: RequestedCallView, begin: dict[str, Any] | None
+) -> tuple[dict[str, Any], str] | None:
+    """All arguments as the person wants them, and why; None: they changed nothing, or dropped it.
+
+    ``begin``: what they had written before, where it was not taken.
+    """
+    args = dict(begin if begin is not None else call.args)
+    while True:
+        args = _edited(person, call.tool, args)
+        differs = changes(call.args, args)
+        if not differs:
+            person.tell("Unchanged: nothing was decided.")
+            return None
+        person.write([Line("  what you changed:"), *differs])
+        answer = reason = ""
+        while answer not in ("y", "yes", "e", "n", "no") or (reason and not answer.startswith("y")):
+            said = person.typed(
+                "Approve it like this: [y]es (y REASON: the model is told), [e]dit again, [n]o, drop it > "
+            )
+            answer, _, reason = said.strip().partition(" ")
+            answer = answer.lower()
+        if answer != "e":
+            return (args, reason[:MAX_REASON_CHARS]) if answer.startswith("y") else None
+
+
+def _edited(person: Person, tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments after one round in the editor; what could not be read leaves them as they were."""
+    name = text_argument(tool, args)
+    if name is None:
+        return _edited_json(person, args, args)
+    if visible(args[name]) != args[name]:
+        person.tell("It has characters that an editor may not show; the page has them as escapes.")
+    try:
+        text = edited_text(args[name], ending_of(name, args))
+    except EditorFailed as error:
+        person.tell(f"{error} The text stays as it was.")
+        text = args[name]
+    new = {**args, name: text}
+    others = {key: value for key, value in args.items() if key != name}
+    if not others or not person.agrees(f"The other arguments ({', '.join(others)}) too?"):
+        return new
+    changed = _edited_json(person, others, others)
+    return {**changed, name: text}
+
+
+def _edited_json(person: Person, args: dict[str, Any], fallback: dict[str, Any]) -> dict[str, Any]:
+    text = args_as_json(args)
+    while True:
+        try:
+            text = edited_text(text, ".json")
+            return parsed(text)
+        except EditorFailed as error:
+            person.tell(str(error))
+            if not person.agrees("Edit it again?"):
+                person.tell("The arguments stay as they were.")
+                return fallback
+
+
+def text_argument(tool: str, args: Mapping[str, Any]) -> str | None:
+    """The name of the argument that is a text to edit by itself; None: there is none."""
+    name = _LONG.get(tool)
+    return name if name is not None and isinstance(args.get(name), str) else None
+
+
+def args_as_json(args: dict[str, Any]) -> str:
+    """The arguments as JSON, in which what no editor would show is an escape."""
+    text = json.dumps(args, indent=2, ensure_ascii=False) + "\n"
+    return _ODD.sub(lambda odd: odd[0] if visible(odd[0]) == odd[0] else json.dumps(odd[0])[1:-1], text)
+
+
+def ending_of(name: str, args: Mapping[str, Any]) -> str:
+    """The ending of the file, from which editors guess the language."""
+    found = _ENDING.search(str(args.get("path", "")))
+    return _ENDINGS.get(name) or (found.group() if found else ".txt")

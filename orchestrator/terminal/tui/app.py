@@ -1,0 +1,320 @@
+"""The app: its parts under one line of tabs, and below them what was said, the connection, and the keys."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Final
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
+from textual.widgets import ContentSwitcher, Static
+
+from orchestrator.client import Back, Client, Lost, ServerRefused
+from orchestrator.client.live import Live
+from orchestrator.core.text.visible import one_line
+from orchestrator.core.wire import review
+from orchestrator.terminal.console.channel_reader import OddRequests
+from orchestrator.terminal.console.outcomes import OPEN_ENDED, closed_meanwhile, left_behind
+from orchestrator.terminal.output import counted, width
+from orchestrator.terminal.tui.approvals import Approvals
+from orchestrator.terminal.tui.audit import Audit
+from orchestrator.terminal.tui.background import begin
+from orchestrator.terminal.tui.batch import Together
+from orchestrator.terminal.tui.computers import Computers
+from orchestrator.terminal.tui.dialogs import Dialog, Show
+from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.help import help_lines, said_lines
+from orchestrator.terminal.tui.pane import Pane
+from orchestrator.terminal.tui.people import People
+from orchestrator.terminal.tui.policy import Policy
+from orchestrator.terminal.tui.questions import Questions
+from orchestrator.terminal.tui.reviews import Reviews
+from orchestrator.terminal.tui.shared import Desk, now
+from orchestrator.terminal.tui.tasks import Tasks
+from orchestrator.terminal.tui.wrap import fitted
+
+_PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
+_SAID_CHARS: Final = 2000
+_KEPT: Final = 200
+"""Sentences that m shows again."""
+_OLD_NEWS_S: Final = 2.0
+"""After a snapshot: so long what is told may have been over before."""
+_POLL_S: Final = 3.0
+"""How often is looked where the server does not say by itself that something changed."""
+_AGES_S: Final = 20.0
+"""How often ages and times left are drawn anew."""
+
+
+class ConsoleApp(App[int]):
+    """The terminal UI of one person at one server."""
+
+    CSS_PATH = "console.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as the library has it
+        (0, "-narrow"),
+        (120, "-wide"),
+    ]
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        *(Binding(str(number), f"part('{part.name_of}')", show=False) for number, part in enumerate(_PARTS, start=1)),
+        Binding("question_mark", "help", show=False),
+        Binding("m", "said", show=False),
+        Binding("ctrl+t", "look", show=False),
+        Binding("q,ctrl+q", "leave", show=False),
+        Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
+    ]
+
+    def __init__(self, client: Client) -> None:
+        super().__init__()
+        # Over ssh each step of an animation is a screen, and a row that flew by was not read.
+        self.animation_level = "none"
+        self.live = Live(client)
+        self.reviews = Reviews(self.live, self.tell, self._heard, now)
+        self.desk = Desk(self.live, self.reviews, self.tell, self.go)
+        self._said: list[str] = []
+        self._panes = {part.name_of: part(self.desk) for part in _PARTS}
+        self._parts = ContentSwitcher(initial=_PARTS[0].name_of, id="parts")
+        names = ("tabs", "said", "status", "keys")
+        self._tabs, self._said_line, self._status, self._keys = (Static(markup=False, id=name) for name in names)
+        self._fault = ""
+        self._began_at = 0.0
+        """When the connection began."""
+        self._up = False
+        """Whether the screen is there."""
+
+    def run_whole(self) -> int:
+        """Run it until the person leaves, and say what they have to know then; the exit code."""
+        import sys
+
+        code = self.run(mouse=False)
+        if self._fault:
+            sys.stderr.write(f"cc-orchestrator: {self._fault}\n")
+            return 1
+        if self.reviews.unheard:
+            sys.stderr.write(f"{OPEN_ENDED}\n")
+        return code or 0
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """With NO_COLOR none at all; the library's own would leave shades of grey."""
+        filters = super().get_line_filters()
+        return [*filters, NoColor()] if self.no_color else filters
+
+    # -- the screen ----------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        yield self._tabs
+        with self._parts:
+            yield from self._panes.values()
+        with Vertical(id="foot"):
+            yield self._said_line
+            yield self._status
+            yield self._keys
+
+    def on_mount(self) -> None:
+        for name, handler in (("SIGTERM", lambda: self._ended(143)), ("SIGHUP", lambda: self._ended(129))):
+            self._on_signal(name, handler)
+        self.app_resume_signal.subscribe(self, self._resumed)
+        self._up = True
+        self._draw()
+        self.pane.entered()
+        self.pane.take_focus()
+        begin(self, self.reviews.run)
+        begin(self, self._hear_changes)
+        self.set_interval(_AGES_S, self._ages)
+
+    def _on_signal(self, name: str, handler: Callable[[], None]) -> None:
+        if not self.is_headless and hasattr(signal, name):
+            try:
+                asyncio.get_running_loop().add_signal_handler(getattr(signal, name), handler)
+            except (NotImplementedError, RuntimeError):
+                # Windows has none; there the window is closed.
+                return
+
+    def _resumed(self, app: App[int]) -> None:
+        """The terminal is ours again, and empty: the library draws only what has changed since."""
+        del app
+        for screen in self.screen_stack:
+            for widget in (screen, *screen.walk_children(Widget)):
+                widget.refresh()
+
+    def _ended(self, code: int) -> None:
+        self.exit(code)
+
+    async def on_unmount(self) -> None:
+        await self.live.__aexit__()
+
+    @property
+    def pane(self) -> Pane:
+        """The part that is on the screen."""
+        return self._panes[self._parts.current or _PARTS[0].name_of]
+
+    def on_resize(self, event: Resize) -> None:
+        del event
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        """The lines that are not of a part."""
+        if not self._up:
+            return
+        columns = self.size.width
+        self._tabs.update(self._tab_line(columns))
+        self._keys.update(_keys_of(self.pane, columns - 1))
+        away = self.reviews.why_away
+        requests = len(self.reviews.requests) + len(self.reviews.odd)
+        waits = f"{counted(requests, 'request')}, {counted(len(self.reviews.questions), 'question')}"
+        others = f", {self.reviews.others} for others" if self.reviews.others else ""
+        url = one_line(self.live.client.url)
+        said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
+        said = said if away else f"waiting: {waits}{others}; connected to {url}"
+        said = self.reviews.shut_out or said
+        self._status.set_class(bool(away) and self.reviews.was_there, "-away")
+        self._status.update(fitted(said, columns - 1))
+
+    def _tab_line(self, columns: int) -> Text:
+        """The parts: their names as far as there is room, of the present one whole."""
+        tabs = Text()
+        for short in (99, 6, 4, 0):
+            tabs = self._tabs_of(short)
+            if tabs.cell_len <= columns:
+                break
+        return tabs
+
+    def _tabs_of(self, short: int) -> Text:
+        current, tabs = self.pane, Text()
+        for number, part in enumerate(self._panes.values(), start=1):
+            title = part.title if part is current else part.title[:short]
+            name = f"{number} {title}".rstrip() + (f"({part.count})" if part.count else "")
+            tabs.append(" " if number > 1 else "")
+            tabs.append(f"[{name}]" if part is current else name, "bold reverse" if part is current else "")
+        return tabs
+
+    def _ages(self) -> None:
+        self.pane.changed()
+        self._draw()
+
+    # -- what is heard and said ----------------------------------------------------------
+
+    def tell(self, sentence: str, *, quietly: bool = False) -> None:
+        """Say a sentence below everything; m shows the last of them again. ``quietly``: only m does."""
+        shown = one_line(sentence, limit=_SAID_CHARS)
+        self._said = [*self._said[-_KEPT:], f"{now().astimezone():%H:%M:%S}  {shown}"]
+        if self._up and not quietly:
+            self._said_line.update(shown)
+
+    def _heard(self, message: Any) -> None:
+        if not self._up:
+            return
+        match message:
+            case review.RequestClosed():
+                self._overtaken(message.request_id, closed_meanwhile(message.how))
+            case review.QuestionClosed():
+                self._overtaken(message.question_id, "The question needs no answer any more.")
+            case review.RequestOpened() | review.QuestionOpened() | OddRequests(anew=False):
+                # Heard where nobody looks at the screen; a terminal may be told to be silent.
+                self.bell()
+            case review.Snapshot():
+                self._began_at = time.monotonic()
+            case review.TaskOver():
+                # What was over before comes right after the snapshot, each time.
+                self.tell(left_behind(message), quietly=time.monotonic() - self._began_at < _OLD_NEWS_S)
+        for part in self._panes.values():
+            if isinstance(part, Approvals | Questions):
+                part.heard(message)
+        for screen in self.screen_stack:
+            if isinstance(screen, Together):
+                screen.heard(message)
+        self._draw()
+
+    def _overtaken(self, about: str, why: str) -> None:
+        """Take back the question that stands on the screen about what is closed now."""
+        screen = self.screen
+        if isinstance(screen, Dialog) and screen.about == about:
+            screen.dismiss(None)
+            self.tell(why)
+
+    async def _hear_changes(self) -> None:
+        """Read anew what changed, as the server tells; an older one is asked again and again."""
+        try:
+            told = self.live.hear("/v1/watch")
+            async with aclosing(told):
+                async for one in told:
+                    if isinstance(one, Lost):
+                        continue
+                    kind = "everything" if isinstance(one, Back) else one[0]
+                    self._changed(kind)
+        except ServerRefused:
+            while True:
+                self._changed("everything")
+                await asyncio.sleep(_POLL_S)
+
+    def _changed(self, kind: str) -> None:
+        concerned = {"tasks": {"tasks", "computers", "audit"}, "computers": {"computers"}}.get(kind)
+        # What is not on the screen is read when it is.
+        if concerned is None or self.pane.name_of in concerned:
+            self.pane.changed()
+        for screen in self.screen_stack:
+            if concerned is None and isinstance(screen, Listing):
+                screen.read()
+
+    # -- keys ----------------------------------------------------------------------------
+
+    def action_part(self, name: str) -> None:
+        """Show a part."""
+        self.go(name, None)
+
+    def go(self, name: str, key: str | None) -> None:
+        """Show a part, and there what has this key."""
+        part = self._panes[name]
+        self._said_line.update("")
+        self._parts.current = name
+        part.entered()
+        if isinstance(part, Tasks) and key is not None:
+            part.choose(key)
+        elif key is not None:
+            part.rows.choose(key)
+        part.take_focus()
+        self._draw()
+
+    def action_help(self) -> None:
+        """All keys."""
+        self.push_screen(Show("Keys", help_lines(self._panes.values(), self.pane)))
+
+    def action_said(self) -> None:
+        """What was said lately."""
+        self.push_screen(Show("What was said, the last first", said_lines(self._said)))
+
+    def action_look(self) -> None:
+        """Light or dark."""
+        self.theme = "textual-light" if self.theme == "textual-dark" else "textual-dark"
+
+    def action_leave(self) -> None:
+        """Leave; what was not decided stays open."""
+        self.exit(0)
+
+    # -- defects -------------------------------------------------------------------------
+
+    def _fatal_error(self) -> None:
+        """The library would print every local variable, a token perhaps among them."""
+        error = self._exception
+        trace = error.__traceback__ if error is not None else None
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        where = f" at {trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace is not None else ""
+        self._fault = f"The terminal UI met a defect: {type(error).__name__}{where}. `cc-orchestrator review` decides."
+        self._close_messages_no_wait()
+
+
+def _keys_of(pane: Pane, columns: int) -> str:
+    """The keys of a part, the most needed first."""
+    said = "? keys  q leave"
+    for key, what in pane.hinted or pane.keys:
+        if width(f"{said}  {key} {what}") < columns:
+            said = f"{said}  {key} {what}"
+    return said

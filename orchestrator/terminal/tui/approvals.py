@@ -1,0 +1,322 @@
+"""The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ClassVar, Final
+
+from textual.binding import Binding
+
+from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
+from orchestrator.core.wire import review
+from orchestrator.terminal.console.channel_reader import odd_lines
+from orchestrator.terminal.console.lines import Line
+from orchestrator.terminal.console.outcomes import closed_meanwhile
+from orchestrator.terminal.console.request_view import details, page, time_left
+from orchestrator.terminal.tui.background import begin
+from orchestrator.terminal.tui.decision import Deciding
+from orchestrator.terminal.tui.dialogs import Show
+from orchestrator.terminal.tui.pane import Pane
+from orchestrator.terminal.tui.requests import entry_of, nothing_waits, odd_entry_of, words_of
+from orchestrator.terminal.tui.reviews import same
+from orchestrator.terminal.tui.selection import Picking
+from orchestrator.terminal.tui.shared import now
+
+_HOUR_S: Final = 3600.0
+_LONGEST_S: Final = 31_536_000.0
+"""A year: what the server takes."""
+_RUNS: Final = frozenset({"approve", "edit", "grant"})
+_ONE_CALL: Final = frozenset({"edit", "respond", "grant"})
+
+
+class Approvals(Pane):
+    """What waits, the oldest first."""
+
+    name_of = "approvals"
+    title = "Approvals"
+    head = ("RISK", "LEFT", "BY", "WHAT")
+    empty = "Nothing waits for you. New requests appear here by themselves."
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("a", "say('approve')", show=False),
+        Binding("e", "edit('editor')", show=False),
+        Binding("i", "edit_or_info", show=False),
+        Binding("r", "reject", show=False),
+        Binding("p", "respond", show=False),
+        Binding("g", "grant", show=False),
+        Binding("c", "say('check')", show=False),
+        Binding("d", "details_or_done", show=False),
+        Binding("f", "say('mark_failed')", show=False),
+        Binding("t", "say('retry')", show=False),
+        Binding("w", "whole", show=False),
+        Binding("x", "extend", show=False),
+        Binding("comma,left_square_bracket", "choose(-1)", show=False),
+        Binding("full_stop,right_square_bracket", "choose(1)", show=False),
+        Binding("v", "watch", show=False),
+        Binding("space", "tick", show=False),
+        Binding("asterisk", "tick_all", show=False),
+        Binding("s", "several", show=False),
+    ]
+    keys: ClassVar[Sequence[tuple[str, str]]] = (
+        ("a", "approve"),
+        ("e", "edit in your editor"),
+        ("i", "edit here"),
+        ("r", "reject"),
+        ("p", "respond"),
+        ("g", "grant"),
+        ("w", "whole"),
+        ("x", "an hour more"),
+        ("d", "details"),
+        (", .", "one call"),
+        ("v", "its task"),
+        ("Space *", "tick it, or all"),
+        ("s", "those that are ticked, together"),
+        ("c d f t", "of an unknown outcome: check, done, failed, retry; i has the details"),
+    )
+    hinted = (
+        *(("Enter", "open"), ("Space", "tick"), ("s", "together"), ("g", "grant"), ("x", "an hour more")),
+        *((", .", "one call"), ("v", "its task")),
+    )
+
+    def __init__(self, desk: Any) -> None:
+        super().__init__(desk)
+        self._shown: HitlResponse | None = None
+        """What stands on the page, and what keys are about."""
+        self._how = ""
+        """Why it is closed; empty: it is open."""
+        self._one: int | None = None
+        """The call that keys are about; None: all."""
+        self._deciding = Deciding(self)
+        self._picking = Picking(self, self._deciding)
+
+    @property
+    def count(self) -> int | None:
+        return len(self.desk.reviews.requests) + len(self.desk.reviews.odd)
+
+    # -- what is shown -------------------------------------------------------------------
+
+    def heard(self, message: Any) -> None:
+        """The reviewers' socket told something."""
+        shown = self._shown
+        if isinstance(message, review.RequestClosed) and shown is not None:
+            if message.request_id == shown.request_id:
+                self._was_closed(message.how)
+        elif isinstance(message, review.Snapshot) and shown is not None and not self._how:
+            if shown.request_id not in self.desk.reviews.requests:
+                self._was_closed("while there was no connection")
+        elif isinstance(message, review.RequestReminded):
+            left = time_left(message.expires_at, now())
+            self.desk.tell(f"A request expires in {left}, and nobody has decided it.")
+        self.changed()
+
+    def _was_closed(self, how: str) -> None:
+        if self._shown is not None and self._shown.request_id in self._deciding.mine:
+            # Its own person decided it, and is told so: the next one may come.
+            self._shown = None
+        else:
+            self._how = how
+            self._draw()
+
+    def changed(self) -> None:
+        """Draw the list, and the page where its request is another now."""
+        present = self.desk.reviews.requests
+        shown = self._shown
+        entries = [entry_of(one, ticked=self._picking.ticked(key)) for key, one in present.items()]
+        entries += [odd_entry_of(one) for one in self.desk.reviews.odd.values()]
+        if shown is not None and self._how and self.rows.chosen == shown.request_id:
+            # It stays until one moves on: what a key is about never changes under one's hands.
+            at = min(self.rows.at, len(entries))
+            entries.insert(at, entry_of(shown, closed=True))
+        self.fill(entries)
+        if shown is None:
+            self._draw()
+            return
+        now_open = present.get(shown.request_id)
+        if now_open is None or self._how:
+            return
+        if not same(shown, now_open):
+            if shown.request_id not in self._deciding.mine:
+                self.desk.tell("A request has changed; this is how it is now.")
+            self.chosen(shown.request_id)
+        elif shown.expires_at != now_open.expires_at:
+            self._shown = shown.model_copy(update={"expires_at": now_open.expires_at})
+            self._draw(stay=True)
+
+    def action_back(self) -> None:
+        """The list again; what is closed is done with."""
+        super().action_back()
+        if self._how:
+            self._shown, self._how = None, ""
+            self.changed()
+
+    def chosen(self, key: str | None) -> None:
+        """Show a request."""
+        closed = self._shown if self._how else None
+        found = self.desk.reviews.requests.get(key or "")
+        if found is None and closed is not None and closed.request_id == key:
+            return
+        self._shown, self._how, self._one = found, "", None
+        self._draw()
+        if closed is not None:
+            self.call_later(self.changed)
+
+    def _draw(self, *, stay: bool = False) -> None:
+        shown = self._shown
+        odd = self.desk.reviews.odd.get(self.rows.chosen or "")
+        if shown is None:
+            self.page.show(odd_lines(odd) if odd is not None else nothing_waits(self.desk.reviews.others))
+            self.label("This program cannot read it, and decides nothing about it" if odd is not None else "")
+            return
+        closed = [Line(f"── {closed_meanwhile(self._how)} ── Nothing can be decided here any more.", "warning", True)]
+        self.page.show([*(closed if self._how else []), *page(shown, now=now())], stay=stay or bool(self._how))
+        self._label()
+
+    def _label(self) -> None:
+        shown = self._shown
+        assert shown is not None
+        if self._how:
+            self.label(f"CLOSED: {self._how}")
+            return
+        count = len(shown.tool_calls)
+        about = f"call {self._one + 1} of {count}" if self._one is not None else f"all {count} calls"
+        which = f"{about} (, .): " if count > 1 else ""
+        words = ", ".join(f"{key} {word}" for key, word in words_of(shown, self._calls()))
+        self.label(f"{which}{words}")
+
+    def _calls(self) -> tuple[RequestedCallView, ...]:
+        """Those that keys are about."""
+        assert self._shown is not None
+        calls = self._shown.tool_calls
+        return calls if self._one is None else (calls[self._one],)
+
+    def _ready(self, word: str) -> HitlResponse | None:
+        """The request, where this can be said of it now; else None, and said why."""
+        shown = self._shown
+        if shown is None:
+            odd = self.rows.chosen in self.desk.reviews.odd
+            self.desk.tell("This program cannot read it: nothing is decided about it." if odd else "Nothing is chosen.")
+        elif self._how:
+            self.desk.tell(closed_meanwhile(self._how))
+        elif word not in ("grant", *shown.allowed_decisions) or (
+            word == "grant" and "approve" not in shown.allowed_decisions
+        ):
+            self.desk.tell("That is not said of this request; the line above it has the keys.")
+        elif word in _RUNS and any(call.truncated for call in self._calls()):
+            self.desk.tell("Not all of it was shown: w shows the whole, then it can be approved.")
+        elif word in _ONE_CALL and len(self._calls()) > 1:
+            self.desk.tell("Choose one call first, with , and . (comma and full stop).")
+        else:
+            return shown
+        return None
+
+    # -- what is decided -----------------------------------------------------------------
+
+    def action_say(self, word: str) -> None:
+        """Say one word of it, once that is confirmed."""
+        self._begin(word, self._deciding.say, word)
+
+    def action_reject(self) -> None:
+        """It does not run: say why, and what the task does then."""
+        self._begin("reject", self._deciding.reject)
+
+    def action_respond(self) -> None:
+        """It does not run: the model is told a text in place of a result."""
+        self._begin("respond", self._deciding.respond)
+
+    def action_grant(self) -> None:
+        """Approve it, and what is like it from now on."""
+        self._begin("grant", self._deciding.grant)
+
+    def action_edit_or_info(self) -> None:
+        """Edit it here; of an unknown outcome, where d marks it as done, all details."""
+        if self._shown is not None and self._shown.reason == "outcome_unknown":
+            self._details()
+        else:
+            self.action_edit("here")
+
+    def action_edit(self, where: str) -> None:
+        """Change it, and approve what was written."""
+        self._begin("edit", self._deciding.edit, where)
+
+    def _begin(self, word: str, ask: Callable[..., Coroutine[Any, Any, None]], *how: str) -> None:
+        shown = self._ready(word)
+        if shown is not None:
+            begin(self, ask, *how, shown, self._calls())
+
+    # -- several together ----------------------------------------------------------------
+
+    def action_tick(self) -> None:
+        """Take what is chosen together with others, or not any more."""
+        self._picking.turn(self.rows.chosen)
+        self.changed()
+        self.rows.action_move(1)
+
+    def action_tick_all(self) -> None:
+        """Tick all of them, or none."""
+        self._picking.turn_all()
+        self.changed()
+
+    def action_several(self) -> None:
+        """Show those that are ticked, each whole, for one decision."""
+        asked = self._picking.asked()
+        if asked:
+            begin(self, self._picking.decide, asked)
+
+    # -- what is only looked at ----------------------------------------------------------
+
+    def action_choose(self, by: int) -> None:
+        """The next call is what keys are about, or all of them."""
+        shown = self._shown
+        if shown is None or len(shown.tool_calls) < 2:
+            return
+        count = len(shown.tool_calls)
+        at = ((-1 if self._one is None else self._one) + by + 1) % (count + 1) - 1
+        self._one = None if at < 0 else at
+        start = f"  [{at + 1}/{count}] "
+        self.page.show_line(
+            0
+            if at < 0
+            else next((number for number, line in enumerate(self.page.lines) if line.text.startswith(start)), 0)
+        )
+        self._label()
+
+    def action_details_or_done(self) -> None:
+        """All of it as JSON; of an unknown outcome: it was carried out."""
+        if self._shown is not None and self._shown.reason == "outcome_unknown":
+            self.action_say("mark_done")
+        else:
+            self._details()
+
+    def _details(self) -> None:
+        if self._shown is not None:
+            self.app.push_screen(Show("All of it: digests, hashes, rules", details(self._shown, self._calls())))
+
+    def action_whole(self) -> None:
+        """Fetch what was cut, and show all of it."""
+        if self._shown is not None and not self._how:
+            begin(self, self._whole, self._shown)
+
+    async def _whole(self, shown: HitlResponse) -> None:
+        whole = await self.desk.reviews.whole(shown.request_id)
+        if whole is None or self._shown is not shown:
+            return
+        self._shown, self._one = whole, None
+        self._draw()
+        self.desk.tell("This is all of it.")
+
+    def action_extend(self) -> None:
+        """An hour more before it expires."""
+        shown = self._shown
+        if shown is None or shown.expires_at is None:
+            self.desk.tell("It does not expire.")
+        elif not self._how:
+            begin(self, self._extend, shown)
+
+    async def _extend(self, shown: HitlResponse) -> None:
+        assert shown.expires_at is not None
+        seconds = min(max(0.0, (shown.expires_at - now()).total_seconds()) + _HOUR_S, _LONGEST_S)
+        door = f"/v1/requests/{shown.request_id}/extend"
+        if await self.desk.ask("POST", door, {"seconds": seconds}) is not None:
+            self.desk.tell("It expires an hour later.")
+
+    def action_watch(self) -> None:
+        """Show its task."""
+        if self._shown is not None:
+            self.desk.go("tasks", self._shown.task_id)

@@ -1,0 +1,189 @@
+"""The audit: what happened, the newest first, narrowed down as one likes; and whether it is as it was written."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from textual.binding import Binding
+
+from orchestrator.client import ServerUnreachable
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.text.visible import one_line
+from orchestrator.terminal.output import counted
+from orchestrator.terminal.tui.audit_lines import (
+    SYSTEM,
+    entry_of,
+    filters,
+    item_lines,
+    query_of,
+    told_of,
+    verification_lines,
+)
+from orchestrator.terminal.tui.background import begin
+from orchestrator.terminal.tui.dialogs import Ask, Show
+from orchestrator.terminal.tui.pane import Pane
+
+_CALM_S: Final = 1.0
+"""Between two readings."""
+_PAGE: Final = 50
+_ASK_EVERY_S: Final = 2
+"""How soon the server says how far a verification is."""
+
+
+class Audit(Pane):
+    """The newest items of all streams that this person may read."""
+
+    name_of = "audit"
+    title = "Audit"
+    head = ("AGE", "WHO", "WHAT")
+    empty = "There is nothing."
+    reads = True
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("f", "filter", show=False),
+        Binding("x", "everything", show=False),
+        Binding("slash", "search", show=False),
+        Binding("l", "older", show=False),
+        Binding("v", "verify", show=False),
+        Binding("o", "task", show=False),
+    ]
+    keys: ClassVar[Sequence[tuple[str, str]]] = (
+        ("f", "filter"),
+        ("x", "everything"),
+        ("l", "older"),
+        ("v", "verify it all"),
+        ("o", "its task"),
+        ("/", "only with a word"),
+        ("Enter", "open"),
+    )
+
+    def __init__(self, desk: Any) -> None:
+        super().__init__(desk)
+        self._items: dict[str, Mapping[str, Any]] = {}
+        self._query: dict[str, str] = {}
+        self._search = ""
+        self._next: str | None = None
+        """Where what is older goes on; None: there is no more."""
+        self._again = asyncio.Event()
+
+    def on_mount(self) -> None:
+        begin(self, self._read_again)
+
+    def changed(self) -> None:
+        """Read what came since, soon."""
+        self._again.set()
+
+    async def _read_again(self) -> None:
+        """Whenever something changed, and not more often than one can look."""
+        while True:
+            await self._again.wait()
+            self._again.clear()
+            await self._read(self._query)
+            await asyncio.sleep(_CALM_S)
+
+    async def _read(self, query: Mapping[str, str], *, older: bool = False) -> None:
+        after = {"after": self._next} if older and self._next else {}
+        try:
+            found = await self.desk.live.ask("GET", "/v1/audit", order="newest", limit=_PAGE, **query, **after)
+        except ServerUnreachable:
+            return
+        except OrchestratorError as refused:
+            self.desk.tell(str(refused))
+            if query and query is self._query:
+                # Each refusal is written down: what is refused is not wanted again and again.
+                self._want({})
+            return
+        if query is not self._query:
+            return
+        new = {f"{one['task_id']} {one['version']}": one for one in found["items"]}
+        if older or not self._items or not new.keys() & self._items.keys():
+            # Where nothing of it was known, what lies between is not known either: it begins anew.
+            self._items = {**self._items, **new} if older else new
+            self._next = found["next"]
+        else:
+            self._items |= new
+        self._fill()
+
+    def _fill(self) -> None:
+        newest = sorted(self._items.values(), key=lambda one: (one["at"], one["version"]), reverse=True)
+        word = self._search.casefold()
+        entries = [entry_of(one) for one in newest]
+        self.fill([one for one in entries if any(word in text.casefold() for text in (one.key, *one.cells))])
+        wanted = told_of(self._query)
+        only = f"Only {wanted}" if wanted else "Everything"
+        shown = f"{only}{f', with {self._search!r}' if word else ''}"
+        self.rows.empty = f"{shown}: there is nothing. x shows everything." if wanted or word else self.empty
+        rest = "l reads older ones" if self._next else "that is all"
+        self.label(f"{shown}: {counted(len(self._items), 'item')}, the newest first; {rest}")
+
+    def chosen(self, key: str | None) -> None:
+        """Show an item."""
+        item = self._items.get(key or "")
+        self.page.show([] if item is None else item_lines(item))
+
+    # -- what is wanted ------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Narrow it down."""
+        begin(self, self._filter)
+
+    async def _filter(self) -> None:
+        filled = await self.app.push_screen_wait(filters(self._query))
+        if filled is not None:
+            self._want(query_of(filled))
+
+    def action_everything(self) -> None:
+        """No filter, and no word."""
+        self._search = ""
+        self._want({})
+
+    def _want(self, query: dict[str, str]) -> None:
+        self._query, self._items, self._next = query, {}, None
+        self.label("It is being read…")
+        begin(self, self._read, query, in_place_of="list")
+
+    def action_search(self) -> None:
+        """Only lines with a word, of those that were read."""
+        begin(self, self._ask_search)
+
+    async def _ask_search(self) -> None:
+        found = await self.app.push_screen_wait(Ask("Only lines with this in them (empty: all)", value=self._search))
+        if found is not None:
+            self._search = found
+            self._fill()
+
+    def action_older(self) -> None:
+        """Read on."""
+        if self._next is None:
+            self.desk.tell("That is all: there is nothing older.")
+        else:
+            begin(self, self._older, in_place_of="list")
+
+    async def _older(self) -> None:
+        await self._read(self._query, older=True)
+
+    # -- what is done --------------------------------------------------------------------
+
+    def action_task(self) -> None:
+        """Show the task that the item is of."""
+        task_id = (self.rows.chosen or "").partition(" ")[0]
+        if task_id in ("", SYSTEM):
+            self.desk.tell("It belongs to no task.")
+        else:
+            self.desk.go("tasks", task_id)
+
+    def action_verify(self) -> None:
+        """Compare every item with its chain."""
+        begin(self, self._verify, in_place_of="verify")
+
+    async def _verify(self) -> None:
+        self.desk.tell("Everything is being compared…")
+        while True:
+            found = await self.desk.ask_long("GET", f"/v1/audit/verify?wait_s={_ASK_EVERY_S}")
+            if found is None:
+                return
+            if "faults" in found:
+                break
+            self.desk.tell(f"{found['done']} of {counted(found['of'], 'stream')} are compared…")
+        lines = list(verification_lines(found))
+        self.desk.tell(one_line(lines[0].text))
+        await self.app.push_screen_wait(Show("Is every item as it was written, and is none missing?", lines))

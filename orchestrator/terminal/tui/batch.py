@@ -1,0 +1,163 @@
+"""Several requests decided together: each is shown whole, one below the other, and what became of each is said."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.events import Resize
+from textual.widgets import Static
+
+from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
+from orchestrator.core.wire import review
+from orchestrator.terminal.console.decision import decision
+from orchestrator.terminal.console.lines import Line
+from orchestrator.terminal.console.outcomes import closed_meanwhile
+from orchestrator.terminal.console.request_view import page
+from orchestrator.terminal.output import counted
+from orchestrator.terminal.tui.background import begin
+from orchestrator.terminal.tui.decision import Deciding, ask_rejection
+from orchestrator.terminal.tui.dialogs import Choose, Dialog
+from orchestrator.terminal.tui.lines_view import LinesView
+from orchestrator.terminal.tui.requests import in_short
+from orchestrator.terminal.tui.reviews import same
+from orchestrator.terminal.tui.shared import now
+
+if TYPE_CHECKING:
+    from orchestrator.terminal.tui.pane import Pane
+
+MOST: Final = 100
+"""Requests that are looked at together."""
+_UNREAD: Final = "Not all of it was on the screen yet: Space goes on."
+
+
+class Together(Dialog[None]):
+    """Requests as they stood when it was opened, and one decision on those that are still open so."""
+
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("a", "decide('approve')", show=False),
+        Binding("r", "decide('reject')", show=False),
+    ]
+
+    def __init__(self, pane: "Pane", deciding: Deciding, requests: Sequence[HitlResponse]) -> None:
+        super().__init__(f"{counted(len(requests), 'request')}, one decision")
+        self._pane, self._deciding, self._requests = pane, deciding, requests
+        self.became: dict[str, str] = {}
+        """What became of each, as a sentence."""
+        self._over: set[str] = set()
+        """Those that nothing more is sent about; what was not delivered waits as it did."""
+        self._was_read = False
+        """Whether every row was on the screen once."""
+
+    def inside(self) -> ComposeResult:
+        yield LinesView(id="dialog-lines")
+
+    def on_mount(self) -> None:
+        self._view.show(self._lines())
+        self._view.focus()
+        self.watch(self._view, "scroll_y", self._scrolled, init=False)
+        self.call_after_refresh(self._scrolled)
+
+    @property
+    def _view(self) -> LinesView:
+        return self.query_one(LinesView)
+
+    def _open(self) -> list[HitlResponse]:
+        """Those that wait as they were shown."""
+        present = self._pane.desk.reviews.requests
+        undecided = [one for one in self._requests if one.request_id not in self._over]
+        return [one for one in undecided if one.request_id in present and same(one, present[one.request_id])]
+
+    def heard(self, message: Any) -> None:
+        """The reviewers' socket told something: what somebody else decided is none of these any more."""
+        for one in self._requests:
+            present = self._pane.desk.reviews.requests.get(one.request_id)
+            closed = isinstance(message, review.RequestClosed) and message.request_id == one.request_id
+            if one.request_id in self._over or one.request_id in self._deciding.mine:
+                continue
+            if closed:
+                self._note(one, closed_meanwhile(message.how))
+            elif present is not None and not same(one, present):
+                self._note(one, "It has changed meanwhile: look at it as it is now.")
+            elif present is None and isinstance(message, review.Snapshot):
+                self._note(one, closed_meanwhile("while there was no connection"))
+
+    # -- what is shown -------------------------------------------------------------------
+
+    def _lines(self) -> Iterator[Line]:
+        count = len(self._requests)
+        if self.became:
+            yield Line("── What became of them", "title")
+            for at, one in enumerate(self._requests, start=1):
+                said = self.became.get(one.request_id)
+                if said is not None:
+                    yield Line(f"  {at}/{count}  {in_short(one)}", "call")
+                    yield Line(f"        {said}", prose=True)
+            yield Line("")
+        for at, one in enumerate(self._requests, start=1):
+            yield Line(f"══ {at} of {count}", "title")
+            yield from page(one, now=now())
+
+    def _note(self, request: HitlResponse, said: str, *, over: bool = True) -> None:
+        self.became[request.request_id] = said
+        (self._over.add if over else self._over.discard)(request.request_id)
+        if self.is_attached:
+            self._view.show(self._lines())
+            self._hint()
+
+    def _scrolled(self) -> None:
+        self._view.note_read()
+        self._was_read = self._was_read or self._view.was_read
+        self._hint()
+
+    def on_resize(self, event: Resize) -> None:
+        """Another height may show all of it."""
+        del event
+        self.call_after_refresh(self._scrolled)
+
+    def _hint(self) -> None:
+        count = len(self._open())
+        if not count:
+            said = "None of these waits any more.   Esc closes"
+        elif not self._was_read:
+            said = (
+                f"{counted(self._view.unseen, 'row')} below: Space goes on   r reject these {count}   Esc leaves them"
+            )
+        else:
+            said = f"a approve these {count}   r reject these {count}   Esc leaves them"
+        self.query_one(".dialog-keys", Static).update(said)
+
+    # -- what is decided -----------------------------------------------------------------
+
+    def action_decide(self, word: Literal["approve", "reject"]) -> None:
+        """Decide those that are open, once that is confirmed."""
+        if word == "approve" and not self._was_read:
+            self.query_one(".dialog-keys", Static).update(_UNREAD)
+        elif self._open():
+            # Not of this screen: who leaves it is told all the same what became of what was sent.
+            begin(self._pane, self._decide, word)
+
+    async def _decide(self, word: Literal["approve", "reject"]) -> None:
+        asked = self._open()
+        which = f"{'this request' if len(asked) == 1 else f'these {len(asked)} requests'}"
+        more: dict[str, Any] = {}
+        if word == "reject":
+            said = await ask_rejection(self._pane.app, f"Reject {which}. Why? (may be empty)", asked[0], about="")
+            if said is None:
+                return
+            more = {"reason": said[0], "on_reject": said[1]}
+        else:
+            lines = [Line(f"  {in_short(one)}  (risk: {one.risk.value})", "call") for one in asked]
+            title = f"Let {which} run, exactly as shown?"
+            if not await self._pane.app.push_screen_wait(Choose(title, lines, [("y", "yes")], enter="y")):
+                return
+        await asyncio.gather(*(self._send(one, decision(one, word, **more)) for one in asked))
+
+    async def _send(self, request: HitlResponse, resume: ResumeRequest) -> None:
+        self._note(request, "Sent, and not confirmed yet.")
+        outcome = await self._deciding.settle(request, resume)
+        self._pane.desk.tell(outcome.said)
+        present = self._pane.desk.reviews.requests.get(request.request_id)
+        waits = not outcome.taken and present is not None and same(request, present)
+        self._note(request, outcome.said, over=not waits)

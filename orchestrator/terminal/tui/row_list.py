@@ -1,0 +1,144 @@
+"""A list of which one row is chosen; it stays chosen by its key when the rows change. It knows no markup."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual.binding import Binding
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from orchestrator.terminal.output import width
+from orchestrator.terminal.tui.wrap import fitted
+
+_CHOSEN: Final = RichStyle(reverse=True)
+_HEAD: Final = RichStyle(bold=True)
+_WIDEST: Final = 28
+"""Columns of a cell that is not the last; a longer one is cut."""
+
+
+class Entry(NamedTuple):
+    """One row: what it stands for, and its cells, which are safe text."""
+
+    key: str
+    cells: tuple[str, ...]
+
+
+class RowList(ScrollView, can_focus=True):
+    """Rows under a head, the chosen one marked with ``>``."""
+
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "turn(-1)", show=False),
+        Binding("pagedown", "turn(1)", show=False),
+        Binding("home", "move(-1000000)", show=False),
+        Binding("end", "move(1000000)", show=False),
+        Binding("enter", "open", show=False),
+    ]
+    ALLOW_SELECT = False
+
+    class Chosen(Message):
+        """Another row is chosen, or none."""
+
+        def __init__(self, rows: "RowList", key: str | None) -> None:
+            super().__init__()
+            self.rows, self.key = rows, key
+
+    class Opened(Message):
+        """Enter was pressed on a row."""
+
+        def __init__(self, rows: "RowList", key: str) -> None:
+            super().__init__()
+            self.rows, self.key = rows, key
+
+    def __init__(self, head: Sequence[str], *, empty: str = "", known: bool = True, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._head = tuple(head)
+        self.empty = empty
+        self._entries: list[Entry] = []
+        self._known = known
+        """Whether anybody has told yet which rows there are."""
+        self._widths: list[int] = []
+        self._at = 0
+        self._told: str | None = None
+
+    @property
+    def chosen(self) -> str | None:
+        """The key of the row that is chosen; None: there is none."""
+        return self._entries[self._at].key if self._entries else None
+
+    @property
+    def at(self) -> int:
+        """The place of the row that is chosen, from 0."""
+        return self._at
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The rows."""
+        return self._entries
+
+    def show(self, entries: Sequence[Entry]) -> None:
+        """Show these rows; the chosen one stays so where it is among them, else the next one there takes its place."""
+        self._known = True
+        key = self.chosen
+        found = next((at for at, one in enumerate(entries) if one.key == key), None)
+        self._at = found if found is not None else max(0, min(self._at, len(entries) - 1))
+        self._entries = list(entries)
+        cells = [self._head, *(one.cells for one in entries)]
+        self._widths = [min(_WIDEST, max(width(row[at]) for row in cells)) for at in range(len(self._head) - 1)]
+        self.virtual_size = Size(self.size.width, len(entries) + 1)
+        self._settle()
+
+    def choose(self, key: str) -> bool:
+        """Choose the row with this key; whether there is one."""
+        at = next((at for at, one in enumerate(self._entries) if one.key == key), None)
+        if at is not None:
+            self._at = at
+            self._settle()
+        return at is not None
+
+    def action_move(self, by: int) -> None:
+        """Choose a row further down, or up."""
+        self._at = max(0, min(self._at + by, len(self._entries) - 1))
+        self._settle()
+
+    def action_turn(self, pages: int) -> None:
+        """Choose a row on the next page, or the one before."""
+        self.action_move(pages * max(1, self.size.height - 2))
+
+    def action_open(self) -> None:
+        """Open what is chosen."""
+        if self.chosen is not None:
+            self.post_message(self.Opened(self, self.chosen))
+
+    def render_line(self, y: int) -> Strip:
+        """The head stays where it is; the rows scroll below it."""
+        base, columns = self.rich_style, self.size.width
+        if y == 0:
+            return Strip([Segment(fitted(self._row("  ", self._head), columns), base + _HEAD)])
+        at = self.scroll_offset.y + y - 1
+        if not self._entries and y == 1:
+            return Strip([Segment(fitted(f"  {self.empty if self._known else 'Nobody has told yet.'}", columns), base)])
+        if at >= len(self._entries):
+            return Strip.blank(columns, base)
+        chosen = at == self._at
+        text = fitted(self._row("> " if chosen else "  ", self._entries[at].cells), columns)
+        focused = chosen and self.has_focus
+        return Strip([Segment(text, base + _CHOSEN if focused else base + _HEAD if chosen else base)])
+
+    def _row(self, mark: str, cells: Sequence[str]) -> str:
+        return mark + "  ".join(
+            [*(fitted(one, wide) for one, wide in zip(cells, self._widths, strict=False)), cells[-1]]
+        )
+
+    def _settle(self) -> None:
+        self.refresh()
+        # One row more than there are entries: the head covers the first one that is in sight.
+        self.scroll_to_region(Region(0, self._at, 1, 2), animate=False, force=True)
+        if self.chosen != self._told:
+            self._told = self.chosen
+            self.post_message(self.Chosen(self, self._told))

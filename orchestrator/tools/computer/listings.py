@@ -1,0 +1,227 @@
+"""All that is below a path of a computer, and its bytes put where they are found by their hash."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from json import loads
+from math import inf
+from typing import Final
+
+from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
+from orchestrator.core.ports import CallResult
+from orchestrator.core.undo.listings import Listed, Listing
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY, NO_HASH, escaped
+from orchestrator.core.wire.wire import is_sha256, sha256_hex
+from orchestrator.tools.computer.commands import READ_WAIT_S, channel_of, sentence
+from orchestrator.tools.computer.kept_bytes import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
+from orchestrator.tools.computer.unreachable import unreachable_in
+from orchestrator.tools.deps import CCAgentDeps, byte_string
+from orchestrator.tools.text import shown_name
+
+_AT_ONCE: Final = 4
+"""Reads at one time: half of the calls that a computer takes."""
+_LOOKS: Final = 3
+"""Looks at a file that changes meanwhile."""
+MAX_ENTRIES: Final = 20_000
+"""Of one listing: ten times what fits on a disk of the mod's own settings. What a computer says is anybody's word."""
+MAX_DEPTH: Final = 100
+"""Directories in one another that are looked at each by itself."""
+_MAX_LOOKS: Final = 2 * MAX_ENTRIES
+"""Where each entry is looked at by itself, and every one is a directory."""
+
+
+Sizes = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
+"""The sizes in bytes of those blobs of these that are kept, and that stay so for now since they are counted on."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A listing of which every file's bytes are kept."""
+
+    listed: Listed
+    bytes: int
+    """Of all its files."""
+    new_bytes: int
+    """What of it was not kept before."""
+
+
+async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
+    """All that is at a canonical path and below it; the client's own files and other disks are left out.
+
+    Raises ToolFailed.
+    """
+    listing = _Listing(deps)
+    await listing.add(byte_string(name))
+    return Listed(Listing(listing.states), listing.skipped)
+
+
+OnRead = Callable[[int, int, int], None]
+"""Is told of files that were read, of how many that are to be read, and the bytes so far."""
+
+
+def nobody_waits(files: int, of_files: int, size: int) -> None:
+    """Whoever is told of nothing."""
+    del files, of_files, size
+
+
+async def keep_tree(
+    deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf, on_read: OnRead = nobody_waits
+) -> Kept:
+    """Keep the bytes of every file of a listing, but for those that are kept already.
+
+    A file that changes meanwhile is listed as it is when it is read. Once ``most`` new bytes were read, others are
+    skipped. Raises ToolFailed.
+    """
+    states, skipped = dict(listed.listing.states), dict(listed.skipped)
+    known = dict(await sizes(sorted(set(listed.listing.files.values()))))
+    new: dict[str, int] = {}
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def keep(paths: Sequence[str]) -> None:
+        async with slots:
+            for path in paths:
+                try:
+                    if sum(new.values()) >= most and states[path] not in {**known, **new}:
+                        raise ToolFailed(f"More than {most:.0f} bytes there were not kept yet.")
+                    states[path] = await _kept(deps, path, states[path], known, new)
+                except ToolFailed as error:
+                    skipped[path] = str(error)
+                if states[path] == ABSENT or path in skipped:
+                    del states[path]
+            through.append(paths[0])
+            on_read(len(through), len(twins), sum(new.values()))
+
+    # Files with the same bytes one after the other, so that these are read once.
+    twins: dict[str, list[str]] = {}
+    through: list[str] = []
+    for path, sha256 in listed.listing.files.items():
+        if sha256 not in known:
+            twins.setdefault(sha256, []).append(path)
+    on_read(0, len(twins), 0)
+    await asyncio.gather(*(keep(paths) for paths in twins.values()))
+    kept = Listing(states)
+    total = sum({**known, **new}[sha256] for sha256 in kept.files.values())
+    return Kept(Listed(kept, skipped), total, sum(new.values()))
+
+
+async def _kept(deps: CCAgentDeps, path: str, sha256: str, known: Mapping[str, int], new: dict[str, int]) -> str:
+    """The state of a file whose bytes are kept. Raises ToolFailed when it does not stand still."""
+    for _ in range(_LOOKS):
+        if sha256 in known or sha256 in new or sha256 == ABSENT:
+            return sha256
+        try:
+            new[sha256] = len(await keep_file(deps, byte_string(path), sha256, path) or b"")
+        except Changed:
+            sha256 = str((await _ask(deps, "fs_stat", byte_string(path))).data.get("sha256", ABSENT))
+    raise ToolFailed(f"{path} changes while it is looked at.", remedy="Try again when nothing writes there.")
+
+
+@dataclass
+class _Listing:
+    """A listing that grows; its paths come as byte strings."""
+
+    deps: CCAgentDeps
+    states: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    looks: int = 0
+
+    async def add(self, wire: str, depth: int = 0) -> None:
+        """Add what is at a path and below it, in several looks where one would be too large. Raises ToolFailed."""
+        shown = shown_name(wire) or "/"
+        if depth > MAX_DEPTH:
+            raise ToolFailed(f"{shown} is too deep: at most {MAX_DEPTH} directories in one another are looked at.")
+        try:
+            looked = await self._look("fs_stat", wire)
+        except ComputerFailed as error:
+            if error.reason == "too_large":
+                await self._in_parts(wire, depth, error)
+            elif not (error.reason == "access_denied" and wire):
+                raise ToolFailed(sentence(error, shown)) from error
+            return
+        if looked.data.get("mount") and wire:
+            return
+        if looked.data.get("kind") == "file":
+            sha256 = looked.data.get("sha256")
+            if not wire or not isinstance(sha256, str) or not is_sha256(sha256):
+                raise unreadable(shown)
+            self._put(wire, sha256)
+        elif looked.data.get("kind") == "directory":
+            if sha256_hex(looked.body) != looked.data.get("sha256"):
+                raise ToolFailed(
+                    f"The client on this computer is too old to tell what is in {shown}.",
+                    remedy="Its user can update it.",
+                )
+            self._put(wire, DIRECTORY)
+            for path, sha256 in manifest_lines(looked.body, shown):
+                self._put(_joined(wire, path), DIRECTORY if sha256 == NO_HASH else sha256)
+            self._leave_out(wire, looked)
+        elif not wire:
+            # Taken for an empty computer, all that is on it would look new the next time.
+            raise ToolFailed("The computer does not tell what is on it.")
+
+    async def _in_parts(self, wire: str, depth: int, too_large: ComputerFailed) -> None:
+        """Look at each entry of a directory; a file that is too large is skipped."""
+        try:
+            listed = await self._look("fs_list", wire)
+        except ComputerFailed:
+            self.skipped[escaped(wire)] = sentence(too_large, shown_name(wire))
+            return
+        self._put(wire, DIRECTORY)
+        self._leave_out(wire, listed)
+        for name in names_in(listed.body, shown_name(wire) or "/"):
+            # The game's own files, too large for one look where they are a mount among others.
+            if wire or name != "rom":
+                await self.add(_joined(wire, name), depth + 1)
+
+    def _leave_out(self, wire: str, looked: CallResult) -> None:
+        """Skip what the game lists there and cannot reach."""
+        unreachable = unreachable_in(looked.data)
+        for name in unreachable.names:
+            self.skipped[escaped(_joined(wire, name))] = unreachable.why
+
+    def _put(self, wire: str, state: str) -> None:
+        if wire:
+            self.states[escaped(wire)] = state
+        if len(self.states) > MAX_ENTRIES:
+            raise _too_much()
+
+    async def _look(self, method: str, wire: str) -> CallResult:
+        self.looks += 1
+        if self.looks > _MAX_LOOKS:
+            raise _too_much()
+        return await _ask(self.deps, method, wire)
+
+
+def names_in(body: bytes, shown: str) -> list[str]:
+    """The names of what is in a directory, as byte strings, by the answer to ``fs_list``. Raises ToolFailed."""
+    try:
+        entries = loads(body)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(shown) from error
+    if not isinstance(entries, list):
+        raise unreadable(shown)
+    if len(entries) > MAX_ENTRIES:
+        raise _too_much()
+    names = [entry.get("name") if isinstance(entry, dict) else None for entry in entries]
+    if not all(map(is_name, names)):
+        raise unreadable(shown)
+    return [str(name) for name in names]
+
+
+def _too_much() -> ToolFailed:
+    return ToolFailed(f"There is more on the computer than the {MAX_ENTRIES} files and directories that are listed.")
+
+
+async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
+    # The path is a byte string already; call_cc_command would encode it once more.
+    channel = channel_of(deps)
+    if channel is None:
+        raise ToolFailed("There is no computer to look at.", remedy="Name one that is connected.")
+    try:
+        return await channel.call(method, {"path": wire}, None, READ_WAIT_S)
+    except FrameRefused as error:
+        raise too_long(shown_name(wire)) from error
+
+
+def _joined(above: str, below: str) -> str:
+    return f"{above}/{below}" if above else below

@@ -1,0 +1,154 @@
+"""The ways of a tool to a computer: to look, to make the one call of a bracket, to hear an old result again."""
+
+import asyncio
+import contextlib
+import math
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
+from orchestrator.core.ports import CallResult
+from orchestrator.core.ports.computers import OWN_TOKEN
+from orchestrator.core.task.facts import Observed
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.wire.own_token import hidden
+from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.tools.deps import CommandChannel
+from orchestrator.tools.environment.reach import Reach
+
+
+def run_id_of(record: CallRecord) -> RunId:
+    """The run that a started call names. Raises CallLost for one that was never started."""
+    if record.run_id is None:
+        raise CallLost(f"Call {record.call_id} was never started.")
+    return record.run_id
+
+
+@dataclass
+class Looking:
+    """A channel for pure calls outside any bracket: each has an id and a number of its own."""
+
+    reach: Reach
+    computer: ComputerId | None
+    until: float = math.inf
+    """When nobody waits any longer, by the event loop's clock."""
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        computers, computer = self.reach.computers, self.computer
+        if computers is None or computer is None:
+            raise ToolFailed("This call names no computer.")
+        if not self.reach.online(computer):
+            raise ComputerAway(f"Computer {computer} is not connected.")
+        left_s = self.until - asyncio.get_running_loop().time()
+        if left_s <= 0:
+            raise ToolFailed("The computer took too long.")
+        run_id = RunId("o" + secrets.token_hex(8))
+        number = await self.reach.store.allot_number(computer)
+        try:
+            result = await computers.call(
+                computer,
+                run_id=run_id,
+                task_id="",
+                number=number,
+                method=method,
+                params=params,
+                body=body,
+                wait_s=min(wait_s, left_s),
+            )
+        except ComputerFailed:
+            await self.reach.acknowledge(computer, run_id)
+            raise
+        except CallLost as lost:
+            if self.until < math.inf and self.reach.online(computer):
+                raise ToolFailed("The computer took too long.") from lost
+            raise
+        await self.reach.acknowledge(computer, run_id)
+        return result
+
+
+@dataclass
+class Doing:
+    """The channel of one started run: it carries one frame and no more."""
+
+    reach: Reach
+    task: AgentTask
+    record: CallRecord
+    on_output: Callable[[int, bytes], None] | None = None
+    used: bool = False
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        computers, computer = self.reach.computers, self.record.call.computer
+        if self.used or computers is None or computer is None:
+            raise OrchestratorError(f"Run {self.record.run_id} was to send a second frame.")
+        self.used = True
+        return await computers.call(
+            computer,
+            run_id=run_id_of(self.record),
+            task_id=self.task.task_id,
+            number=self.record.number,
+            method=method,
+            params=params,
+            body=body,
+            wait_s=wait_s,
+            on_output=self.on_output,
+        )
+
+
+@dataclass
+class Listening:
+    """A channel that notes the pieces of the computer's own token in what came by it."""
+
+    channel: CommandChannel
+    pieces: set[str] = field(default_factory=set)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        try:
+            result = await self.channel.call(method, params, body, wait_s)
+        except ComputerFailed as error:
+            self.pieces.update(error.data.get(OWN_TOKEN, ()))
+            raise
+        self.pieces.update(result.data.get(OWN_TOKEN, ()))
+        return result
+
+    def text(self, text: str) -> str:
+        """A text that was made of what came, without them."""
+        return hidden(text, self.pieces) if self.pieces else text
+
+    def observed(self, observed: Observed) -> Observed:
+        """What was found, without them."""
+        if not self.pieces:
+            return observed
+        texts = {name: getattr(observed, name) for name in ("diff", "source", "note")}
+        return observed.model_copy(update={name: text and self.text(text) for name, text in texts.items()})
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors that leave this are told without them."""
+        try:
+            yield
+        except OrchestratorError as error:
+            error.message = self.text(error.message)
+            raise
+
+
+@dataclass
+class Replaying:
+    """A channel that answers with a result heard at settling, so that the tool words it as ever."""
+
+    result: CallResult | Exception
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        del method, params, body, wait_s
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result

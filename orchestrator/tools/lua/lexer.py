@@ -1,0 +1,293 @@
+"""The tokens of a Lua text: one compiled regular expression per dialect, and a slow path for what is rare.
+
+A token is an entry at the same index of three lists, which a parser in Python reads fastest. Whatever cannot be a token
+becomes the last one, of kind ``bad``, with its complaint: a mistake of the grammar before it is told first.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from orchestrator.tools.lua.dialect import Dialect
+
+KEYWORDS: Final = frozenset(
+    {
+        "and",
+        "break",
+        "do",
+        "else",
+        "elseif",
+        "end",
+        "false",
+        "for",
+        "function",
+        "if",
+        "in",
+        "local",
+        "nil",
+        "not",
+        "or",
+        "repeat",
+        "return",
+        "then",
+        "true",
+        "until",
+        "while",
+    }
+)
+NAME: Final = "name"
+NUMBER: Final = "number"
+STRING: Final = "string"
+EOF: Final = "eof"
+BAD: Final = "bad"
+
+_LINE_END: Final = re.compile(r"\r\n?|\n\r?")
+_LONG: Final = re.compile(r"\[(=*)\[")
+_REST_OF_LINE: Final = re.compile(r"[^\r\n]*")
+_PLAIN: Final = re.compile(r"""[^"'\\\r\n]*""")
+_HEX_ESCAPE: Final = re.compile(r"x[0-9A-Fa-f]{2}")
+_UNICODE_ESCAPE: Final = re.compile(r"u\{([0-9A-Fa-f]+)\}")
+_DECIMAL_ESCAPE: Final = re.compile(r"[0-9]{1,3}")
+_LAST_CODE_POINT: Final = 0x10FFFF
+_SHOWN: Final = 40
+
+
+@dataclass
+class Tokens:
+    """A Lua text in tokens; two ``eof`` close it, so that one may always look one ahead."""
+
+    text: str
+    kinds: list[str] = field(default_factory=list)
+    """The word of a keyword, the sign of an operator, or one of the kinds above."""
+    texts: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    """Offsets into the text."""
+    complaint: str = ""
+    """Why the token of kind ``bad`` is none."""
+    _lines: list[int] = field(default_factory=list)
+
+    def add(self, kind: str, text: str, start: int) -> None:
+        self.kinds.append(kind)
+        self.texts.append(text)
+        self.starts.append(start)
+
+    def line(self, index: int) -> int:
+        """The line on which a token begins, counted from 1."""
+        return bisect_right(self._line_starts(), self.starts[index])
+
+    def column(self, index: int) -> int:
+        """The column in characters at which a token begins, counted from 1."""
+        return self.starts[index] - self.line_start(index) + 1
+
+    def line_start(self, index: int) -> int:
+        """The offset at which the line of a token begins."""
+        return self._line_starts()[self.line(index) - 1]
+
+    def near(self, index: int) -> str:
+        """A token as a message quotes it."""
+        if self.kinds[index] == EOF:
+            return "<eof>"
+        shown = "".join(char if char.isprintable() else "?" for char in self.texts[index][:_SHOWN])
+        return f"'{shown}{'…' if len(self.texts[index]) > _SHOWN else ''}'"
+
+    def newline_before(self, index: int) -> bool:
+        """Whether a line ends between a token and the one before it."""
+        gap = self.text[self.starts[index - 1] + len(self.texts[index - 1]) : self.starts[index]]
+        return "\n" in gap or "\r" in gap
+
+    def _line_starts(self) -> list[int]:
+        if not self._lines:
+            self._lines = [0, *(found.end() for found in _LINE_END.finditer(self.text))]
+        return self._lines
+
+
+class _Unreadable(Exception):
+    """What begins here is no token; ``end`` is where it stops being shown."""
+
+    def __init__(self, complaint: str, end: int) -> None:
+        super().__init__(complaint)
+        self.complaint = complaint
+        self.end = end
+
+
+def _after(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Where a match ends that begins at a position; the position, if there is none."""
+    found = pattern.match(text, position)
+    return found.end() if found else position
+
+
+def _quoted(quote: str) -> str:
+    """A string whose escapes are one character each; any other is read slowly."""
+    plain = rf"[^{quote}\\\r\n]*+"
+    return rf"{quote}{plain}(?:\\[abfnrtv\\\"']{plain})*{quote}"
+
+
+@lru_cache(maxsize=16)
+def _pattern(dialect: Dialect) -> re.Pattern[str]:
+    blank = f"[{dialect.spaces}]*+"
+    double, single = _quoted('"'), _quoted("'")
+    return re.compile(
+        rf"{blank}(?:--(?!\[)[^\r\n]*+{blank})*"
+        r"(?:([A-Za-z_][A-Za-z0-9_]*+)"
+        rf"|({dialect.numeral})"
+        rf"|({double}|{single})"
+        r"|(--\[|\[(?=[\[=])|[\"'])"
+        r"|(==|~=|<=|>=|::|\.\.\.?|[\s\S])|\Z)"
+    )
+
+
+def _is_number(word: str, number: re.Pattern[str], dialect: Dialect) -> bool:
+    if not number.fullmatch(word):
+        return False
+    hexadecimal = word[:2] in ("0x", "0X") and dialect.max_hex_digits is not None
+    digits = re.split("[pP]", word[2:])[0].replace(".", "").lstrip("0") if hexadecimal else ""
+    return len(digits) <= (dialect.max_hex_digits or 0)
+
+
+@lru_cache(maxsize=16)
+def _number(dialect: Dialect) -> re.Pattern[str]:
+    return re.compile(dialect.number)
+
+
+def lex(text: str, dialect: Dialect) -> Tokens:
+    """The tokens of a text; never raises, and its work is linear."""
+    tokens = Tokens(text)
+    try:
+        _read(tokens, dialect)
+    except _Unreadable as unreadable:
+        start = tokens.starts[-1]
+        tokens.texts[-1] = text[start : max(unreadable.end, start + 1)]
+        tokens.kinds[-1] = BAD
+        tokens.complaint = unreadable.complaint
+    for _ in range(2):
+        tokens.add(EOF, "", len(text))
+    return tokens
+
+
+def _read(tokens: Tokens, dialect: Dialect) -> None:
+    text, kinds, texts, starts = tokens.text, tokens.kinds, tokens.texts, tokens.starts
+    words = {word: word for word in KEYWORDS}
+    if dialect.goto_is_reserved:
+        words["goto"] = "goto"
+    number = _number(dialect)
+    pattern = _pattern(dialect)
+    position: int | None = _after(_REST_OF_LINE, text, 0) if text.startswith("#") else 0
+    while position is not None:
+        begin, position = position, None
+        for found in pattern.finditer(text, begin):
+            group = found.lastindex
+            if group is None:
+                break
+            word = found[group]
+            starts.append(found.start(group))
+            texts.append(word)
+            if group == 1:
+                kinds.append(words.get(word, NAME))
+            elif group == 5:
+                kinds.append(word)
+            elif group == 3:
+                kinds.append(STRING)
+            elif group == 2:
+                kinds.append(NUMBER)
+                if not word.isdecimal() and not _is_number(word, number, dialect):
+                    raise _Unreadable("malformed number", found.end())
+            else:
+                kinds.append(STRING)
+                position = _read_slowly(tokens, word, dialect)
+                break
+
+
+def _read_slowly(tokens: Tokens, opening: str, dialect: Dialect) -> int:
+    """Read the string or comment whose opening was just added; answer where to go on."""
+    start = tokens.starts[-1]
+    if opening == "--[":
+        end = _comment_end(tokens.text, start + 2, dialect)
+        del tokens.kinds[-1], tokens.texts[-1], tokens.starts[-1]
+        return end
+    if opening == "[":
+        end = _long_end(tokens.text, start, "string", dialect)
+    else:
+        end = _string_end(tokens.text, start, opening, dialect)
+    tokens.texts[-1] = tokens.text[start:end]
+    return end
+
+
+def _comment_end(text: str, start: int, dialect: Dialect) -> int:
+    if _LONG.match(text, start):
+        return _long_end(text, start, "comment", dialect)
+    return _after(_REST_OF_LINE, text, start)
+
+
+def _long_end(text: str, start: int, what: str, dialect: Dialect) -> int:
+    """Where a long string or comment ends; ``start`` is its first bracket."""
+    opened = _LONG.match(text, start)
+    if not opened:
+        raise _Unreadable("invalid long string delimiter", start + 2)
+    closing = f"]{opened[1]}]"
+    end = text.find(closing, opened.end())
+    inner = text.find("[[", opened.end(), end if end >= 0 else len(text))
+    if inner >= 0 and not opened[1] and not dialect.nested_brackets:
+        raise _Unreadable("nesting of [[...]] is deprecated", start + 2)
+    if end < 0:
+        raise _Unreadable(f"unfinished long {what} ('{closing}' is missing)", opened.end())
+    return end + len(closing)
+
+
+def _string_end(text: str, start: int, quote: str, dialect: Dialect) -> int:
+    """Where a string with escapes ends; ``start`` is its quote."""
+    position = start + 1
+    while True:
+        position = _after(_PLAIN, text, position)
+        char = text[position : position + 1]
+        if char == quote:
+            return position + 1
+        if char == "\\":
+            position = _escape_end(text, position + 1, dialect)
+        elif char in ("", "\r", "\n"):
+            raise _Unreadable("unfinished string", position)
+        else:
+            position += 1
+
+
+def _escape_end(text: str, start: int, dialect: Dialect) -> int:
+    """Where an escape ends; ``start`` is the character after the backslash."""
+    char = text[start : start + 1]
+    if char in dialect.escapes and char:
+        return _long_escape_end(text, start, char, dialect)
+    if char in ("\r", "\n"):
+        return _after(_LINE_END, text, start)
+    if decimal := _DECIMAL_ESCAPE.match(text, start):
+        if int(decimal[0]) > 255:
+            raise _Unreadable("escape sequence too large (a byte is at most 255)", decimal.end())
+        return decimal.end()
+    if dialect.strict_escapes and char and char not in "abfnrtv\\\"'":
+        raise _Unreadable(f"invalid escape sequence '\\{char}'", start + 1)
+    return min(start + 1, len(text))
+
+
+def _long_escape_end(text: str, start: int, char: str, dialect: Dialect) -> int:
+    if char == "z":
+        return _zap_end(text, start + 1, dialect)
+    if char == "x":
+        if not (found := _HEX_ESCAPE.match(text, start)):
+            raise _Unreadable("hexadecimal digit expected (\\x takes two)", start + 3)
+        return found.end()
+    if not (found := _UNICODE_ESCAPE.match(text, start)):
+        raise _Unreadable("malformed \\u escape (write \\u{ and hexadecimal digits and })", start + 2)
+    if len(found[1].lstrip("0")) > 6 or int(found[1], 16) > _LAST_CODE_POINT:
+        raise _Unreadable("UTF-8 value too large", found.end())
+    return found.end()
+
+
+def _zap_end(text: str, position: int, dialect: Dialect) -> int:
+    blank = re.compile(f"[{dialect.spaces}]")
+    while blank.match(text, position):
+        if line_end := _LINE_END.match(text, position):
+            position = line_end.end()
+            if dialect.zap_swallows:
+                position = min(position + 1, len(text))
+        else:
+            position += 1
+    return position

@@ -1,0 +1,20 @@
+"""The offline reference of ComputerCraft: what its Lua offers, where and since when, and a search over it.
+
+The facts stand in ``data/*.json``, one file for each part of the API, for people to read and mend.
+"""
+
+from orchestrator.tools.reference.answers import cc_docs_text, search_docs
+from orchestrator.tools.reference.entries import Entry, Module, Version, modules, version_of
+from orchestrator.tools.reference.names import NamesHere, names_for
+
+__all__ = [
+    "Entry",
+    "Module",
+    "NamesHere",
+    "Version",
+    "cc_docs_text",
+    "modules",
+    "names_for",
+    "search_docs",
+    "version_of",
+]

@@ -1,6 +1,0 @@
-"""Undos and other restorations, from the side of the house: what one would do, and the task that does it."""
-
-from orchestrator.undoing.plans import Plans, Wish
-from orchestrator.undoing.submitting import Preview, Undoing, told_of
-
-__all__ = ["Plans", "Preview", "Undoing", "Wish", "told_of"]

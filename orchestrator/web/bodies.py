@@ -1,0 +1,309 @@
+"""What goes in and out of the doors: bodies as models, answers as plain JSON."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
+from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
+from orchestrator.core.policy import Family
+from orchestrator.core.ports import Computers, TaskRow
+from orchestrator.core.task.call_states import CallState
+from orchestrator.core.task.facts import OnReject, QuestionId, RequestId
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.undo.messages import UndoOffer
+from orchestrator.core.undo.outcomes import Outcome
+from orchestrator.core.wire.identity import ComputerRecord, frozen_remedy, frozen_sentence
+from orchestrator.core.wire.key_events import MAX_STROKES, MAX_TEXT_CHARS
+from orchestrator.engine.tasks import final_result
+
+
+class _Body(BaseModel):
+    """What is sent: numbers are numbers and text is text, nothing is read as the other."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class SubmitBody(_Body):
+    """A new task."""
+
+    prompt: str = Field(min_length=1, max_length=100_000)
+    computers: tuple[str, ...] = ()
+    session_id: str = Field(default="", max_length=100)
+    model: str = Field(default="", max_length=200)
+    max_steps: int | None = Field(default=None, ge=1, le=1000)
+    """None, as for the two below: what the settings say."""
+    max_wall_s: float | None = Field(default=None, ge=0, le=604_800, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=0, le=100_000_000)
+    priority: int = Field(default=0, ge=-100, le=100)
+    on_reject: OnReject | None = None
+    """What a rejection without more means; None: what the policy says, else ``cancel``."""
+    read_only: bool = False
+    """Nothing may be changed: every tool that would is denied."""
+    wait_for_model: bool = False
+    """A model server that cannot be reached is waited for without an end; else as long as the settings say."""
+    rehearse: bool = False
+    """It works on a copy of its one computer's files; what it changed there is then asked for as a whole."""
+    checks: tuple[str, ...] = ()
+    """What has to hold when the model claims success, such as ``runs farm.lua`` (docs/checks.md)."""
+    idempotency_key: str = Field(default="", max_length=200)
+    """The same one of the same person begins no second task; empty: each request begins one."""
+
+
+class CancelBody(_Body):
+    """Why a task is canceled."""
+
+    reason: str = Field(default="", max_length=2000)
+
+
+class StopBody(CancelBody):
+    """Why everything is stopped."""
+
+
+class AnswerBody(_Body):
+    """An answer to a question."""
+
+    question_id: QuestionId
+    answer: str = Field(max_length=20_000)
+
+
+class QuickDecision(_Body):
+    """What may come with ``/v1/approve`` and ``/v1/reject``; all of it may be left out."""
+
+    reason: str = Field(default="", max_length=2000)
+    on_reject: OnReject | None = None
+    expected_digest: str | None = None
+    idempotency_key: str = Field(default="", max_length=200)
+
+
+class SignInBody(_Body):
+    """A person's token, for which a browser gets a cookie."""
+
+    token: str = Field(min_length=1, max_length=200)
+
+
+class EmptyBody(_Body):
+    """Nothing more is to be said."""
+
+
+class ExtendBody(_Body):
+    """How much time people have from now on."""
+
+    seconds: float = Field(gt=0, le=31_536_000, allow_inf_nan=False)
+
+
+class OneDecision(_Body):
+    """A decision on one of several requests."""
+
+    request_id: RequestId
+    resume: ResumeRequest
+
+
+class DecisionsBody(_Body):
+    """Decisions on several requests, each by itself."""
+
+    requests: tuple[OneDecision, ...] = Field(min_length=1, max_length=100)
+
+
+class DryRunBody(_Body):
+    """A call that does not run, and what is said to be known around it; what is left out is as it is."""
+
+    tool: str = Field(max_length=100)
+    args: dict[str, Any] = Field(default_factory=dict)
+    computer: str | None = Field(default=None, max_length=64)
+    family: Family | None = None
+    label: str | None = Field(default=None, max_length=200)
+    program: str | None = Field(default=None, max_length=1000)
+    roles: tuple[str, ...] | None = None
+    plan: bool | None = None
+    policy: str | None = Field(default=None, max_length=200_000)
+    """A policy to try instead of the one in force, as TOML."""
+
+
+class PolicyBody(_Body):
+    """A policy that is to come into force on all nodes."""
+
+    policy: str = Field(max_length=200_000)
+    """As TOML."""
+
+
+class TokenBody(_Body):
+    """A token for a person, a computer or an agent."""
+
+    kind: Literal["person", "computer", "agent"]
+    name: str
+    roles: tuple[str, ...] = ()
+    owner: str | None = None
+    """Of an agent: the person whose tasks its tasks count as; None: who asks."""
+
+
+class PairingBody(_Body):
+    """A code for one computer, which gets this name and, if it has none, this label."""
+
+    computer: str | None = None
+    label: str | None = Field(default=None, max_length=32)
+    """32: what the game takes."""
+
+
+class KeysBody(_Body):
+    """What is typed at a computer: one of the two."""
+
+    text: str | None = Field(default=None, min_length=1, max_length=MAX_TEXT_CHARS)
+    """Pasted line by line; a single character is typed."""
+    keys: tuple[Annotated[str, Field(min_length=1, max_length=40)], ...] | None = Field(
+        default=None, min_length=1, max_length=MAX_STROKES
+    )
+    """Keys by name, such as `enter`, or by the character that they make."""
+
+
+class LabelBody(_Body):
+    """The label of a computer, as an admin saw it; empty: none."""
+
+    label: str = Field(max_length=256)
+
+
+class PairBody(_Body):
+    """What the installer sends from the game."""
+
+    code: str
+    """Whatever somebody typed: what is too long to be a code is an unknown one."""
+    computer_id: int = Field(ge=0, le=2**31 - 1)
+    label: str | None = Field(default=None, max_length=200)
+    token: str | None = Field(default=None, max_length=200)
+
+
+def short_form(task: AgentTask) -> dict[str, Any]:
+    return {"task_id": task.task_id, "status": task.status.value}
+
+
+def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
+    return {
+        "task_id": row.task_id,
+        "status": row.status.value,
+        "status_reason": status_reason,
+        "user_id": row.user_id,
+        "session_id": row.session_id,
+        "prompt": row.prompt,
+        "computers": list(row.computers),
+        "created_at": row.created_at.isoformat(),
+        "updated_at": row.updated_at.isoformat(),
+        "pinned": row.pinned,
+    }
+
+
+def long_form(
+    task: AgentTask,
+    now: datetime,
+    offer: UndoOffer | None,
+    applied: Outcome | None = None,
+    online: Callable[[str], bool] = lambda _: True,
+) -> dict[str, Any]:
+    question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
+    return {
+        **short_form(task),
+        "status_reason": task.status_reason,
+        "phase": task.phase.value,
+        "version": task.version,
+        "prompt": task.prompt,
+        "user_id": task.user_id,
+        "asked_at": task.asked_at or None,
+        "session_id": task.session_id,
+        "computers": list(task.computers),
+        "model": task.model,
+        "steps": task.steps,
+        "max_steps": task.max_steps,
+        "tokens": task.tokens,
+        "max_tokens": task.max_tokens,
+        "active_s": round(task.active_until(now), 3),
+        "max_wall_s": task.max_wall_s,
+        "priority": task.priority,
+        "read_only": task.read_only,
+        "wait_for_model": task.wait_for_model,
+        "pinned": task.pinned,
+        "rehearses": task.rehearses.computer if task.rehearses is not None else None,
+        "earlier": [one.model_dump(mode="json") for one in task.earlier],
+        "created_at": task.created_at.isoformat() if task.created_at else None,
+        "updated_at": task.updated_at.isoformat() if task.updated_at else None,
+        "request": hitl_response(task, max_chars=LIST_CHARS).model_dump(mode="json") if task.request else None,
+        "lapsed_request": task.lapsed,
+        "calls": [call_form(record, online) for record in task.calls],
+        "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
+        if question
+        else None,
+        "checks": [one.model_dump(mode="json") for one in task.checks],
+        "result": final_form(task) or None,
+        "undoes": task.undoes,
+        "undo": offer.model_dump(mode="json") if offer is not None else None,
+        "applied": applied.model_dump(mode="json") if applied is not None else None,
+    }
+
+
+def call_form(record: CallRecord, online: Callable[[str], bool]) -> dict[str, Any]:
+    """Where one call of the present step stands; an approved one may wait for its computer (hitl.md B5)."""
+    computer = record.call.computer
+    waits = record.state is CallState.APPROVED and computer is not None and not online(computer)
+    return {
+        "call_id": record.call_id,
+        "tool": record.call.tool,
+        "computer": computer,
+        "state": "approved_waiting_target" if waits else record.state.value,
+        "valid_until": record.valid_until.isoformat() if record.valid_until else None,
+    }
+
+
+def final_form(task: AgentTask) -> dict[str, Any]:
+    final = final_result(task)
+    return final.model_dump(mode="json") if final is not None else {}
+
+
+def outcome_form(task: AgentTask) -> dict[str, Any]:
+    if task.ended is not None:
+        return {**short_form(task), **final_form(task)}
+    if task.request is not None:
+        response: HitlResponse = hitl_response(task)
+        return {**response.model_dump(mode="json"), "status": task.status.value}
+    return short_form(task)
+
+
+def computer_form(computers: Computers, record: ComputerRecord, owner: str = "") -> dict[str, Any]:
+    info = computers.info(record.computer)
+    online = info is not None and info.online
+    state = "frozen" if record.frozen is not None else "online" if online else "away"
+    seen = record.known.at if record.known is not None else None
+    if info is not None and info.left_at is not None:
+        seen = info.left_at
+    form = {
+        "computer": record.computer,
+        "online": online,
+        "state": state,
+        "frozen": _frozen_form(record),
+        "owner": owner or None,
+        "seen_at": None if online or seen is None else seen.isoformat(),
+    }
+    if info is None:
+        return form
+    return {
+        **form,
+        "label": info.label,
+        "former_labels": list(info.former_labels),
+        "host": info.host,
+        "family": info.family,
+        "computer_id": info.computer_id,
+        "client": info.client,
+    }
+
+
+def _frozen_form(record: ComputerRecord) -> dict[str, Any] | None:
+    fact = record.frozen
+    if fact is None:
+        return None
+    return {
+        "reason": fact.reason,
+        "since": record.frozen_at.isoformat() if record.frozen_at is not None else None,
+        "message": frozen_sentence(fact),
+        "remedy": frozen_remedy(fact),
+        "facts": dict(fact.facts),
+        "sides": [one.model_dump(mode="json") for one in fact.sides],
+    }

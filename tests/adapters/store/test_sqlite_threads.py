@@ -1,0 +1,118 @@
+"""Group commit, seen through the statements that each thread executes."""
+
+import asyncio
+
+from orchestrator.adapters.store import SqlitePersistenceManager
+from orchestrator.core.errors import Conflict
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import verify_chain
+from orchestrator.testing import ManualClock
+from orchestrator.testing.checks import refused, taken
+from orchestrator.testing.drafts import Author, append
+from tests.adapters.store.gate import Gate, standing
+
+
+async def test_the_loop_executes_nothing(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:
+    """Writes are executed by the writer's thread and reads by the reader's, never by the loop's."""
+    gate.statements.clear()
+    author = Author(clock)
+    await store.create(TaskId("t1"), [author.submitted()])
+    await append(store, TaskId("t1"), 1, author.note())
+    assert {thread for thread, _ in gate.statements} == {"store-writer"}
+    gate.statements.clear()
+    await store.load(TaskId("t1"))
+    await store.list_tasks()
+    await store.next_due()
+    assert {thread for thread, _ in gate.statements} == {"store-reader"}
+
+
+async def test_a_writer_that_waits_stops_no_reader(
+    store: SqlitePersistenceManager, gate: Gate, clock: ManualClock
+) -> None:
+    """While a write hangs the loop runs and reads are answered, with what was acknowledged."""
+    await store.create(TaskId("t1"), [Author(clock).submitted()])
+    first = await standing(store, gate)
+    assert len(await store.read(TaskId("t1"))) == 1
+    assert not first.done()
+    gate.open()
+    await first
+
+
+async def test_what_gathers_is_one_commit(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:
+    """Appends that arrive during a commit share the next one."""
+    author = Author(clock)
+    first = await standing(store, gate)
+    ids = [TaskId(f"t{number}") for number in range(100)]
+    callers = [asyncio.create_task(store.create(task_id, [author.submitted()])) for task_id in ids]
+    await asyncio.sleep(0)  # now the store has them
+    gate.open()
+    await asyncio.gather(first, *callers)
+    assert gate.commits() == 2
+
+
+async def test_a_conflict_fails_only_itself(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:
+    """One refused append in a batch takes nothing from the others of that batch."""
+    author = Author(clock)
+    ids = [TaskId(f"t{number}") for number in range(9)]
+    for task_id in ids:
+        await store.create(task_id, [author.submitted()])
+    first = await standing(store, gate)
+    versions = [9 if number == 4 else 1 for number in range(9)]
+    callers = [
+        asyncio.create_task(append(store, task_id, version, author.note()))
+        for task_id, version in zip(ids, versions, strict=True)
+    ]
+    await asyncio.sleep(0)  # now the store has them
+    gate.open()
+    await first
+    await refused(Conflict, callers.pop(4))
+    await asyncio.gather(*callers)
+    assert gate.commits() == 2
+    for number, task_id in enumerate(ids):
+        items = await store.read(task_id)
+        assert len(items) == (1 if number == 4 else 2)
+        assert verify_chain(items) is None
+
+
+async def test_one_append_per_task_and_commit(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:
+    """Two appends to one task go into two transactions, in the order they came."""
+    author = Author(clock)
+    await store.create(TaskId("t1"), [author.submitted()])
+    first = await standing(store, gate)
+    callers = [asyncio.create_task(append(store, TaskId("t1"), version, author.note())) for version in (1, 2, 3)]
+    await asyncio.sleep(0)  # now the store has them
+    gate.open()
+    await asyncio.gather(first, *callers)
+    assert gate.commits() == 4
+
+
+async def test_renewals_jump_the_queue(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:
+    """A renewal that comes last is executed before what waits."""
+    author = Author(clock)
+    await store.create(TaskId("t1"), [author.submitted()])
+    lease = await taken(store)
+    first = await standing(store, gate)
+    callers: list[asyncio.Task[object]] = [
+        asyncio.create_task(store.create(TaskId("t2"), [author.submitted()])),
+        asyncio.create_task(store.renew(lease, 60)),
+    ]
+    await asyncio.sleep(0)  # now the store has them
+    gate.open()
+    await asyncio.gather(first, *callers)
+    writes = [statement[:6] for _, statement in gate.statements if statement[:6] in {"UPDATE", "INSERT"}]
+    assert writes == ["UPDATE", "INSERT", "INSERT"]
+
+
+async def test_closing_finishes_a_long_queue(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:
+    """What was accepted before close is written by it, however many transactions that takes."""
+    author = Author(clock)
+    first = await standing(store, gate)
+    ids = [TaskId(f"t{number}") for number in range(600)]
+    callers = [asyncio.create_task(store.create(task_id, [author.submitted()])) for task_id in ids]
+    await asyncio.sleep(0)  # now the store has them
+    closing = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    gate.open()
+    await asyncio.gather(first, closing)
+    assert all(caller.done() and len(caller.result()) == 1 for caller in callers)
+    assert gate.commits() == 4

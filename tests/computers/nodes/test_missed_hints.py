@@ -1,0 +1,113 @@
+"""A hint that the bus lost is made up for: reviewers of every node hear of what waits, and of what waits no more."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.bus import LocalBus
+from orchestrator.adapters.store import InMemoryPersistenceManager
+from orchestrator.core.task.task import AgentTask
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.tasks import missed_notifications as missed
+from orchestrator.engine.tasks.missed_notifications import MissedHints
+from orchestrator.runtime.clock import SystemClock
+from tests.engine.test_actor import ALICE, Anyone
+from tests.harness.endpoints import Writing
+from tests.harness.support import Disk, connected, running
+from tests.web.test_reviewer import reviewing
+
+
+class Shared(InMemoryPersistenceManager):
+    """A store that several orchestrators have open; it ends with the test."""
+
+    shared = True
+
+    async def close(self) -> None:
+        """Others have it open still."""
+
+
+class Apart:
+    """Two nodes on one store whose hints never reach each other."""
+
+    def __init__(self) -> None:
+        self.store = Shared(clock=SystemClock())
+        self.there, self.here = (
+            TaskService(store=self.store, bus=LocalBus(), clock=SystemClock(), authorizer=Anyone()) for _ in range(2)
+        )
+        self.missed = MissedHints(self.here)
+        self.told: list[tuple[str, int]] = []
+        self.here.bus.subscribe("tasks", self.missed.hear)
+        self.here.bus.subscribe("tasks", self._tell)
+
+    def _tell(self, hint: Mapping[str, Any]) -> None:
+        self.told.append((hint["task_id"], hint["version"]))
+
+    async def submit(self) -> AgentTask:
+        return await self.there.submit("try", user=ALICE, model="m")
+
+
+class Losing(LocalBus):
+    """A bus that loses what is said of tasks."""
+
+    loses = False
+
+    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
+        if not (self.loses and subject == "tasks"):
+            super().publish(subject, payload)
+
+
+async def test_what_no_hint_named_is_told_once() -> None:
+    """What was there before is not, and what was heard of is not told again."""
+    two = Apart()
+    await two.submit()
+    await two.missed.look()
+    unheard = await two.submit()
+    await two.here.submit("heard", user=ALICE, model="m")
+    two.told.clear()
+    for _ in range(4):
+        await two.missed.look()
+    assert two.told == [(unheard.task_id, unheard.version)]
+
+
+async def test_what_is_in_no_list_any_more_is_told_of_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that was decided elsewhere would else stand open for as long as the reviewer is connected."""
+    monkeypatch.setattr(missed, "_NEWEST", 1)
+    two = Apart()
+    await two.missed.look()
+    first = await two.submit()
+    for _ in range(2):
+        await two.missed.look()
+    canceled = await two.there.cancel(first.task_id, ALICE)
+    last = await two.submit()
+    for _ in range(4):
+        await two.missed.look()
+    assert two.told == [(one.task_id, one.version) for one in (first, last, canceled)]
+
+
+async def test_a_reviewer_hears_of_a_request_whose_hint_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And, once it is decided elsewhere, that it is closed: both within seconds, without connecting anew."""
+    monkeypatch.setattr(missed, "LOOK_EVERY_S", 0.2)
+    bus, store = Losing(), Shared(clock=SystemClock())
+    parts: dict[str, Any] = {"wrap_bus": lambda _: bus, "wrap_store": lambda _: store}
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(running(tmp_path / "a", model=Writing(), parts=parts))
+        second = await stack.enter_async_context(
+            running(tmp_path / "b", model=Writing(), parts=parts, admin=first.admin)
+        )
+        await stack.enter_async_context(connected(first, "3", Disk()))
+        reviewer = await stack.enter_async_context(reviewing(second))
+        await reviewer.hear("snapshot")
+        bus.loses = True
+        request = await first.paused(await first.submit())
+        bus.loses = False
+        opened = await reviewer.hear("request_opened")
+        assert opened["request"]["request_id"] == request["request_id"]
+        bus.loses = True
+        assert (await first.ask("POST", f"/v1/reject/{request['request_id']}", {})).status_code == 200
+        bus.loses = False
+        assert (await reviewer.hear("request_closed"))["request_id"] == request["request_id"]

@@ -1,0 +1,69 @@
+"""The workers of a node go on, whatever one task of theirs comes to."""
+
+import asyncio
+from typing import Any
+
+from orchestrator.core.errors import StoreAway
+from orchestrator.core.ports import Lease
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.wire.wire import ComputerId
+from tests.computers.nodes.two_nodes import SharedStore, houses
+from tests.engine.test_actor import ALICE
+from tests.harness.support import Listening, call, final, says
+from tests.waiting import HANG_S
+
+
+class Unfoldable(SharedStore):
+    """A store with a task whose items this version takes for others than they are."""
+
+    unfoldable: TaskId | None = None
+
+    async def load(self, task_id: TaskId) -> AgentTask | None:
+        if task_id == self.unfoldable:
+            raise KeyError("a phase that is none")
+        return await super().load(task_id)
+
+
+async def test_a_task_that_cannot_even_be_given_back_costs_no_worker() -> None:
+    """What cannot be loaded is left to the end of its lease, and the only worker takes the next task."""
+    store = Unfoldable()
+    async with houses(store=store) as house:
+        service = house.open("alpha", Listening(final("done")), count=1).service
+        first = await service.submit("first", user=ALICE, model="m")
+        store.unfoldable = first.task_id
+        await house.ledger.held_by("alpha", first.task_id)
+        second = await service.submit("second", user=ALICE, model="m")
+        ended = await house.until(second.task_id, lambda task: task.ended is not None)
+        assert ended.status is TaskStatus.COMPLETED
+
+
+class Restarting(SharedStore):
+    """A store that goes away just when a task was laid to sleep; then the computer comes that it waits for."""
+
+    came = asked_again = False
+
+    async def park(self, lease: Lease, version: int, **more: Any) -> None:
+        await super().park(lease, version, **more)
+        self.came = self.came or more.get("waiting_for") is not None
+
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        if self.came and not self.asked_again:
+            self.asked_again = True
+            raise StoreAway("The database restarts.")
+        return await super().claimant(computer)
+
+
+async def test_a_computer_that_comes_as_the_task_falls_asleep_wakes_it_although_the_store_is_away() -> None:
+    """Nobody else would: whoever welcomed the computer woke those that slept then."""
+    store = Restarting()
+    async with houses(store=store) as house:
+        node = house.open("alpha", Listening(says(call("cc_list", path="")), final("done")), count=1)
+        node.world.online = lambda computer: store.came  # type: ignore[method-assign]
+        task = await node.service.submit("look", user=ALICE, computers=[ComputerId("farm")], model="m")
+        async with asyncio.timeout(HANG_S):
+            while len(house.ledger.leases[task.task_id]) < 2:
+                house.ledger.leased.clear()
+                await house.ledger.leased.wait()
+    assert store.asked_again

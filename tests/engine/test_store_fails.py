@@ -1,0 +1,151 @@
+"""A store that fails for a while: the workers go on once it answers, and an undo by policy is begun all the same."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from orchestrator.adapters.bus import LocalBus
+from orchestrator.adapters.store import SqlitePersistenceManager
+from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.core.errors import StoreBusy
+from orchestrator.core.ports import Store
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.runner import LEASE_S
+from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.workers import Workers
+from orchestrator.testing import ManualClock
+from orchestrator.testing.store import run_store_conformance
+from orchestrator.tools.environment import World
+from tests.engine.test_actor import ALICE, FARM, Anyone, rules
+from tests.harness.support import Disk, FakeComputers, Listening, call, final, says
+from tests.waiting import within
+
+WRITE = call("cc_write", path="a.txt", content="new\n")
+
+
+class Failing:
+    """A store that another program keeps locked at the next calls of some methods."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.faults: Counter[str] = Counter()
+        self.waits = asyncio.Event()
+        """Set when a worker has asked when the next task is due."""
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.store, name)
+
+        @wraps(method)
+        async def answered(*args: Any, **more: Any) -> Any:
+            if self.faults[name] > 0:
+                self.faults[name] -= 1
+                raise StoreBusy("Another program keeps it locked.")
+            answer = await method(*args, **more)
+            if name == "next_due":
+                self.waits.set()
+            return answer
+
+        return answered
+
+
+class House:
+    """Workers on a real store, with a clock that is moved by hand."""
+
+    def __init__(self, store: Failing, clock: ManualClock, *script: Any) -> None:
+        self.store, self.clock = store, clock
+        port = cast("Store", store)
+        self.world = World(store=port, computers=FakeComputers({FARM: Disk({"a.txt": b"old\n"})}))
+        law = PolicyInForce(lambda: rules().model_copy(update={"undo": "auto"}), self.world.context)
+        self.service = TaskService(store=port, bus=LocalBus(), clock=clock, authorizer=Anyone(), law=law)
+        model = Listening(*script)
+        self.workers = Workers(self.service, self.world, lambda _: model, holder="node-1", count=1)
+
+    async def submitted(self) -> TaskId:
+        return (await self.service.submit("fix it", user=ALICE, computers=(FARM,), model="m")).task_id
+
+    async def later(self) -> None:
+        """Past every pause and every lease, once the worker has nothing to do."""
+        await within(self.store.waits.wait())
+        self.store.waits.clear()
+        self.clock.advance(LEASE_S + 10)
+        self.service.bus.publish("tasks.due", {})
+
+    async def until(self, task_id: TaskId, status: TaskStatus) -> AgentTask:
+        for _ in range(50):
+            task = await self.service.load(task_id)
+            if task.status is status:
+                return task
+            await self.later()
+        raise AssertionError(f"it is still {task.status}")
+
+
+@asynccontextmanager
+async def working(directory: Path, *script: Any) -> AsyncIterator[House]:
+    clock = ManualClock()
+    kept = SqlitePersistenceManager(directory / "store.db", clock=clock)
+    house = House(Failing(kept), clock, *script)
+    working = asyncio.create_task(house.workers.work())
+    try:
+        yield house
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await kept.close()
+
+
+async def test_it_is_a_store_as_any_other() -> None:
+    await run_store_conformance(
+        lambda: lambda clock: cast("Store", Failing(InMemoryPersistenceManager(clock=clock))), durable=False
+    )
+
+
+@pytest.mark.parametrize("method", ["lease", "next_due"])
+async def test_a_worker_whose_store_fails_for_a_while_goes_on(tmp_path: Path, method: str) -> None:
+    async with working(tmp_path, says(WRITE), final("cannot", success=False)) as house:
+        await within(house.store.waits.wait())
+        house.store.faults[method] = 2
+        house.clock.advance(10)
+        task_id = await house.submitted()
+        assert (await house.until(task_id, TaskStatus.FAILED)).undoes_itself
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [{"create": 3}, {"create": 2, "park": 3}, {"create": 1, "load": 4, "lease": 2}, {"append": 2}, {"read": 5}],
+    ids=str,
+)
+async def test_an_undo_by_policy_that_the_store_refuses_for_a_while_is_begun_by_itself(
+    tmp_path: Path, faults: dict[str, int]
+) -> None:
+    """Nobody wakes the task: it looks again, once the store is as it was."""
+    async with working(tmp_path, says(WRITE), final("cannot", success=False)) as house:
+        task_id = await house.submitted()
+        published = house.service.published
+
+        def failing(about: TaskId, items: Any) -> None:
+            published(about, items)
+            if about == task_id and items and items[-1].fact.kind == "task_ended":
+                house.store.faults.update(faults)
+
+        house.service.published = failing  # type: ignore[method-assign, assignment]
+        while not (undone_by := (await _loaded(house, task_id)).undone_by):
+            await house.later()
+        assert len(undone_by) == 1
+        rows = await house.store.store.list_tasks()
+        assert {row.task_id for row in rows} == {task_id, *undone_by}
+
+
+async def _loaded(house: House, task_id: TaskId) -> AgentTask:
+    """The task, past the faults."""
+    task = await house.store.store.load(task_id)
+    assert task is not None
+    return task

@@ -1,0 +1,52 @@
+"""What the tests of the doors share: a model that writes once, and a task's events as they come."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from orchestrator.core.ports import ModelReply
+from tests.harness.support import WRITE, Server, final, says
+from tests.waiting import HANG_S
+
+
+class Writing:
+    """A model that writes once in each task, and is then done: it holds no state."""
+
+    name = "writing"
+
+    def __init__(self, *calls: dict[str, Any], message: str = "written") -> None:
+        self._calls, self._message = calls or (WRITE,), message
+
+    async def window(self) -> None:
+        """It does not say."""
+
+    async def reply(self, messages: Any, **_: object) -> ModelReply:
+        said = sum(message.role == "assistant" for message in messages)
+        return ModelReply(json.dumps(says(*self._calls) if said == 0 else final(self._message)))
+
+
+@asynccontextmanager
+async def stream(server: Server, task_id: str, query: str = "") -> AsyncIterator[AsyncIterator[str]]:
+    """The blocks of an open stream of events, the opening comment first."""
+    headers = {"Authorization": f"Bearer {server.admin}"}
+    async with (
+        asyncio.timeout(HANG_S),
+        server.http.stream("GET", f"/v1/tasks/{task_id}/events{query}", headers=headers) as answer,
+    ):
+        assert answer.status_code == 200
+        yield blocks_of(answer)
+
+
+async def blocks_of(answer: httpx2.Response) -> AsyncIterator[str]:
+    """The blocks of a stream of events, as they come."""
+    lines: list[str] = []
+    async for line in answer.aiter_lines():
+        if line:
+            lines.append(line)
+        else:
+            yield "\n".join(lines)
+            lines.clear()

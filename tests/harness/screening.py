@@ -1,0 +1,65 @@
+"""A computer with a screen, and somebody who looks at it over the doors."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from orchestrator.testing.stub_computer import StubComputer
+from tests.harness.support import Server
+from tests.waiting import HANG_S, within
+
+KEYS = "/v1/computers/farm/keys"
+SCREEN = "/v1/computers/farm/screen"
+
+
+@asynccontextmanager
+async def stub(server: Server, token: str) -> AsyncIterator[StubComputer]:
+    """A computer that is welcome."""
+    one = StubComputer(server.url, token)
+    work = asyncio.create_task(one.run())
+    try:
+        await within(one.welcomed.wait())
+        await within(online(server))
+        yield one
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def online(server: Server) -> None:
+    """Wait until the computer can be asked."""
+    while (await server.ask("GET", "/v1/computers/farm/screens")).status_code != 200:
+        pass
+
+
+@asynccontextmanager
+async def events(server: Server, token: str = "", path: str = SCREEN) -> AsyncIterator[AsyncIterator[tuple[str, Any]]]:
+    """The events of a stream, comments too."""
+    headers = {"Authorization": f"Bearer {token or server.admin}"}
+    async with server.http.stream("GET", path, headers=headers) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+
+        async def read() -> AsyncIterator[tuple[str, Any]]:
+            kind = ""
+            async for line in response.aiter_lines():
+                if line.startswith("event: "):
+                    kind = line.removeprefix("event: ")
+                elif line.startswith("data: "):
+                    yield kind, json.loads(line.removeprefix("data: "))
+                elif line:
+                    yield "comment", line
+
+        yield read()
+
+
+async def told(stream: AsyncIterator[tuple[str, Any]]) -> tuple[str, Any]:
+    """The next event that is no comment."""
+    async with asyncio.timeout(HANG_S):
+        async for kind, data in stream:
+            if kind != "comment":
+                return kind, data
+    raise AssertionError("the stream is over")

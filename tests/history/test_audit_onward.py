@@ -1,0 +1,538 @@
+"""What an audit costs once there is much: checkpoints, verifications and pages read what changed, and no more."""
+
+import asyncio
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.bus import LocalBus
+from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
+from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.errors import NotFound
+from orchestrator.core.ports import KeptItem, Store, StreamHead, TaskRow
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.system_facts import NodeStopped
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.engine.tasks import TaskService
+from orchestrator.history.audit import (
+    AuditBroken,
+    Checkpoints,
+    Place,
+    Reach,
+    Verification,
+    heads_of,
+    make_checkpoint,
+    newest_of,
+    news_of,
+    page_of,
+    verify_store,
+)
+from orchestrator.history.checkpoints import CheckpointKeeper
+from orchestrator.testing import ManualClock
+from orchestrator.testing.drafts import REPLY, Author, append
+from tests.core.journal import NOW
+from tests.engine.test_actor import Anyone
+from tests.history.test_audit import opened, tamper
+
+MANY = 60
+"""Tasks: three times what is read again each time."""
+
+
+class Counting(InMemoryPersistenceManager):
+    """A store that says what was read of it."""
+
+    def __init__(self, *, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.read_of: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
+
+    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+        found = await super().kept_items(stream, after_version, limit)
+        self.read_of[stream] += len(found)
+        return found
+
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        found = await super().read(task_id, after_version)
+        self.read_of[task_id] += len(found)
+        return found
+
+    async def heads(self) -> list[StreamHead]:
+        self.asked["heads"] += 1
+        return await super().heads()
+
+    async def last_changed(self, limit: int = 100, **more: Any) -> list[TaskRow]:
+        found = await super().last_changed(limit, **more)
+        self.asked["tasks"] += len(found)
+        return found
+
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.read_of.clear()
+        self.asked.clear()
+
+
+def named(number: int) -> TaskId:
+    return TaskId(f"t-{number:03}")
+
+
+async def filled(store: Store, clock: ManualClock, tasks: int = MANY) -> Author:
+    """So many tasks with four items each, one after the other."""
+    author = Author(clock)
+    for number in range(tasks):
+        await store.create(named(number), [author.submitted()])
+        await store.append(named(number), 1, author.proposed(), status=TaskStatus.RUNNING, blobs=[REPLY])
+        clock.advance(60)
+    await store.record([author.draft(NodeStopped())])
+    return author
+
+
+# -- checkpoints -------------------------------------------------------------------------
+
+
+async def _noted(store: Store, checkpoints: Checkpoints, author: Author, since: datetime | None = None) -> None:
+    news = await news_of(store, checkpoints, since)
+    await store.record([author.draft(await make_checkpoint(store, checkpoints, NOW, news=news))])
+
+
+def lines_of(checkpoints: Checkpoints) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in checkpoints.path.read_bytes().splitlines()]
+
+
+async def test_a_checkpoint_says_only_what_changed_and_reads_only_that(tmp_path: Path) -> None:
+    """Its file grows by one line with those heads, and says all of them together."""
+    clock = ManualClock()
+    store, checkpoints = Counting(clock=clock), Checkpoints(tmp_path, whole_below=0)
+    author = await filled(store, clock)
+    await _noted(store, checkpoints, author)
+    clock.advance(600)
+    since = clock.now()
+    await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
+    store.forget()
+    await _noted(store, checkpoints, author, since)
+    whole, step = lines_of(checkpoints)
+    assert (len(whole["streams"]), set(step["changed"]), step["gone"]) == (MANY + 1, {named(7), "system"}, [])
+    assert store.asked["heads"] == 0
+    assert set(store.read_of) == {named(7), "system"}
+    assert store.read_of[named(7)] == 2, "the item that was signed before, and the new one"
+    found, heads = Checkpoints(tmp_path).read(), await heads_of(store)
+    assert found is not None
+    assert found == checkpoints.known()
+    assert found.streams == {**heads, "system": tuple(step["changed"]["system"])}
+    assert (await verify_store(store, checkpoints)).faults == ()
+
+
+async def test_lines_are_put_together_once_they_are_longer_than_the_heads(tmp_path: Path) -> None:
+    """So that the file, and reading it, stays within twice what there is; the chain of checkpoints goes on."""
+    clock = ManualClock()
+    store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path, whole_below=0)
+    author = await filled(store, clock, 5)
+    counts: list[int] = []
+    for _ in range(12):
+        await _noted(store, checkpoints, author, clock.now())
+        counts.append(len(lines_of(checkpoints)))
+        assert (await verify_store(store, checkpoints)).faults == ()
+    assert counts[0] == 1
+    assert max(counts) > 1
+    assert counts.index(1, 1) > 1, "it was written anew"
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [
+        (lambda lines: lines[:-1], "is not the one that was made last"),
+        (lambda lines: [lines[0], lines[2]], "does not carry the signature"),
+        (lambda lines: [lines[0], lines[2], lines[1]], "does not carry the signature"),
+        (lambda lines: [*lines[:2], lines[2].replace(b"2030", b"2031")], "does not carry the signature"),
+        (lambda lines: [*lines, b"{}\n"], "is no checkpoint"),
+        (lambda lines: [*lines, lines[2][:40]], ""),
+        (lambda lines: lines, ""),
+    ],
+    ids=["cut", "taken out", "moved", "edited", "put behind", "a crash", "nothing"],
+)
+async def test_a_line_that_was_touched_shows(
+    tmp_path: Path, how: Callable[[list[bytes]], list[bytes]], what: str
+) -> None:
+    """Each is signed and names the one before; the system stream names the last."""
+    clock = ManualClock()
+    store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path, whole_below=0)
+    author = await filled(store, clock, 20)
+    for _ in range(3):
+        await _noted(store, checkpoints, author)
+    lines = checkpoints.path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 3
+    checkpoints.path.write_bytes(b"".join(how(lines)))
+    found = [one.detail for one in (await verify_store(store, Checkpoints(tmp_path))).faults]
+    assert [what in one for one in found] == ([True] if what else [])
+    if not what:
+        # What a crash left there is taken away, and the next one stands.
+        await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
+        assert len(lines_of(checkpoints)) == 4
+        assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+
+
+async def test_a_change_behind_the_time_of_a_row_is_not_signed_away(tmp_path: Path) -> None:
+    """Who hides a change from the index leaves the old head signed; the next look at all heads refuses."""
+    clock, url = ManualClock(), f"sqlite:///{tmp_path / 'orchestrator.db'}"
+    store, checkpoints = open_store(url, clock=clock), Checkpoints(tmp_path, whole_below=0)
+    author = await filled(store, clock, 20)
+    await _noted(store, checkpoints, author)
+    clock.advance(600)
+    since = clock.now()
+    await store.append(named(1), 4, [author.note()], status=TaskStatus.RUNNING)
+    await store.close()
+    tamper(tmp_path, "UPDATE tasks SET head_hash = 'mine' WHERE task_id = 't-003'")
+    store = open_store(url, clock=clock)
+    try:
+        await _noted(store, checkpoints, author, since)
+        signed = checkpoints.known()
+        assert signed is not None
+        assert (signed.streams[named(1)][0], signed.streams["t-003"][1] != "mine") == (5, True)
+        assert [one.stream for one in (await verify_store(store, checkpoints)).faults] == ["t-003"]
+        with pytest.raises(AuditBroken, match="t-003 no longer holds version 4"):
+            await _noted(store, checkpoints, author)
+    finally:
+        await store.close()
+
+
+async def test_a_checkpoint_of_an_earlier_release_goes_on(tmp_path: Path) -> None:
+    """It is the first line of today's."""
+    clock = ManualClock()
+    store = InMemoryPersistenceManager(clock=clock)
+    author = await filled(store, clock, 20)
+    await _noted(store, Checkpoints(tmp_path), author)
+    (before,) = lines_of(Checkpoints(tmp_path))
+    assert set(before) == {"schema", "at", "streams", "previous", "hmac"}
+    await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
+    assert lines_of(Checkpoints(tmp_path))[0] == before
+    assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+
+
+async def test_whoever_makes_them_looks_at_all_heads_once_and_then_at_what_changed(tmp_path: Path) -> None:
+    """The note of a checkpoint alone is nothing new; after an hour, and after a start, all are looked at."""
+    clock = ManualClock()
+    store = Counting(clock=clock)
+    author = await filled(store, clock)
+    service = TaskService(store=store, bus=LocalBus(), clock=clock, authorizer=Anyone())
+    keeper = CheckpointKeeper(service, Checkpoints(tmp_path, whole_below=0))
+    await keeper.make()
+    assert len(lines_of(keeper.checkpoints)) == 1
+    store.forget()
+    for _ in range(3):
+        clock.advance(60)
+        await keeper.make()
+    assert len(lines_of(keeper.checkpoints)) == 1, "nothing was new"
+    clock.advance(600)
+    await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
+    await keeper.make()
+    assert [set(line["changed"]) for line in lines_of(keeper.checkpoints)[1:]] == [{named(7), "system"}]
+    assert store.asked["heads"] == 0
+    for _ in range(60):
+        await keeper.make()
+    assert store.asked["heads"] == 1
+    assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+
+
+# -- verifications -----------------------------------------------------------------------
+
+
+async def _verified(store: Store, directory: Path, *, full: bool | None = False) -> Verification:
+    return await verify_store(store, Checkpoints(directory), full=full)
+
+
+async def test_what_was_verified_is_not_read_again(tmp_path: Path) -> None:
+    """But for what changed, what belongs to no task, and the few whose turn it is; the answer says how many."""
+    clock = ManualClock()
+    store = Counting(clock=clock)
+    author = await filled(store, clock)
+    await _noted(store, Checkpoints(tmp_path), author)
+    first = await _verified(store, tmp_path)
+    assert (first.full, first.read, first.noted, first.noted_at) == (False, MANY + 1, 0, None)
+    at = clock.now()
+    await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
+    clock.advance(60)
+    store.forget()
+    second = await _verified(store, tmp_path)
+    assert (second.read, second.noted, second.noted_at, second.faults) == (22, MANY - 21, at, ())
+    assert len(store.read_of) == 22
+    assert {named(7), "system"} <= set(store.read_of)
+    assert (second.items, second.streams) == (first.items + 1, first.streams)
+    assert (await _verified(store, tmp_path, full=True)).noted == 0
+    assert (await _verified(store, tmp_path, full=None)).full, "so few are always read"
+
+
+async def test_after_some_verifications_each_task_was_read_again(tmp_path: Path) -> None:
+    """So an edit behind a head that stayed is found in the end, and by one that reads all at once."""
+    clock = ManualClock()
+    await _stored(tmp_path, clock)
+    async with opened(tmp_path) as store:
+        assert (await _verified(store, tmp_path)).faults == ()
+    data = "replace(data, 'fix my farm', 'fix my barn')"
+    tamper(tmp_path, *(f"UPDATE items SET data = {data} WHERE task_id = 't-{one:03}'" for one in range(MANY)))
+    found: set[str] = set()
+    for _ in range(3):
+        async with opened(tmp_path) as store:
+            found |= {one.stream for one in (await _verified(store, tmp_path)).faults}
+    assert found == set(map(named, range(MANY)))
+    async with opened(tmp_path) as store:
+        assert {one.stream for one in (await _verified(store, tmp_path, full=True)).faults} == found
+
+
+async def _stored(directory: Path, clock: ManualClock) -> None:
+    """In a file, with a checkpoint."""
+    async with opened(directory) as store:
+        author = await filled(store, clock)
+        await _noted(store, Checkpoints(directory), author)
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("UPDATE tasks SET prompt = 'mine' WHERE task_id = '{task}'", "row"),
+        ("DELETE FROM items WHERE task_id = '{task}' AND version = 2", "missing"),
+        ("DELETE FROM items WHERE task_id = '{task}'", "cut"),
+        ("UPDATE items SET version = 9 WHERE task_id = '{task}' AND version = 4", "misfiled"),
+        ("UPDATE tasks SET head_hash = 'mine' WHERE task_id = '{task}'", "rewritten"),
+        ("INSERT INTO items SELECT task_id, 5, 'mine', data FROM items WHERE task_id = '{task}' LIMIT 1", "misfiled"),
+    ],
+)
+async def test_what_changes_a_row_or_a_number_is_found_without_reading_all(
+    tmp_path: Path, statement: str, what: str
+) -> None:
+    """Rows are compared, and items counted, each time."""
+    await _stored(tmp_path, ManualClock())
+    async with opened(tmp_path) as store:
+        await _verified(store, tmp_path)
+        # These are not read again for two turns.
+        fresh = (await _verified(store, tmp_path)).read
+    assert fresh == 21
+    lines = [one.split(b"\t") for one in _note(tmp_path).read_bytes().splitlines() if b"\t" in one]
+    task = next(one[0].decode() for one in lines if one[4] == b"2")
+    tamper(tmp_path, statement.format(task=task))
+    async with opened(tmp_path) as store:
+        found = await _verified(store, tmp_path)
+    assert what in {one.what for one in found.faults if one.stream == task}
+
+
+def _note(directory: Path) -> Path:
+    return directory / "audit.verified"
+
+
+@pytest.mark.parametrize("how", ["edited", "cut", "of another key", "empty"])
+async def test_a_note_that_nobody_signed_is_not_believed(tmp_path: Path, how: str) -> None:
+    """Then everything is read anew, and it is said."""
+    clock = ManualClock()
+    store = InMemoryPersistenceManager(clock=clock)
+    author = await filled(store, clock)
+    await _noted(store, Checkpoints(tmp_path), author)
+    await _verified(store, tmp_path)
+    text = _note(tmp_path).read_bytes()
+    other = tmp_path / "other"
+    other.mkdir()
+    Checkpoints(other).write(await heads_of(store), clock.now())
+    await _verified(store, other)
+    forged = {
+        "edited": text.replace(b"\t4\t", b"\t5\t", 1),
+        "cut": text[: len(text) // 2],
+        "of another key": _note(other).read_bytes(),
+        "empty": b"",
+    }
+    _note(tmp_path).write_bytes(forged[how])
+    found = await _verified(store, tmp_path)
+    assert (found.noted, [one.what for one in found.faults]) == (0, ["forged"])
+    assert (await _verified(store, tmp_path)).faults == (), "a new one was made"
+
+
+async def test_without_a_key_nothing_is_noted(tmp_path: Path) -> None:
+    """Nobody could believe it."""
+    clock = ManualClock()
+    store = InMemoryPersistenceManager(clock=clock)
+    await filled(store, clock, 3)
+    await _verified(store, tmp_path)
+    assert not _note(tmp_path).exists()
+    assert not Checkpoints(tmp_path).key_path.exists()
+
+
+def test_a_verification_that_was_canceled_is_gone_on_with(tmp_path: Path) -> None:
+    """What it had read is noted."""
+
+    class Slow(Counting):
+        def __init__(self, *, clock: ManualClock) -> None:
+            super().__init__(clock=clock)
+            self.stops_at, self.reached = named(40), asyncio.Event()
+
+        async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+            if stream == self.stops_at:
+                self.reached.set()
+                await asyncio.Event().wait()
+            return await super().kept_items(stream, after_version, limit)
+
+    clock = ManualClock()
+    store = Slow(clock=clock)
+
+    async def canceled() -> None:
+        author = await filled(store, clock)
+        await _noted(store, Checkpoints(tmp_path), author)
+        going = asyncio.create_task(_verified(store, tmp_path))
+        await store.reached.wait()
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+
+    asyncio.run(canceled())
+    store.stops_at = TaskId("")
+    found = asyncio.run(_verified(store, tmp_path))
+    # ``system`` comes before tasks of these names, and twenty are read again.
+    assert (found.noted, found.faults) == (20, ())
+
+
+# -- pages -------------------------------------------------------------------------------
+
+
+async def _mixed(store: Store, clock: ManualClock) -> list[tuple[str, int]]:
+    """Streams whose items interleave, one of them long; all items, the newest first."""
+    author = Author(clock)
+    versions: Counter[str] = Counter()
+    for number in range(700):
+        name = named(number * 7 % 13)
+        if number % 2:
+            await store.record([author.draft(NodeStopped())])
+        elif name not in versions:
+            await store.create(name, [author.submitted()])
+            versions[name] = 1
+        else:
+            await append(store, name, versions[name], author.note())
+            versions[name] += 1
+        if number % 5 == 0:
+            clock.advance(1)
+    found = [item for head in await store.heads() for item in await store.read(TaskId(head.stream))]
+    found.sort(key=lambda item: (item.at, item.task_id, item.version), reverse=True)
+    return [(item.task_id, item.version) for item in found]
+
+
+async def _paged(
+    read: Callable[..., Any], store: Store, between: Callable[[], Any] | None = None, limit: int = 37, **reach: Any
+) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    after: Place | None = None
+    while True:
+        page = await read(store, Reach(**reach), Wanted(), after, limit)
+        assert len(page.items) <= limit
+        found += [(item.task_id, item.version) for item in page.items]
+        after = page.next
+        if after is None:
+            return found
+        if between is not None:
+            await between()
+
+
+@pytest.mark.parametrize("limit", [1, 37, 1000])
+async def test_pages_have_each_item_once_in_both_orders(limit: int) -> None:
+    clock = ManualClock()
+    store = InMemoryPersistenceManager(clock=clock)
+    expected = await _mixed(store, clock)
+    if limit > 1:
+        assert await _paged(newest_of, store, limit=limit) == expected
+        assert await _paged(page_of, store, limit=limit) == sorted(expected)
+    theirs = [one for one in expected if one[0] == named(3)]
+    assert await _paged(newest_of, store, limit=limit, stream=named(3)) == theirs
+    assert await _paged(page_of, store, limit=limit, stream=named(3)) == theirs[::-1]
+    assert await _paged(newest_of, store, limit=limit, user_id="sam") == []
+
+
+async def test_pages_hold_still_while_items_come() -> None:
+    """What is new stands before the first page, also where it is of a task that a later page would have had."""
+    clock = ManualClock()
+    store = InMemoryPersistenceManager(clock=clock)
+    expected, author = await _mixed(store, clock), Author(clock)
+    versions = {head.stream: head.version for head in await store.heads()}
+    turn = iter(range(10**6))
+
+    async def between() -> None:
+        clock.advance(1)
+        name = named(next(turn) % 13)
+        await append(store, name, versions[name], author.note())
+        versions[name] += 1
+        await store.create(TaskId(f"new-{next(turn)}"), [author.submitted()])
+
+    assert await _paged(newest_of, store, between) == expected
+
+
+async def test_a_page_costs_what_it_shows(tmp_path: Path) -> None:
+    """Of many tasks the first page and the last read a page of items and a piece of the list."""
+    clock = ManualClock()
+    store = Counting(clock=clock)
+    await filled(store, clock, 400)
+    first = await newest_of(store, Reach(), Wanted(), None, 50)
+    assert sum(store.read_of.values()) <= 200
+    assert store.asked["tasks"] <= 200
+    assert store.asked["heads"] == 0
+    assert first.next is not None
+    store.forget()
+    last = await newest_of(store, Reach(), Wanted(), Place(named(12), 1), 50)
+    assert (len(last.items), last.next) == (48, None)
+    assert sum(store.read_of.values()) <= 200
+    assert store.asked["tasks"] <= 30
+    store.forget()
+    await page_of(store, Reach(), Wanted(), Place(named(200), 4), 50)
+    assert sum(store.read_of.values()) <= 100
+    assert store.asked["heads"] == 0
+
+
+async def test_a_page_of_a_long_stream_reads_a_piece_of_it() -> None:
+    """From its end, and from anywhere in it, whose place is found by halving."""
+    clock = ManualClock()
+    store, author = Counting(clock=clock), Author(clock)
+    for _ in range(3000):
+        await store.record([author.draft(NodeStopped())])
+        clock.advance(1)
+    for after in (None, Place("system", 1500), Place("system", 60)):
+        store.forget()
+        page = await newest_of(store, Reach("system"), Wanted(), after, 50)
+        top = 3000 if after is None else after.version - 1
+        assert [item.version for item in page.items] == list(range(top, top - 50, -1))
+        assert store.read_of["system"] < 500
+    with pytest.raises(NotFound, match="place to go on from is gone"):
+        await newest_of(store, Reach(), Wanted(), Place("system", 4000), 50)
+
+
+async def test_both_ends_of_a_list_come_from_an_index(tmp_path: Path) -> None:
+    """SQLite says how it would read: no table is read whole, and nothing is sorted."""
+    async with opened(tmp_path):
+        pass
+    statements = {
+        "SELECT task_id, version, head_hash FROM tasks WHERE updated_at >= 5": "tasks_changed (updated_at>?)",
+        "SELECT * FROM tasks WHERE (updated_at, task_id) < (5, 'x') AND created_at <= 5 "
+        "ORDER BY updated_at DESC, task_id DESC LIMIT 9": "tasks_changed",
+        "SELECT task_id, version, head_hash FROM tasks WHERE task_id >= 'a' UNION ALL "
+        "SELECT stream, version, head_hash FROM streams WHERE stream >= 'a' ORDER BY 1 LIMIT 9": "(task_id>?)",
+        "SELECT task_id, COUNT(*), MAX(version) FROM items WHERE task_id > 'a' GROUP BY task_id "
+        "ORDER BY task_id LIMIT 9": "COVERING INDEX",
+    }
+    with closing(sqlite3.connect(tmp_path / "orchestrator.db")) as database:
+        for statement, index in statements.items():
+            plan = "\n".join(row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {statement}"))
+            assert index in plan
+            assert "TEMP B-TREE" not in plan
+            assert "SCAN tasks\n" not in f"{plan}\n"
+
+
+async def test_a_version_that_is_no_number_is_told_and_not_stumbled_over(tmp_path: Path) -> None:
+    """SQLite takes any type: the pages show the task all the same, and no checkpoint is made of it."""
+    clock = ManualClock()
+    async with opened(tmp_path) as store:
+        await filled(store, clock, 2)
+    tamper(tmp_path, "UPDATE tasks SET version = 'mine' WHERE task_id = 't-000'")
+    async with opened(tmp_path) as store:
+        page = await newest_of(store, Reach(), Wanted(), None, 50)
+        assert {item.version for item in page.items if item.task_id == named(0)} == {1, 2, 3, 4}
+        with pytest.raises(AuditBroken, match="no number for its version"):
+            await make_checkpoint(store, Checkpoints(tmp_path), NOW)
+        assert (await verify_store(store, full=None)).faults != ()

@@ -1,0 +1,443 @@
+"""Retention: what goes by age and size, what never goes, and that no blob goes that somebody counts on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.bus import open_bus
+from orchestrator.adapters.store import open_store
+from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
+from orchestrator.core.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import BlobRef, CallId, TaskId
+from orchestrator.core.task.items import SYSTEM, Actor, decode_item, encode_item
+from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
+from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
+from orchestrator.engine.tasks import TaskService
+from orchestrator.history.audit import AuditBroken, Checkpoints, check_store, make_checkpoint, verify_store
+from orchestrator.history.retention import EVERY_S, GRACE, Outcome, Pruner, Rule
+from orchestrator.testing import ManualClock
+from orchestrator.testing.drafts import COMPUTER, REPLY, Author
+from orchestrator.web.auth import TokenAuthorizer
+from tests.contract.house import House as Whole
+from tests.contract.house import Playing
+from tests.waiting import HANG_S
+
+OLD, MINE, OURS, FILE = b"the old bytes", b"what one task wrote", b"what two tasks wrote", b"in a directory"
+LINES = b"f\0file\0%b\n" % sha256_hex(FILE).encode()
+ALICE = Actor(kind="person", id="alice", auth="token")
+MONTH = Rule(days=30)
+
+
+class House:
+    """A store with a service and a pruner, and tasks that were over long ago."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self.store, self.clock = store, clock
+        self.author = Author(clock)
+        authorizer = TokenAuthorizer(store, approvers="requester")
+        self.service = TaskService(store=store, bus=open_bus("local:"), clock=clock, authorizer=authorizer)
+        self.pruner = Pruner(self.service)
+
+    async def task(self, name: str, *before: bytes, days: float = 40, over: bool = True, **told: Any) -> TaskId:
+        """A task some days ago that changed files whose old bytes are kept."""
+        task_id, author = TaskId(name), self.author
+        now = self.clock.now()
+        self.clock.advance(-days * 86_400)
+        first = author.submitted()
+        first = first._replace(fact=first.fact.model_copy(update=told))
+        started = facts.ToolStarted(
+            call_id=CallId("c1"),
+            run_id=RunId("c1.1"),
+            computer=COMPUTER,
+            action_digest="e" * 64,
+            before={f"f{at}": sha256_hex(one) for at, one in enumerate(before)},
+            directories=tuple(f"f{at}" for at, one in enumerate(before) if one == LINES),
+        )
+        finished = facts.ToolFinished(call_id=CallId("c1"), run_id=RunId("c1.1"), ok=True, text="done")
+        for content in (REPLY, *before, *((FILE,) if LINES in before else ())):
+            await self.store.put_blob(content)
+        decided = author.decided(request_id=f"r-{name}")._replace(actor=ALICE)
+        await self.store.create(task_id, [first, *author.proposed(), author.review(f"r-{name}"), decided])
+        await self.store.append(task_id, 6, [author.draft(started)], status=TaskStatus.RUNNING, number_for=COMPUTER)
+        await self.store.append(task_id, 7, [author.draft(finished)], status=TaskStatus.RUNNING)
+        if over:
+            await self.store.append(task_id, 8, [author.ended()], status=TaskStatus.CANCELED, schedule="sleep")
+        self.clock.advance((now - self.clock.now()).total_seconds())
+        return task_id
+
+    async def said(self, task_id: str, fact: facts.Fact) -> None:
+        """One more item of a task that is over."""
+        task = await self.service.load(TaskId(task_id))
+        await self.store.append(TaskId(task_id), task.version, [self.author.draft(fact)], status=task.status)
+
+    async def prune(self, rule: Rule = MONTH, **more: Any) -> Outcome:
+        return await self.pruner.prune(rule, ALICE, **more)
+
+    async def kept(self) -> set[str]:
+        """The names of the blobs that are there."""
+        return {one.sha256 for one in await self.store.list_blobs()}
+
+    async def tasks(self) -> set[str]:
+        return {row.task_id for row in await self.store.list_tasks()}
+
+
+@pytest.fixture(params=["memory:", "sqlite"])
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+    clock = ManualClock()
+    url = f"sqlite:///{tmp_path / 'store.db'}" if request.param == "sqlite" else request.param
+    store = open_store(url, clock=clock)
+    yield House(store, clock)
+    await store.close()
+
+
+def names(*contents: bytes) -> set[str]:
+    """As blobs are named."""
+    return {sha256_hex(one) for one in contents}
+
+
+# -- what goes ---------------------------------------------------------------------------
+
+
+async def test_old_tasks_go_with_what_only_they_need(house: House) -> None:
+    """By age, with a note of who wanted it; what another task needs stays, and so do the younger ones."""
+    await house.task("old", MINE, OURS)
+    await house.task("young", OURS, days=20)
+    await house.store.put_blob(b"nobody's, and new")
+    seen = await house.prune(dry_run=True)
+    assert await house.tasks() == {"old", "young"}
+    assert (await house.prune()) == seen
+    assert [(one.task_id, one.why) for one in seen.tasks] == [("old", "older than 30 days")]
+    assert seen.blobs == 1
+    assert seen.bytes > len(MINE)
+    assert await house.tasks() == {"young"}
+    assert await house.kept() == names(REPLY, OURS, b"nobody's, and new")
+    (note,) = [one for one in await house.store.read(TaskId(SYSTEM_STREAM)) if isinstance(one.fact, TaskPruned)]
+    assert isinstance(note.fact, TaskPruned)
+    assert (note.actor, note.fact.task_id, note.fact.why) == (ALICE, "old", "older than 30 days")
+    assert (note.fact.requests, note.fact.version) == (1, 9)
+    left = (await house.prune()).left
+    assert left == seen.left + len((await house.store.kept_items(SYSTEM_STREAM))[0].data)
+
+
+async def test_what_nobody_needs_goes_after_a_while(house: House) -> None:
+    """A blob that was just put may be about to be named."""
+    await house.store.put_blob(OLD)
+    assert (await house.prune(Rule())).blobs == 0
+    house.clock.advance(GRACE.total_seconds() + 1)
+    assert (await house.prune(Rule())).blobs == 1
+    assert await house.kept() == set()
+
+
+async def test_the_lines_of_a_directory_keep_its_files(house: House) -> None:
+    """Of a task and of a backup; with the last of them they go."""
+    await house.task("t1", LINES)
+    fact = ComputerBackedUp(backup_id="b1", computer=COMPUTER, listing=sha256_hex(LINES), files=1, bytes=1, new_bytes=1)
+    await house.store.add_backup(house.author.draft(fact))
+    house.clock.advance(7200)
+    assert (await house.prune(Rule())).blobs == 0
+    assert len((await house.prune()).tasks) == 1
+    assert await house.kept() == names(LINES, FILE)
+    await house.store.remove_backup(house.author.draft(BackupRemoved(backup_id="b1", computer=COMPUTER)))
+    assert (await house.prune()).blobs == 2
+    assert await house.kept() == set()
+
+
+async def test_size_takes_the_oldest_until_the_rest_fits(house: House) -> None:
+    """And no more than that."""
+    for days in (10, 30, 20):
+        await house.task(f"d{days}", bytes([days]) * 10_000, days=days)
+    house.clock.advance(7200)
+    whole = (await house.prune(Rule(), dry_run=True)).left
+    done = await house.prune(Rule(bytes=whole - 18_000))
+    assert [one.task_id for one in done.tasks] == ["d30", "d20"]
+    assert done.tasks[0].why == f"down to {whole - 18_000} bytes"
+    assert done.left <= whole - 18_000
+    assert await house.tasks() == {"d10"}
+
+
+async def test_where_one_has_to_stay_the_next_goes(house: House) -> None:
+    """The oldest waits for a computer that is away, of which a weighing knows nothing."""
+    for days in (10, 30, 20):
+        await house.task(f"d{days}", bytes([days]) * 10_000, days=days)
+    await house.store.wake(TaskId("d30"))
+    house.clock.advance(7200)
+    whole = (await house.prune(Rule(), dry_run=True)).left
+    assert [one.task_id for one in (await house.prune(Rule(bytes=whole - 8_000))).tasks] == ["d20"]
+    assert await house.tasks() == {"d10", "d30"}
+
+
+# -- what stays --------------------------------------------------------------------------
+
+
+async def test_what_is_not_over_or_pinned_or_needed_by_those_stays(house: House) -> None:
+    """Tasks, and what they refer to; once that ends, all of it goes."""
+    await house.task("paused", over=False)
+    await house.task("undone", MINE)
+    await house.task("pinned")
+    await house.said("pinned", facts.TaskPinned())
+    await house.task("before")
+    earlier = facts.EarlierTask(task_id=TaskId("before"), prompt="", status="Canceled", message="")
+    await house.task("told", earlier=(earlier,))
+    await house.said("told", facts.TaskPinned())
+    await house.task("undo", over=False, restores=Restoration(task_id="undone"))
+    await house.task("free")
+    assert [one.task_id for one in (await house.prune(dry_run=True)).tasks] == ["free"]
+    assert [one.task_id for one in (await house.prune(Rule(0, 0))).tasks] == ["free"]
+    everything = {"paused", "undone", "pinned", "before", "told", "undo"}
+    assert await house.tasks() == everything
+    assert names(MINE) < await house.kept()
+    task = await house.service.load(TaskId("undo"))
+    house.clock.advance(-50 * 86_400)
+    await house.store.append(
+        task.task_id, task.version, [house.author.ended()], status=TaskStatus.CANCELED, schedule="sleep"
+    )
+    house.clock.advance(50 * 86_400)
+    assert {one.task_id for one in (await house.prune()).tasks} == {"undo", "undone"}
+
+
+async def test_a_pruned_task_says_so(house: House) -> None:
+    """Whoever asks for it hears when it went, and no other takes its name."""
+    await house.task("old")
+    await house.prune()
+    with pytest.raises(NotFound, match="was pruned on 2030"):
+        await house.service.load(TaskId("old"))
+    with pytest.raises(NotFound, match="There is no task"):
+        await house.service.load(TaskId("never"))
+    with pytest.raises(Conflict, match="was pruned"):
+        await house.store.create(TaskId("old"), [house.author.submitted()])
+
+
+async def test_the_settings_prune_by_themselves(house: House) -> None:
+    """With a limit; without one nothing is looked at."""
+    await house.task("old")
+    await house.pruner.by_settings()
+    assert await house.tasks() == {"old"}
+    house.pruner.rule = MONTH
+    await house.pruner.by_settings()
+    assert await house.tasks() == set()
+    (note,) = await house.store.read(TaskId(SYSTEM_STREAM))
+    assert note.actor == SYSTEM
+    assert GRACE.total_seconds() <= EVERY_S, "what was too young at one run is old enough at the next"
+
+
+async def test_it_goes_on_by_itself_also_after_a_store_that_failed(house: House) -> None:
+    await house.task("old")
+
+    async def fails() -> None:
+        raise OrchestratorError("The disk is full.")
+
+    between(house, "list_blobs", fails)
+    keeping = asyncio.create_task(Pruner(house.service, MONTH, first_s=0, every_s=0).keep())
+    async with asyncio.timeout(HANG_S):
+        while await house.tasks():  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def test_an_undo_of_what_was_pruned_meanwhile_ends_with_a_sentence(tmp_path: Path) -> None:
+    """Between the look at a task and the undo of it, it may go: nobody waits for that for ever."""
+    async with Whole(tmp_path / "data").open(Playing(), retain_days=3, retain_bytes=5000) as server:
+        assert server.orchestrator.doors.pruner.rule == Rule(3, 5000)
+        admin = Identity(kind="person", name="admin", roles=("admin",))
+        gone = Restoration(task_id="t-gone")
+        task = await server.orchestrator.service.submit("Undo it", user=admin, model="undo", max_steps=0, restores=gone)
+        shown = await server.ended(task.task_id)
+        assert (shown["status"], shown["result"]["message"]) == ("Failed", "There is no task 't-gone'.")
+
+
+# -- at once -----------------------------------------------------------------------------
+
+
+class Meanwhile:
+    """A store in which something happens just before an operation, once."""
+
+    def __init__(self, store: Store, operation: str, happens: Callable[[], Awaitable[Any]]) -> None:
+        self._store = store
+        self._operation = operation
+        self._happens: Callable[[], Awaitable[Any]] | None = happens
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self._store, name)
+        if name != self._operation:
+            return operation
+
+        async def after(*args: Any, **named: Any) -> Any:
+            happens, self._happens = self._happens, None
+            if happens is not None:
+                await happens()
+            return await operation(*args, **named)
+
+        return after
+
+
+def between(house: House, operation: str, happens: Callable[[], Awaitable[Any]]) -> None:
+    """The next run meets this just before that operation of its store."""
+    house.service.store = Meanwhile(house.store, operation, happens)
+
+
+STEPS = ("heads", "kept_items", "kept_rows", "list_blobs", "prune_task", "sweep_blobs")
+"""All that a run asks of its store."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_blob_that_somebody_counts_on_meanwhile_stays(house: House, step: str) -> None:
+    """Put or touched at any moment of a run, and named only when that is over."""
+    await house.task("old")
+    for content in (OLD, MINE):
+        await house.store.put_blob(content)
+    house.clock.advance(7200)
+
+    async def counted_on() -> None:
+        await house.store.put_blob(OLD)
+        assert await house.store.touch_blobs([sha256_hex(MINE)])
+
+    between(house, step, counted_on)
+    await house.prune()
+    assert names(OLD, MINE) <= await house.kept()
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_blob_that_is_named_meanwhile_stays(house: House, step: str) -> None:
+    """It was touched almost an hour ago, by somebody slow."""
+    await house.task("old")
+    await house.store.put_blob(OLD)
+    house.clock.advance(GRACE.total_seconds() - 60)
+
+    async def named() -> None:
+        reply = facts.ModelReplied(raw=BlobRef(sha256=sha256_hex(OLD), size=len(OLD)), done_reason="stop")
+        asked = house.author.proposed()[0]
+        await house.store.create(TaskId("new"), [house.author.submitted(), asked, house.author.draft(reply)])
+
+    between(house, step, named)
+    await house.prune()
+    house.service.store = house.store
+    house.clock.advance(7200)
+    await house.prune()
+    assert names(OLD) <= await house.kept()
+
+
+@pytest.mark.parametrize("step", STEPS[:-1])
+async def test_a_task_that_is_pinned_or_undone_meanwhile_stays(house: House, step: str) -> None:
+    """The store looks once more in the transaction that would remove it."""
+    await house.task("old", MINE)
+    await house.task("undone", OURS)
+    # So that each step has something to do.
+    await house.task("older", b"x", days=50)
+
+    async def wanted() -> None:
+        await house.said("old", facts.TaskPinned())
+        await house.task("undo", days=0, over=False, restores=Restoration(task_id="undone"))
+
+    between(house, step, wanted)
+    await house.prune()
+    assert {"old", "undone", "undo"} <= await house.tasks()
+    assert names(MINE, OURS) <= await house.kept()
+
+
+async def test_a_backup_that_took_too_long_is_refused_and_no_half_of_one(house: House) -> None:
+    """Whoever was faster: it is whole, or there is none."""
+    fact = ComputerBackedUp(
+        backup_id="b1", computer=ComputerId("3"), listing=sha256_hex(LINES), files=1, bytes=1, new_bytes=1
+    )
+    for waits_s, kept in ((GRACE.total_seconds() - 1, True), (GRACE.total_seconds() + 1, False)):
+        await house.store.put_blob(FILE)
+        house.clock.advance(waits_s)
+        await house.prune(Rule())
+        await house.store.put_blob(LINES)
+        draft = house.author.draft(fact.model_copy(update={"backup_id": f"b{kept}"}))
+        if kept:
+            await house.store.add_backup(draft)
+            await house.store.remove_backup(house.author.draft(BackupRemoved(backup_id="bTrue", computer=COMPUTER)))
+            house.clock.advance(7200)
+            await house.prune(Rule())
+        else:
+            with pytest.raises(Conflict, match="swept"):
+                await house.store.add_backup(draft)
+    assert await house.store.list_backups() == []
+
+
+async def test_two_runs_at_once_prune_each_task_once(house: House) -> None:
+    for number in range(5):
+        await house.task(f"t{number}")
+    one, two = await asyncio.gather(house.prune(), house.prune())
+    assert sorted((len(one.tasks), len(two.tasks))) == [0, 5]
+    assert len(await house.store.read(TaskId(SYSTEM_STREAM))) == 5
+
+
+# -- the audit ---------------------------------------------------------------------------
+
+
+async def test_pruning_does_not_look_like_tampering(house: House, tmp_path: Path) -> None:
+    """Verified, checked and signed before, between and after; a note that is younger than the checkpoint is enough."""
+    checkpoints = Checkpoints(tmp_path)
+    await house.task("old", MINE, LINES)
+    await house.task("young", OURS, days=3)
+    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
+    await house.prune()
+    assert (await verify_store(house.store, checkpoints)).faults == ()
+    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
+    assert (await verify_store(house.store, checkpoints)).faults == ()
+    assert [one for one in await check_store(house.store) if one.level == "violation"] == []
+    await house.prune(Rule(days=0))
+    assert await house.tasks() == set()
+    assert (await verify_store(house.store, checkpoints)).faults == ()
+
+
+@pytest.mark.parametrize("step", ["heads", "kept_items", "kept_task", "kept_rows", "kept_blobs", "blob_sizes"])
+async def test_a_verification_during_which_something_is_pruned_finds_nothing(
+    house: House, tmp_path: Path, step: str
+) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    for number in range(3):
+        await house.task(f"t{number}", b"%d" % number, LINES)
+    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
+    store: Any = Meanwhile(house.store, step, house.prune)
+    assert (await verify_store(store, checkpoints)).faults == ()
+    assert await house.tasks() == set()
+
+
+async def test_tampering_does_not_look_like_pruning(house: House, tmp_path: Path) -> None:
+    """A note of another head, or of fewer items, explains nothing; nothing is signed away either."""
+    checkpoints = Checkpoints(tmp_path)
+    await house.task("old")
+    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
+    (head,) = [one for one in await house.store.heads() if one.stream == "old"]
+    await house.prune()
+    for wrong in ({"version": head.version - 1}, {"head_hash": "0" * 64}, {"task_id": "other"}):
+        store: Any = Forged(house.store, wrong)
+        whats = [one.what for one in (await verify_store(store, checkpoints)).faults]
+        assert "gone" in whats
+        with pytest.raises(AuditBroken, match="old no longer holds"):
+            await make_checkpoint(store, checkpoints, house.clock.now() + timedelta(seconds=1))
+
+
+class Forged:
+    """A store whose note of a pruned task says something else, sealed as if it had."""
+
+    def __init__(self, store: Store, changes: dict[str, Any]) -> None:
+        self._store = store
+        self._changes = changes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[Any]:
+        items = await self._store.read(task_id, after_version)
+        return [self._forged(item) for item in items]
+
+    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[Any]:
+        kept = await self._store.kept_items(stream, after_version, limit)
+        return [one._replace(data=encode_item(self._forged(decode_item(one.data)))) for one in kept]
+
+    def _forged(self, item: Any) -> Any:
+        if not isinstance(item.fact, TaskPruned):
+            return item
+        return item.model_copy(update={"fact": item.fact.model_copy(update=self._changes)})

@@ -1,0 +1,555 @@
+"""The audit at the doors and on the command line: who may read what, page by page, and without secrets."""
+
+import asyncio
+import json
+import socket
+import stat
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx2
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from orchestrator.adapters.bus import open_bus
+from orchestrator.app.port_server import PortServer
+from orchestrator.core.audit.chain import heads_digest
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.ports import Store, TokenRow
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import Draft, decode_item, hash_holds
+from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.engine.tasks import TaskService
+from orchestrator.history.audit import Checkpoints, make_checkpoint
+from orchestrator.testing import ManualClock
+from orchestrator.testing.drafts import Author
+from orchestrator.web.audit import AuditDoors
+from orchestrator.web.auth import TokenAuthorizer, token_hash
+from orchestrator.web.errors import explained
+from tests.core.audited import BYTES, CONTENT, Trail, made
+from tests.core.journal import NOW, REQUEST
+from tests.harness.commands import cli
+from tests.harness.support import Listening, call, final, running, says
+from tests.history.test_audit import opened, tamper, two_tasks
+from tests.servers import NO_TLS
+from tests.waiting import HANG_S, within
+
+PEOPLE = {"ada": ("admin",), "rita": ("reviewer",), "alice": ("submitter",), "bob": ("submitter",)}
+SECRET = "password = hunter2hunter2"
+C1 = made("c1")
+SECRETIVE = made("c2", path="vault", content=SECRET)
+
+
+class Doors(AuditDoors):
+    """The doors to the audit and nothing else."""
+
+    def __init__(self, store: Store, directory: Path) -> None:
+        authorizer = TokenAuthorizer(store)
+        clock = ManualClock()
+        self.service = TaskService(store=store, bus=open_bus("local:"), clock=clock, authorizer=authorizer)
+        self.authorizer = authorizer
+        self.checkpoints = Checkpoints(directory)
+
+    def app(self) -> Starlette:
+        """The application."""
+        routes = [
+            Route("/v1/audit", self.audit, methods=["GET"]),
+            Route("/v1/audit/verify", self.audit_verify, methods=["GET"]),
+            Route("/v1/audit/check", self.audit_check, methods=["GET"]),
+        ]
+        return Starlette(routes=routes, exception_handlers={OrchestratorError: explained})  # type: ignore[dict-item]
+
+
+class House:
+    """Doors that listen, and who may knock."""
+
+    def __init__(self, url: str, http: httpx2.AsyncClient, store: Store, home: Path) -> None:
+        self.url = url
+        self.http = http
+        self.store = store
+        self.home = home
+
+    async def get(self, path: str, who: str = "ada", /, **query: Any) -> httpx2.Response:
+        """One look."""
+        headers = {"Authorization": f"Bearer cct_{who}"}
+        return await self.http.get(f"/v1/audit{path}", params=query, headers=headers)
+
+    async def items(self, who: str = "ada", /, **query: Any) -> list[tuple[str, int]]:
+        """Which items a look shows."""
+        answer = await self.get("", who, **query)
+        assert answer.status_code == 200, answer.text
+        return [(one["task_id"], one["version"]) for one in answer.json()["items"]]
+
+    async def cli(self, *arguments: str, by: str = "ada") -> "subprocess.CompletedProcess[str]":
+        """A command to these doors."""
+        token = {"CC_ORCHESTRATOR_TOKEN": f"cct_{by}", "CC_ORCHESTRATOR_URL": self.url}
+        return await asyncio.to_thread(cli, self.home, "audit", *arguments, **token)
+
+
+def drafts_of(trail: Trail) -> list[Draft]:
+    """The history as a store takes it."""
+    return [Draft(item_id=one.item_id, at=one.at, actor=one.actor, fact=one.fact) for one in trail.items]
+
+
+async def fill(store: Store) -> None:
+    """A task of alice that is in order, and one of bob in which a program decided and nothing was found secret."""
+    done = Trail(C1).requested(C1).approved(C1).started(C1).finished(C1, after={"farm": BYTES}).ended()
+    await store.create(TaskId("t1"), drafts_of(done))
+    odd = Trail(SECRETIVE, user="bob").started(SECRETIVE).finished(SECRETIVE)
+    await store.create(TaskId("t2"), drafts_of(odd))
+    await let_in(store)
+
+
+async def fill_in_order(store: Store) -> None:
+    """Two tasks that a store may really have."""
+    await two_tasks(store)
+    await let_in(store)
+
+
+async def let_in(store: Store) -> None:
+    """The people."""
+    for name, roles in PEOPLE.items():
+        await store.add_token(TokenRow(token_hash(f"cct_{name}"), "person", name, roles, NOW))
+
+
+@asynccontextmanager
+async def house(
+    home: Path, fill: Callable[[Store], Awaitable[None]] = fill, wrap: Callable[[Store], Store] = lambda store: store
+) -> AsyncIterator[House]:
+    """Two tasks and four people behind doors on a free port."""
+    async with opened(home) as store:
+        await fill(store)
+        app = Doors(wrap(store), home).app()
+        server = PortServer(uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=2))
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            running = asyncio.create_task(server.serve([listener]))
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            try:
+                async with httpx2.AsyncClient(base_url=url, timeout=HANG_S, trust_env=False, verify=NO_TLS) as http:
+                    yield House(url, http, store, home)
+            finally:
+                server.stop()
+                await within(running)
+
+
+T1 = [("t1", version) for version in range(1, 8)]
+T2 = [("t2", version) for version in range(1, 5)]
+
+
+# -- who may read what -------------------------------------------------------------------
+
+
+async def test_a_submitter_reads_their_own_tasks_and_a_reviewer_all(tmp_path: Path) -> None:
+    """By the identity of the token, whatever the query says."""
+    async with house(tmp_path) as doors:
+        assert await doors.items("ada") == await doors.items("rita") == [*T1, *T2]
+        assert await doors.items("alice") == T1
+        assert await doors.items("bob") == T2
+        assert await doors.items("alice", task="t1") == T1
+        assert (await doors.get("", "alice", task="t2")).status_code == 403
+        assert (await doors.get("/check", "alice", task="t2")).status_code == 403
+        assert (await doors.get("", "alice", sha256=BYTES, task="t2")).status_code == 403
+        assert (await doors.get("", "nobody")).status_code == 401
+
+
+async def test_a_request_is_read_by_whose_task_it_is_of(tmp_path: Path) -> None:
+    """Of a history that could never be, too: nothing of it is shown to others, and a reviewer finds it."""
+    async with house(tmp_path) as doors:
+        author = Author(ManualClock())
+        await doors.store.create(TaskId("t3"), [author.submitted(), *author.proposed(), author.review("q3")])
+        assert (await doors.get("", "bob", request="q3")).status_code == 403
+        assert await doors.items("alice", request="q3") == [("t3", 4), ("t3", 5)]
+        assert await doors.items("bob", request=REQUEST) == []
+        assert await doors.items("rita", request=REQUEST) == [("t1", version) for version in range(2, 7)]
+
+
+async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path) -> None:
+    """And what belongs to no task is for reviewers."""
+    async with house(tmp_path) as doors:
+        for path, query, lowest in (
+            ("/verify", {}, "rita"),
+            ("", {"system": "1"}, "rita"),
+            ("", {"whole": "1"}, "ada"),
+        ):
+            for name in PEOPLE:
+                may = list(PEOPLE).index(name) <= list(PEOPLE).index(lowest)
+                assert (await doors.get(path, name, **query)).status_code == (200 if may else 403), (path, name)
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"task": "t9"}, 404),
+        ({"request": "q9"}, 404),
+        ({"since": "yesterday"}, 422),
+        ({"sha256": "abc"}, 422),
+        ({"after": "t1"}, 422),
+        ({"limit": "0"}, 422),
+        ({"limit": "1001"}, 422),
+    ],
+)
+async def test_what_cannot_be_asked_is_said(tmp_path: Path, query: dict[str, str], status: int) -> None:
+    """Nothing is guessed: an unknown task, a time that is none, a digest that is none."""
+    async with house(tmp_path) as doors:
+        answer = await doors.get("", **query)
+        assert answer.status_code == status
+        assert answer.json()["error"]["remedy"]
+
+
+# -- what is read ------------------------------------------------------------------------
+
+
+async def test_the_audit_pages(tmp_path: Path) -> None:
+    """Each page goes on where the last one ended, over the streams."""
+    async with house(tmp_path) as doors:
+        seen: list[tuple[str, int]] = []
+        after: dict[str, str] = {}
+        while True:
+            page = (await doors.get("", limit=3, **after)).json()
+            assert len(page["items"]) <= 3
+            seen += [(one["task_id"], one["version"]) for one in page["items"]]
+            if page["next"] is None:
+                break
+            after = {"after": page["next"]}
+        assert seen == [*T1, *T2]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"kind": "tool_started"}, [("t1", 5), ("t2", 3)]),
+        ({"by": "bob"}, [("t1", 4)]),
+        ({"request": REQUEST}, [("t1", version) for version in range(2, 7)]),
+        ({"since": "2030-01-01T00:00:06Z"}, [("t1", 6), ("t1", 7)]),
+        ({"since": "2030-01-01T02:00:06+02:00"}, [("t1", 6), ("t1", 7)]),
+        ({"since": "2030-01-01 00:00:06"}, [("t1", 6), ("t1", 7)]),
+        ({"since": "2031-01-01"}, []),
+    ],
+)
+async def test_the_audit_is_searched(tmp_path: Path, query: dict[str, str], expected: list[tuple[str, int]]) -> None:
+    """By kind, by who did it, by request and by time."""
+    async with house(tmp_path) as doors:
+        assert await doors.items(**query) == expected
+
+
+async def test_a5_who_approved_these_bytes_is_one_question(tmp_path: Path) -> None:
+    """The door answers with the stories of the calls that have to do with them."""
+    async with house(tmp_path) as doors:
+        (story,) = (await doors.get("", sha256=BYTES)).json()["stories"]
+        assert (story["stream"], story["approvals"][0]["by"]["id"], story["runs"][0]["outcome"]) == (
+            "t1",
+            "bob",
+            "done",
+        )
+        assert (await doors.get("", "bob", sha256=BYTES)).json()["stories"] == []
+
+
+async def test_a8_what_is_given_out_has_no_secrets_and_says_so(tmp_path: Path) -> None:
+    """Items keep the call as it runs; the whole goes to an admin who asks, and its hashes hold."""
+    async with house(tmp_path) as doors:
+        shown = await doors.get("", task="t2")
+        assert "hunter2" not in shown.text
+        assert shown.json()["redacted"] is True
+        assert [one["redacted"] for one in shown.json()["items"]] == [False, True, False, False]
+        secret = facts.TaskSubmitted.model_validate(shown.json()["items"][0]["fact"])
+        assert secret.user_id == "bob"
+        whole = await doors.get("", task="t2", whole="1")
+        assert SECRET in whole.json()["items"][1]["fact"]["calls"][0]["args"]["content"]
+        assert whole.json()["redacted"] is False
+        assert all(hash_holds(decode_item(json.dumps(one))) for one in whole.json()["items"])
+        story = await doors.get("", sha256=SECRETIVE_BYTES)
+        assert "hunter2" not in story.text
+        assert story.json()["stories"][0]["call_id"] == "c2"
+        assert "hunter2" in (await doors.get("", sha256=SECRETIVE_BYTES, whole="1")).text
+
+
+SECRETIVE_BYTES = sha256_hex(SECRET.encode())
+
+
+async def test_a6_the_check_is_a_door(tmp_path: Path) -> None:
+    """Of one task, or of all that one may read."""
+    async with house(tmp_path) as doors:
+        found = (await doors.get("/check")).json()["findings"]
+        assert [(one["stream"], one["level"], one["what"]) for one in found] == [
+            ("t2", "violation", "executed_unapproved")
+        ]
+        assert (await doors.get("/check", "alice")).json()["findings"] == []
+        assert (await doors.get("/check", task="t1")).json()["findings"] == []
+
+
+async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
+    """With the digest over all heads, and with the checkpoint of the data directory."""
+    async with house(tmp_path, fill_in_order) as doors:
+        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
+        found = (await doors.get("/verify")).json()
+        heads = {head.stream: (head.version, head.hash) for head in await doors.store.heads()}
+        assert found == {
+            "streams": 2,
+            "items": 10,
+            "heads_sha256": heads_digest(heads),
+            "checkpoint_at": "2030-01-01T00:00:00Z",
+            "full": True,
+            "read": 2,
+            "noted": 0,
+            "noted_at": None,
+            "faults": [],
+        }
+        tamper(tmp_path, "DELETE FROM items WHERE task_id = 't2' AND version = 2")
+        (fault,) = (await doors.get("/verify")).json()["faults"]
+        assert (fault["stream"], fault["version"], fault["what"]) == ("t2", 2, "missing")
+
+
+# -- the command line --------------------------------------------------------------------
+
+
+async def test_audit_show_prints_lines_in_the_order_of_time(tmp_path: Path) -> None:
+    """Of two tasks mixed; JSON where it is asked for; a sentence where there is nothing."""
+    async with house(tmp_path) as doors:
+        shown = (await doors.cli("show")).stdout.splitlines()
+        assert [line.split()[2] for line in shown[:4]] == ["t1#1", "t2#1", "t1#2", "t2#2"]
+        assert len(shown) == 11
+        assert "hunter2" not in "".join(shown)
+        assert (await doors.cli("show", "t1", "--kind", "tool_started")).stdout.count("\n") == 1
+        assert (await doors.cli("show", "--by", "bob")).stdout.split()[2] == "t1#4"
+        assert (await doors.cli("show", "--request", REQUEST)).stdout.count("\n") == 5
+        plain = await doors.cli("show", "t1", "--since", "2030-01-01T00:00:07Z", "--json")
+        assert [one["fact"]["kind"] for one in json.loads(plain.stdout)] == ["task_ended"]
+        nothing = await doors.cli("show", "--system")
+        assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "There is nothing.\n")
+        refused = await doors.cli("show", "t2", by="alice")
+        assert (refused.returncode, refused.stdout) == (3, "")
+
+
+async def test_a5_audit_show_answers_for_a_file(tmp_path: Path) -> None:
+    """The bytes never leave the machine: their hash is asked about."""
+    (tmp_path / "farm.lua").write_bytes(CONTENT.encode())
+    async with house(tmp_path) as doors:
+        shown = (await doors.cli("show", "--file", "farm.lua")).stdout
+        assert "approve by person bob" in shown
+        assert shown == (await doors.cli("show", "--sha256", BYTES)).stdout
+        (story,) = json.loads((await doors.cli("show", "--sha256", BYTES, "--json")).stdout)
+        assert story["call_id"] == "c1"
+        (tmp_path / "farm.lua").write_bytes(b"other")
+        other = await doors.cli("show", "--file", "farm.lua")
+        assert (other.returncode, other.stdout) == (0, "")
+        assert "No call has to do with the bytes" in other.stderr
+        gone = await doors.cli("show", "--file", "nowhere.lua")
+        assert (gone.returncode, "nowhere.lua cannot be read" in gone.stderr) == (2, True)
+
+
+async def test_a6_audit_check_exits_with_1_at_a_violation(tmp_path: Path) -> None:
+    """And says that all is well where it is."""
+    async with house(tmp_path) as doors:
+        bad = await doors.cli("check")
+        assert bad.returncode == 1
+        assert bad.stdout.startswith(
+            "violation  t2#3  executed_unapproved: Call c2 was done, and nothing had allowed it."
+        )
+        good = await doors.cli("check", "t1")
+        assert (good.returncode, good.stdout) == (0, "Everything is in order.\n")
+        assert json.loads((await doors.cli("check", "t1", "--json")).stdout) == []
+
+
+async def test_a8_an_export_says_in_its_first_line_what_was_taken_out(tmp_path: Path) -> None:
+    """The whole is for admins, into a file of their own; its items can be verified again."""
+    async with house(tmp_path) as doors:
+        head, *items = map(json.loads, (await doors.cli("export", by="rita")).stdout.splitlines())
+        assert (head["redacted"], len(items)) == (True, 11)
+        assert "Secrets were taken out" in head["note"]
+        refused = await doors.cli("export", "--whole", by="rita")
+        assert (refused.returncode, "hunter2" in refused.stdout) == (3, False)
+        whole = await doors.cli("export", "t2", "--whole", "--out", "audit.jsonl")
+        assert (whole.returncode, whole.stdout, whole.stderr) == (0, "", "4 items were written to audit.jsonl.\n")
+        head, *items = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+        assert (head["redacted"], head["task"], len(items)) == (False, "t2", 4)
+        assert all(hash_holds(decode_item(json.dumps(one))) for one in items)
+        assert stat.S_IMODE((tmp_path / "audit.jsonl").stat().st_mode) == 0o600
+        again = await doors.cli("export", "--out", "audit.jsonl")
+        assert (again.returncode, "cannot be written: File exists" in again.stderr) == (2, True)
+
+
+async def test_a3_audit_verify_asks_the_server_that_holds_the_store(tmp_path: Path) -> None:
+    """It prints the digest over all heads, and compares it with one that was kept elsewhere."""
+    async with house(tmp_path, fill_in_order) as doors:
+        first = await doors.cli("verify")
+        assert first.returncode == 0
+        *words, last = first.stdout.splitlines()
+        assert words == [
+            "10 items in 2 streams were compared with their chains, and there is no checkpoint.",
+            "Nothing was changed.",
+        ]
+        digest = last.removeprefix("heads sha256 ")
+        assert (await doors.cli("verify", "--expect", digest.upper())).returncode == 0
+        other = await doors.cli("verify", "--expect", "0" * 64)
+        assert (other.returncode, "The heads are not those of 000" in other.stdout) == (1, True)
+        as_json = json.loads((await doors.cli("verify", "--json")).stdout)
+        assert (as_json["heads_sha256"], as_json["expected"]) == (digest, None)
+        assert (await doors.cli("verify", by="alice")).returncode == 3
+
+
+def offline(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """A command where no server is."""
+    return cli(home, "audit", "verify", "--data-dir", str(home), *arguments, **environment)
+
+
+def test_a3_audit_verify_needs_no_server(tmp_path: Path) -> None:
+    """It reads the data directory's own store, with its checkpoint; each fault is a sentence, and the exit code 1."""
+
+    async def prepare() -> None:
+        async with opened(tmp_path) as store:
+            await fill_in_order(store)
+            await make_checkpoint(store, Checkpoints(tmp_path), NOW)
+
+    asyncio.run(prepare())
+    good = offline(tmp_path)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert "and with the checkpoint of 2030-01-01T00:00:00Z." in good.stdout
+    tamper(tmp_path, "UPDATE items SET data = replace(data, 'farm', 'barn') WHERE task_id = 't1' AND version = 5")
+    tamper(tmp_path, *(f"DELETE FROM {table} WHERE task_id = 't2'" for table in ("items", "tasks", "requests")))
+    # The directory that is named is meant, whatever server the environment speaks of.
+    bad = offline(tmp_path, CC_ORCHESTRATOR_URL="http://127.0.0.1:9")
+    assert bad.returncode == 1
+    assert bad.stdout.splitlines()[:2] == [
+        "gone: The whole of t2 is gone; the checkpoint has 5 versions of it. It was deleted, or the store was restored "
+        "from an older backup.",
+        "edited: Version 5 of t1: its content is not what was sealed.",
+    ]
+    assert "2 things are not as written." in bad.stdout
+
+
+def test_audit_verify_asks_a_server_where_there_is_no_store(tmp_path: Path) -> None:
+    """An empty directory has nothing to verify; without a token there is nobody to ask either."""
+    done = offline(tmp_path)
+    assert (done.returncode, "There is no token" in done.stderr) == (2, True)
+
+
+async def test_audit_verify_asks_the_server_where_the_store_is_held(tmp_path: Path) -> None:
+    """The lock says that somebody has it: the door is tried, and nothing is read behind the holder's back."""
+    async with opened(tmp_path):
+        # Nobody listens there, whatever else runs on this machine.
+        nowhere = {"CC_ORCHESTRATOR_TOKEN": "x", "CC_ORCHESTRATOR_URL": "http://127.0.0.1:1"}
+        held = await asyncio.to_thread(cli, tmp_path, "audit", "verify", "--data-dir", str(tmp_path), **nowhere)
+    assert held.returncode == 3
+    assert "No orchestrator answers" in held.stderr
+
+
+# -- the whole house ---------------------------------------------------------------------
+
+
+async def test_a5_a6_the_house_itself_leaves_an_audit_that_is_in_order(tmp_path: Path) -> None:
+    """An approval, and an edit of what was shown: each run has the digest that was allowed."""
+    first, second = (call("local_write", path="plan.txt", content=text) for text in ("new\n", "newer\n"))
+    async with running(tmp_path / "data", model=Listening(says(first), says(second), final()), store="") as server:
+        task_id = await server.submit(())
+        request_id = (await server.paused(task_id))["request_id"]
+        answer = await server.ask("POST", f"/v1/approve/{request_id}?wait_s=20", {})
+        pending = answer.json()
+        call_id = pending["tool_calls"][0]["call_id"]
+        edit = {"call_id": call_id, "action": "edit", "args": {"path": "plan.txt", "content": CONTENT}}
+        done = await server.ask("POST", f"/v1/resume/{pending['request_id']}?wait_s=20", {"decisions": [edit]})
+        assert done.json()["success"] is True
+        found = (await server.ask("GET", "/v1/audit/check")).json()["findings"]
+        assert [(one["level"], one["what"]) for one in found] == [("notice", "self_approved")] * 2
+        assert (await server.ask("GET", "/v1/audit/verify")).json()["faults"] == []
+        (story,) = (await server.ask("GET", f"/v1/audit?sha256={BYTES}")).json()["stories"]
+        assert [one["role"] for one in story["matches"]] == ["written", "left"]
+        assert (story["call_id"], story["approvals"][0]["how"], story["runs"][0]["outcome"]) == (
+            call_id,
+            "edit",
+            "done",
+        )
+        system = (await server.ask("GET", "/v1/audit?system=1")).json()["items"]
+        assert {"node_started", "token_issued"} <= {one["fact"]["kind"] for one in system}
+    left = await asyncio.to_thread(offline, tmp_path / "data")
+    assert (left.returncode, left.stderr) == (0, "")
+    assert "and with the checkpoint of" in left.stdout
+
+
+class _Held:
+    """A store of which a verification reads one thing only when it may."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.reached, self.go_on, self.canceled, self.times = asyncio.Event(), asyncio.Event(), asyncio.Event(), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> Any:
+        self.times += after is None
+        self.reached.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.canceled.set()
+            raise
+        return await self._store.kept_blobs(after, limit)
+
+
+@asynccontextmanager
+async def held(home: Path) -> AsyncIterator[tuple[House, _Held]]:
+    """Doors whose verification waits."""
+    found: list[_Held] = []
+
+    def holding(store: Store) -> Store:
+        found.append(_Held(store))
+        return cast("Store", found[0])
+
+    async with house(home, fill_in_order, holding) as doors:
+        yield doors, found[0]
+
+
+async def test_a_verification_is_one_for_all_and_says_how_far_it_is(tmp_path: Path) -> None:
+    """A long one is no silence: it says how far it is, a second asker hears of the same, and all get what it found."""
+    async with held(tmp_path) as (doors, store):
+        answer = await doors.get("/verify", wait_s=0)
+        assert (answer.status_code, set(answer.json())) == (202, {"done", "of"})
+        await within(store.reached.wait())
+        assert (await doors.get("/verify", wait_s=0)).json()["of"] >= 2
+        whole = asyncio.create_task(doors.cli("verify"))
+        store.go_on.set()
+        assert (await doors.get("/verify")).json()["faults"] == []
+        done = await whole
+        assert (done.returncode, "No orchestrator" in done.stderr) == (0, False)
+
+
+async def test_a_verification_ends_when_its_asker_hangs_up(tmp_path: Path) -> None:
+    """Nobody would hear what it finds. The next who asks begins anew."""
+    async with held(tmp_path) as (doors, store):
+        asking = asyncio.create_task(doors.get("/verify"))
+        await within(store.reached.wait())
+        asking.cancel()
+        await within(store.canceled.wait())
+        store.go_on.set()
+        assert (await doors.get("/verify")).json()["faults"] == []
+        assert store.times == 2
+
+
+async def test_who_wants_all_read_has_a_verification_begin_again(tmp_path: Path) -> None:
+    """One that goes on from the last is left for it, and whoever asked for that hears of the full one."""
+    async with held(tmp_path) as (doors, store):
+        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
+        waiting = asyncio.create_task(doors.get("/verify", full=1))
+        await within(store.reached.wait())
+        less = await doors.get("/verify", full=0, wait_s=0)
+        assert (less.status_code, store.times) == (202, 1)
+        store.go_on.set()
+        assert (await waiting).json()["full"] is True
+        onward = (await doors.get("/verify", full=0)).json()
+        assert (onward["full"], onward["read"] + onward["noted"], store.times) == (False, 2, 1)
+
+
+async def test_the_command_says_what_it_did_not_read(tmp_path: Path) -> None:
+    """A verification that goes on from the last promises less, and names the command that promises all."""
+    async with house(tmp_path, fill_in_order) as doors:
+        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
+        done = await doors.cli("verify", "--since-last")
+        assert done.returncode == 0
+        assert "is found by `audit verify --full`" in done.stdout
+        assert "--full" not in (await doors.cli("verify", "--full")).stdout

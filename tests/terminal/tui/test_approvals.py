@@ -1,0 +1,261 @@
+"""Requests in the terminal UI: shown as the console reviewer shows them, and decided by keys."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.wire import SettledCall
+from orchestrator.terminal.console import describe
+from orchestrator.terminal.console.decision import decision
+from orchestrator.terminal.tui.approvals import Approvals
+from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, connected, dialed, final, running, says
+from tests.terminal.tui.driving import NARROW, WIDE, Seat, asked, at_work, seated, waiting
+
+LONG = "-- a line of a long program\n" * 700
+
+
+def page_of(seat: Seat) -> list[str]:
+    """The lines of the page of requests."""
+    return [line.text for line in seat.app.query_one(Approvals).page.lines]
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_a_request_is_shown_whole_and_approved(tmp_path: Path, size: tuple[int, int]) -> None:
+    """A new request appears by itself, line for line as the console shows it; `a` and `y` let it run."""
+    async with at_work(tmp_path, says(WRITE), final(), size=size) as house:
+        seat = house.seat
+        await seat.sees("Nothing waits for you.")
+        request = await waiting(house.server)
+        await seat.sees("[2 Approvals(1)]", "cc_write on computer 3", "+print('new')", "digest")
+        assert page_of(seat) == describe(request)
+        await seat.asks("a", "Let it run, exactly as it stands on the screen?")
+        assert not house.disk.done
+        await seat.asks("y", "Carried out: approved by you", "Nothing waits for you.")
+        await house.over(request)
+        assert house.disk.files == {"a.lua": NEW}
+
+
+async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
+    """`i` opens the text; what was changed is shown as a diff before it is approved."""
+    async with asked(tmp_path, says(WRITE), final()) as (house, request):
+        seat = house.seat
+        await seat.asks("i", "Edit content")
+        await seat.press("x")
+        await seat.asks("escape", "Esc once more drops what you wrote.")
+        await seat.asks("escape", "Unchanged: nothing was decided.")
+        await seat.asks("i", "Edit content")
+        await seat.press("ctrl+home")
+        await seat.type("-- [b]mine[/b] ")
+        await seat.asks("ctrl+s", "Approve it like this?", "+-- [b]mine[/b] print('new')", "-print('new')")
+        await seat.asks("y", "Why? The model is told")
+        await seat.asks("escape", "Nothing was decided.")
+        await seat.asks("i", "Edit content", "-- [b]mine[/b] ")
+        await seat.asks("ctrl+s", "Approve it like this?")
+        await seat.asks("y", "Why? The model is told")
+        await seat.type("it needs a head")
+        await seat.asks("enter", "Carried out: edited and approved by you")
+        await house.over(request)
+        assert house.disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
+        assert 'A person (admin) edited this call before it ran. Their reason: "it needs a head".' in house.model.told
+
+
+async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None:
+    """A slip in the arguments loses nothing; a field whose request is closed says that, and not `unchanged`."""
+    run = says(call("cc_run_program", path="a.lua", args=["1"]))
+    async with asked(tmp_path, run, final(success=False), disk=Disk({"a.lua": NEW}), sees="args") as (house, request):
+        seat = house.seat
+        await seat.asks("i", "Edit the arguments, as JSON")
+        await seat.press("ctrl+home")
+        await seat.type("-- mine ")
+        await seat.asks("ctrl+s", "That is no JSON", "What you wrote is kept for the next edit.")
+        await seat.asks("i", "Edit the arguments", "-- mine {")
+        assert (await house.server.ask("POST", request.rejection_url)).status_code == 200
+        await seat.sees("Decided elsewhere: rejected by admin.")
+        assert "Unchanged" not in seat.text
+
+
+async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
+    """`r` asks for the reason and for what the task does; Escape takes it back."""
+    async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
+        seat = house.seat
+        await seat.asks("r", "Reject it. Why?")
+        await seat.press("escape")
+        await seat.asks("r", "Reject it. Why?")
+        await seat.type("use lib q")
+        await seat.asks("enter", "And the task?")
+        await seat.asks("c", "Carried out: rejected by you")
+        await house.over(request)
+        assert "use lib q" in house.model.told
+
+
+async def test_a_response_stands_in_for_the_result(tmp_path: Path) -> None:
+    """`p` tells the model a text; nothing runs."""
+    async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
+        seat = house.seat
+        await seat.asks("p", "What is the model told")
+        await seat.type("not today")
+        await seat.asks("enter", "Carried out: answered by you in its place")
+        await house.over(request)
+        assert "not today" in house.model.told
+        assert not house.disk.done
+
+
+async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
+    """With several calls the keys are about all, or about the one that was chosen."""
+    other = call("cc_write", path="b.lua", content=NEW.decode())
+    async with asked(tmp_path, says(WRITE, other), final(), sees="all 2 calls") as (house, request):
+        seat = house.seat
+        await seat.asks("e", "Choose one call first")
+        await seat.press("full_stop", "full_stop")
+        await seat.sees("call 2 of 2")
+        await seat.asks("r", "Reject it. Why?")
+        await seat.asks("enter", "And the task?")
+        await seat.asks("c", "Carried out: rejected by you")
+        await seat.until(lambda: "[2/2]" not in "\n".join(page_of(seat)), "one call is left")
+        await seat.agrees("a", "Let it run", "Carried out: approved by you")
+        await house.over(request)
+        assert list(house.disk.files) == ["a.lua"]
+
+
+async def test_what_is_cut_is_fetched_whole_before_it_is_approved(tmp_path: Path) -> None:
+    """A long text is cut on the socket: then only `w`, which shows all of it, leads to an approval."""
+    write = call("cc_write", path="a.lua", content=LONG)
+    async with asked(tmp_path, says(write), final(), sees="w whole") as (house, request):
+        seat = house.seat
+        await seat.asks("a", "Not all of it was shown")
+        await seat.asks("w", "This is all of it.")
+        assert sum("a line of a long program" in line for line in page_of(seat)) == 700
+        await seat.asks("a", "Let it run, though not all of it was on the screen?", "rows below")
+        await seat.press("enter")
+        await seat.sees("Let it run")
+        await seat.asks("y", "Carried out: approved by you")
+        await house.over(request)
+        assert house.disk.files["a.lua"] == LONG.encode()
+
+
+async def test_who_was_first_is_said(tmp_path: Path) -> None:
+    """A dialog about a request ends when somebody else decides it; a decision that came too late says who was first."""
+    async with asked(tmp_path, says(WRITE), final(), approvers="role:reviewer") as (house, request):
+        seat, server = house.seat, house.server
+        bob = await server.person("bob", "reviewer")
+        await seat.asks("a", "Let it run")
+        assert (await server.ask("POST", request.approval_url, token=bob)).status_code == 202
+        await seat.sees("Decided elsewhere: approved by bob.", "CLOSED: approved by bob")
+        assert "Let it run" not in seat.text
+        await seat.press("a")
+        assert "Let it run" not in seat.text
+        late = await seat.app.reviews.decide(request, decision(request, "reject", on_reject="cancel"))
+        assert late is False
+        await seat.sees("Too late: bob approved it")
+
+
+async def test_two_screens_decide_at_once(tmp_path: Path) -> None:
+    """Both press `y`: one of them is told that it was carried out, the other one who was first."""
+    disk = Disk()
+    async with (
+        running(tmp_path, model=Listening(says(WRITE), final()), approvers="role:reviewer") as server,
+        connected(server, "3", disk),
+    ):
+        bob, carol = await server.person("bob", "reviewer"), await server.person("carol", "reviewer")
+        async with seated(server, bob) as one, seated(server, carol) as other:
+            request = await waiting(server)
+            for seat in (one, other):
+                await seat.press("2")
+                await seat.sees("+print('new')")
+            resume = decision(request, "approve")
+            taken = await asyncio.gather(
+                one.app.reviews.decide(request, resume), other.app.reviews.decide(request, resume)
+            )
+            assert sorted(taken) == [False, True]
+            first, late = (one, other) if taken[0] else (other, one)
+            await first.sees("Carried out: approved by you")
+            await late.sees(f"{'bob' if taken[0] else 'carol'} approved it")
+        await server.until(request.task_id, "task_ended")
+        assert disk.done == ["fs_write a.lua"]
+
+
+async def test_a_standing_approval_is_shown_before_it_is_given(tmp_path: Path) -> None:
+    """`g` says what would run without asking from now on; the next call like it is not asked about."""
+    again = says(call("cc_write", path="a.lua", content=NEW.decode()))
+    async with asked(tmp_path, says(WRITE), again, final(), disk=Disk({"a.lua": b""})) as (house, request):
+        seat = house.seat
+        await seat.asks("g", "Approve it, and from now on without asking:")
+        await seat.asks("2", "This will run from now on without asking:")
+        await seat.asks("y", "Carried out: approved by you")
+        await house.over(request)
+        (grant,) = (await house.server.ask("GET", "/v1/grants")).json()["grants"]
+        assert (grant["paths"], grant["any_content"], grant["max_uses"]) == (["a.lua"], False, None)
+
+
+async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
+    """`W` asks for paths, text, hours and times; what cannot be is said, and what comes of it is shown first."""
+    other = says(call("cc_write", path="lib/b.lua", content="print('other')\n"))
+    async with asked(tmp_path, says(WRITE), other, final()) as (house, request):
+        seat = house.seat
+        await seat.asks("g", "Approve it, and from now on without asking:", "W as 3, but wider")
+        await seat.asks("W", "How far does it reach?", "exactly a.lua", "any text (content)", "at most 168")
+        await seat.type("lib/*, *.lua")
+        await seat.asks("escape", "Esc once more drops what you wrote.", "How far does it reach?")
+        await seat.press("tab", "space", "tab")
+        await seat.type("soon")
+        await seat.asks("enter", "That cannot be granted: 'soon' is no number of hours.")
+        await seat.press("ctrl+u")
+        await seat.type("2")
+        await seat.press("tab")
+        await seat.type("3")
+        shown = ("paths like: lib/*", "paths like: *.lua", "content: any text", "at most 3 times", "for 2 h")
+        await seat.asks("enter", "Approve this call and grant that?", *shown)
+        await seat.asks("y", "Carried out: approved by you")
+        await house.over(request)
+        assert set(house.disk.files) == {"a.lua", "lib/b.lua"}
+        (grant,) = (await house.server.ask("GET", "/v1/grants")).json()["grants"]
+        assert (grant["scope"], grant["any_content"], grant["max_uses"], grant["uses"]) == ("session", True, 3, 1)
+        assert grant["paths"] == ["lib/*", "*.lua"]
+
+
+async def test_an_unknown_outcome_is_told_by_who_looked(tmp_path: Path) -> None:
+    """A program was cut off: `i` shows all of it, `d` says that it was carried out, and nothing else is offered."""
+    model, disk = Listening(says(call("cc_run_program", path="a.lua")), final(success=False)), Disk({"a.lua": NEW})
+    async with running(tmp_path, model=model) as server, seated(server) as seat:
+        token = await server.computer("3")
+        async with dialed(server.url, token) as client:
+            await client.greet()
+            cut_off = asyncio.create_task(cut_off_at_a_run(client, disk))
+            task_id = await server.submit()
+            await seat.press("2")
+            await seat.sees("cc_run_program on computer 3")
+            await seat.press("a")
+            await seat.sees("Let it run")
+            await seat.press("y")
+            await cut_off
+        async with dialed(server.url, token) as client:
+            await client.greet(boot="boot-2")
+            settle, _ = await client.hear("settle")
+            calls = [SettledCall(call_id=one, state="interrupted") for one in settle.call_ids]
+            await client.settled(settle.number, *calls)
+            serving = asyncio.create_task(client.serve(disk))
+            await seat.sees("A person has to look", "c check again, d mark done, f mark failed, t retry, i details")
+            await seat.press("a")
+            await seat.sees("That is not said of this request")
+            await seat.press("i")
+            await seat.sees("All of it: digests, hashes, rules", "outcome_unknown")
+            await seat.press("escape")
+            await seat.agrees("d", "It was carried out: tell the model so?", "Carried out: marked as done by you")
+            await server.until(task_id, "task_ended")
+            await client.socket.close()
+            await serving
+        assert "admin looked and says that it was done" in model.told
+
+
+async def cut_off_at_a_run(client: StubClient, disk: Disk) -> None:
+    """Answer what is looked at, and vanish once a program was begun."""
+    while True:
+        message, body = await client.hear()
+        if isinstance(message, wire.Call):
+            await client.send(wire.Ack(journal_seq=2, call_id=message.call_id))
+            if message.method == "run_program":
+                await client.socket.close()
+                return
+            await client.result(message.call_id, disk.perform(message.method, message.params, body))

@@ -1,0 +1,56 @@
+"""People on the terminal UI: added with a token that is shown once, and revoked."""
+
+from pathlib import Path
+
+from orchestrator.client import ServerUnreachable
+from orchestrator.terminal.tui.shared import why_not
+from tests.harness.support import Listening, final, running
+from tests.terminal.tui.driving import seated
+
+
+async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
+    """The token closes by no slip, and works; the revoked one ends at once; the last admin is warned; or too late."""
+    async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
+        await seat.press("7")
+        await seat.sees("admin (you)", "n adds somebody")
+        await seat.asks("n", "Add somebody")
+        await seat.asks("enter", "Say a name, above.")
+        await seat.type("dora")
+        await seat.press("tab", "tab", "space")
+        await seat.asks("enter", "A person needs a role.")
+        await seat.press("down", "space")
+        await seat.asks("enter", "The token of dora", "shown this once")
+        token = next(word for word in seat.text.split() if word.startswith("ccp_"))
+        await seat.asks("escape", "It cannot be shown again", token)
+        await seat.asks("y", "dora may come in", "reviewer")
+        assert token not in seat.text
+        assert (await server.ask("GET", "/v1/tasks", token=token)).status_code == 200
+        await seat.press("end")
+        await seat.agrees("x", "Revoke 1 token of person dora?", "Carried out: 1 token of dora revoked.", "revoked")
+        assert (await server.ask("GET", "/v1/tasks", token=token)).status_code == 401
+        await seat.asks("x", "are revoked already")
+        await seat.press("home")
+        await seat.asks("x", "THIS IS YOU", "Nobody else is an admin here.")
+        await seat.press("enter")
+        await seat.asks("escape", "admin (you)")
+        assert (await server.ask("GET", "/v1/tokens")).status_code == 200
+        await seat.asks("n", "Add somebody")
+        await seat.type("robot")
+        await seat.press("tab", "space", "enter")
+        await seat.sees("The token of robot", "which count as tasks of admin")
+        await seat.asks("y", "agent", "robot")
+        await seat.press("down")
+        await seat.asks("x", "Revoke 1 token of agent robot?", "The program is refused")
+        assert (await server.ask("DELETE", "/v1/tokens/agent/robot")).json()["revoked"] == 1
+        await seat.asks("y", "Too late: there was no token left to revoke.")
+        tokens = (await server.ask("GET", "/v1/tokens")).json()["tokens"]
+        assert [one["roles"] for one in tokens if one["name"] == "robot"] == [["submitter"]]
+
+
+def test_what_nobody_heard_of_is_not_said_to_have_failed() -> None:
+    """Where only the answer is lost, nobody says that it was not carried out."""
+    lost = ServerUnreachable("No orchestrator answers.")
+    assert why_not("POST", lost) == "Not carried out: No orchestrator answers."
+    lost.may_have_arrived = True
+    assert why_not("DELETE", lost) == "Not heard whether it was carried out: No orchestrator answers."
+    assert why_not("GET", lost) == "No orchestrator answers."
