@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.core.task.items import AgentTaskItem
     from orchestrator.core.task.task import AgentTask
     from orchestrator.core.task.task_states import TaskStatus
-    from orchestrator.engine.runner import process_task
+    from orchestrator.engine.workers import process_task
     from orchestrator.terminal.interactive import run_task_interactive
     from orchestrator.tools.deps import CCAgentDeps, call_cc_command
     from orchestrator.tools.registry import TOOL_REGISTRY, Tool
@@ -54,7 +54,7 @@ _ROOMS = {
     "adapters.models.scripted": ("ScriptedModel",),
     "core.ports": ("RequestAuthorizer", "TaskPersistenceManager"),
     "app.library": ("execute_task_with_agent",),
-    "engine.runner": ("process_task",),
+    "engine.workers": ("process_task",),
     "adapters.store.memory": ("InMemoryPersistenceManager",),
     "tools.deps": ("CCAgentDeps", "call_cc_command"),
     "tools.registry": ("TOOL_REGISTRY", "Tool"),

@@ -26,12 +26,11 @@ from orchestrator.history.audit import AuditBroken
 from orchestrator.history.rehearsal import CannotRehearse
 from orchestrator.runtime.metrics import FIGURES, PREFIX
 from orchestrator.runtime.settings import ENV_PREFIX, Settings
-from orchestrator.web.computers import NotASocket, WrongSubprotocol
+from orchestrator.web.computers import NotASocket, TooManyKeys, WrongSubprotocol
 from orchestrator.web.endpoint_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
 from orchestrator.web.rate_limits import TooManyTries
-from orchestrator.web.screens import TooManyKeys
 from orchestrator.web.sockets import TooManyStreams
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"

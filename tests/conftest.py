@@ -17,10 +17,10 @@ pytest_plugins = ["tests.servers"]
 
 pytest.register_assert_rewrite(
     "orchestrator.testing.bus_hints",
-    "orchestrator.testing.bus_outages",
     "orchestrator.testing.bus_requests",
-    "orchestrator.testing.bus_requests_lost",
-    "orchestrator.testing.checks",
+    "orchestrator.testing.bus_requests",
+    "orchestrator.testing.bus_requests",
+    "orchestrator.testing.drafts",
     "orchestrator.testing.store_grants",
     "orchestrator.testing.store_journal",
     "orchestrator.testing.store_kept",

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.computers.hub import mirror
 from orchestrator.runtime import logs
-from orchestrator.terminal import progress_bar as metering
+from orchestrator.terminal import progress as metering
 from orchestrator.web import browsers, connections, events, pairing, peers, sockets, watch
 from orchestrator.web import rate_limits as tries
 

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import Effect, FunctionCall, PolicyContext, evaluate
-from orchestrator.runtime.policy_plugins import GROUP, load_plugins, load_with_plugins
+from orchestrator.runtime.policy_file import GROUP, load_plugins, load_with_plugins
 
 MODULE = """
 from orchestrator.core.policy import CustomVerdict, Effect

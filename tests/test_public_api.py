@@ -28,7 +28,7 @@ SEEDS = {
     "call_cc_command": "orchestrator.tools.deps",
     "check_for_intervention": "orchestrator.core.policy",
     "execute_task_with_agent": "orchestrator.app.library",
-    "process_task": "orchestrator.engine.runner",
+    "process_task": "orchestrator.engine.workers",
     "read_reply": "orchestrator.core.reply.response",
 }
 """The names of DESIGN section 4 that exist in this slice, and where each lives."""

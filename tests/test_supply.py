@@ -228,7 +228,7 @@ def test_no_time_of_the_build_is_in_it(released: Path) -> None:
         times = {one.date_time for one in packed.infolist()}
         names = set(packed.namelist())
     assert times == {(when.year, when.month, when.day, when.hour, when.minute, when.second // 2 * 2)}
-    assert {"orchestrator/core/policy/default.py", "orchestrator/web/console/vendor/preact/LICENSE"} <= names
+    assert {"orchestrator/core/policy/load.py", "orchestrator/web/console/vendor/preact/LICENSE"} <= names
     assert datetime.fromisoformat(bill(released)["metadata"]["timestamp"]) == when
 
 

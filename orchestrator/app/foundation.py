@@ -11,7 +11,7 @@ from typing import Final
 
 from orchestrator.adapters.bus import InstallationBus, installation_of, open_bus
 from orchestrator.adapters.store import open_store
-from orchestrator.app.about import started
+from orchestrator.app.first_start import started
 from orchestrator.app.observability import Watching
 from orchestrator.computers.nodes import new_node_id
 from orchestrator.core.errors import BusAway

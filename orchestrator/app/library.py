@@ -25,8 +25,8 @@ from orchestrator.core.task.task_states import Phase
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import PolicyInForce
-from orchestrator.engine.runner import LEASE_S, process_task
 from orchestrator.engine.tasks import TaskService, final_result
+from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.environment import World

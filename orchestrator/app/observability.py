@@ -1,15 +1,16 @@
 """What an operator can watch of this node: its figures, its log, and spans where the environment asks for them."""
 
 import asyncio
-from collections import Counter
+import logging
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from orchestrator.adapters.store.failure_counts import counted
-from orchestrator.app.journal_log import JournalLog
 from orchestrator.computers.hub import Hub
 from orchestrator.core.ports import Store
+from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.core.task.task_states import Phase, TaskStatus
@@ -17,6 +18,115 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.runtime.logs import LINES
 from orchestrator.runtime.metrics import Metrics, Snapshot, watch_lag
 from orchestrator.runtime.tracing import Tracing, open_tracing
+
+# -- What happens to tasks, as lines of the log: each names its task, its call and its computer, and holds no
+# content
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED: Final = 10_000
+"""Calls that have not begun; the oldest make room."""
+
+
+@dataclass(frozen=True)
+class _Said:
+    """One line: a sentence of ids, names of the catalog and words of closed lists."""
+
+    sentence: str
+    call_id: str = ""
+    computer: str | None = None
+
+
+class JournalLog:
+    """Tells the log of items that were just appended; what the model does within a step only where all is told."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[str, facts.ToolCall] = OrderedDict()
+
+    def observe(self, items: Sequence[AgentTaskItem]) -> None:
+        """Take items of one append."""
+        for item in items:
+            if isinstance(item.fact, facts.CallsProposed):
+                self._remember(item.fact.calls)
+            level = logging.DEBUG if isinstance(item.fact, facts.ModelAsked | facts.ModelReplied) else logging.INFO
+            if not logger.isEnabledFor(level):
+                continue
+            said = self._said(item)
+            if said is not None:
+                extra = {"task_id": item.task_id, "call_id": said.call_id, "computer": said.computer}
+                logger.log(level, "task %s %s", item.task_id, said.sentence, extra=extra)
+
+    def _said(self, item: AgentTaskItem) -> _Said | None:
+        match item.fact:
+            case facts.ModelAsked(attempt=attempt):
+                return _Said(f"asks its model, attempt {attempt}")
+            case facts.ModelReplied(usage=usage):
+                return _Said(f"has a reply: {usage.input_tokens} tokens in, {usage.output_tokens} out")
+            case facts.ModelAwaited():
+                return _Said("waits for its model server")
+            case facts.ReplyRefused(because=because):
+                return _Said(f"refuses a reply: {because}")
+            case facts.ToolStarted() | facts.ToolFinished() | facts.ToolSettled():
+                return self._of_call(item.fact)
+            case facts.ReviewRequested() | facts.DecisionRecorded() | facts.RequestEnded():
+                return _of_request(item)
+            case _:
+                return _of_task(item)
+
+    def _of_call(self, fact: facts.ToolStarted | facts.ToolFinished | facts.ToolSettled) -> _Said:
+        call = self._calls.get(fact.call_id)
+        tool, computer = (call.tool, call.computer) if call is not None else ("a call", None)
+        match fact:
+            case facts.ToolStarted():
+                return _Said(f"begins {tool}", fact.call_id, fact.computer)
+            case facts.ToolFinished(ok=ok, code=code):
+                how = "ok" if ok else f"failed ({code or 'no code'})"
+                return _Said(f"ended {tool}: {how}", fact.call_id, computer)
+            case facts.ToolSettled(state=state):
+                return _Said(f"settled {tool}: {state}", fact.call_id, computer)
+
+    def _remember(self, calls: Sequence[facts.ToolCall]) -> None:
+        for call in calls:
+            self._calls[call.call_id] = call
+        while len(self._calls) > _REMEMBERED:
+            self._calls.popitem(last=False)
+
+
+def _of_request(item: AgentTaskItem) -> _Said | None:
+    match item.fact:
+        case facts.ReviewRequested(request_id=request_id, reason=reason, risk=risk):
+            return _Said(f"waits for a decision: request {request_id}, {reason}, risk {risk.value}")
+        case facts.DecisionRecorded(request_id=request_id, decisions=decisions):
+            actions = ", ".join(sorted({one.action for one in decisions}))
+            return _Said(f"has a decision of {item.actor.id} on request {request_id}: {actions}")
+        case facts.RequestEnded(request_id=request_id, end=end):
+            return _Said(f"needs no decision on request {request_id or '-'}: {end}")
+        case _:
+            return None
+
+
+def _of_task(item: AgentTaskItem) -> _Said | None:
+    match item.fact:
+        case facts.TaskSubmitted(user_id=user_id, session_id=session_id, computers=computers):
+            only = computers[0] if len(computers) == 1 else None
+            return _Said(f"came in: of {user_id}, session {session_id}", computer=only)
+        case facts.QuestionAsked(question_id=question_id, call_id=call_id):
+            return _Said(f"waits for an answer: question {question_id}", call_id)
+        case facts.QuestionAnswered(question_id=question_id):
+            return _Said(f"has an answer to question {question_id}")
+        case facts.CancelRequested():
+            return _Said(f"is to stop, says {item.actor.id}")
+        case facts.LimitReached(limit=limit):
+            return _Said(f"is at its limit: {limit}")
+        case facts.WorkFailed(effect=effect, count=count, most=most):
+            return _Said(f"failed at {effect}, {count} of {most} times")
+        case facts.TaskEnded(status=status, status_reason=reason):
+            return _Said(f"ended: {status} ({reason})")
+        case _:
+            return None
+
+
+# -- What an operator can watch of this node: its figures, its log, and spans where the environment asks for them
 
 _COUNTED: Final = 10_000
 """Tasks of one status that are counted at most."""

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.adapters.bus import InstallationBus
-from orchestrator.app.about import about, to_be_shared, version
-from orchestrator.app.first_start import admin_token, prepare
+from orchestrator.app.first_start import about, admin_token, prepare, to_be_shared, version
 from orchestrator.app.foundation import Ground, name_of, open_ground
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.app.models import Models, ollama_options, server_options
 from orchestrator.app.observability import Watching
 from orchestrator.computers.hub import Hub
 from orchestrator.computers.nodes import MeetingElsewhere, Node, Presence, join
-from orchestrator.computers.nodes.agreement import SETTINGS
+from orchestrator.computers.nodes.node import SETTINGS
 from orchestrator.core.audit.shared import UPDATES
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Bus, ChatModel, Clock, Store, Workspace
@@ -26,11 +25,11 @@ from orchestrator.engine.tasks.missed_notifications import MissedHints
 from orchestrator.engine.undo import Undoing
 from orchestrator.engine.workers import Workers
 from orchestrator.history.audit import Checkpoints
+from orchestrator.history.backups import Transfers
 from orchestrator.history.checkpoints import CheckpointKeeper
 from orchestrator.history.rehearsal import Copying, Rehearsals
 from orchestrator.history.remote_heads import HeadsAway, places_of
 from orchestrator.history.retention import Pruner, Rule
-from orchestrator.history.transfers import Transfers
 from orchestrator.runtime.clock import ahead_s
 from orchestrator.runtime.settings import Settings
 from orchestrator.tools.environment import World

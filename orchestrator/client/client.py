@@ -1,30 +1,121 @@
 """One server and one token: calls over REST, a task's events, the reviewers' socket."""
 
 import os
+import random
 import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx2
 
-from orchestrator.client.answers import ServerRefused, ServerUnreachable, checked, refusal_of
-from orchestrator.client.attempts import PATIENCE_S, Attempts
-from orchestrator.client.clock import ServerClock
-from orchestrator.client.streams import COMMENT, Back, Event, Hint, Lost, hint_of, sent_in
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.client.streams import (
+    COMMENT,
+    Back,
+    Event,
+    Hint,
+    Lost,
+    ServerRefused,
+    ServerUnreachable,
+    checked,
+    hint_of,
+    refusal_of,
+    sent_in,
+)
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
 
 if TYPE_CHECKING:
     # Most commands are one call over REST: the items, and the reviewers' socket, cost them half of their start.
+
+    pass
     from websockets.asyncio.client import ClientConnection
 
     from orchestrator.core.task.items import AgentTaskItem
     from orchestrator.core.wire.review import Snapshot
 
+# -- What time it is at the server -------------------------------------------------------
+
+_SAME_TIME: Final = timedelta(seconds=3)
+"""Clocks that differ by less are one: a header tells whole seconds, and takes a moment to come."""
+
+
+class ServerClock:
+    """What time it is at the server, as its answers tell: what happened there is told in its time."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        """The time there."""
+        return datetime.now(UTC) + self._ahead
+
+    def heard(self, response: httpx2.Response) -> None:
+        """An answer came."""
+        try:
+            there = parsedate_to_datetime(response.headers.get("date", ""))
+        except ValueError:
+            return
+        if there.tzinfo is not None:
+            ahead = there - datetime.now(UTC)
+            self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
+
+
+# -- How long a server that went away is looked for, and how often -----------------------
+
+PATIENCE_S: Final = 90.0
+"""How long a follower looks for a server that went away: a restart takes seconds, an update a minute."""
+_LIVED_S = 5.0
+"""A connection that lasted so long was one; what ends sooner, again and again, is none."""
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
+
+
+class Attempts:
+    """How long a follower has been without a server, and how long it waits before the next attempt."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._began = 0.0
+        self._failing_since: float | None = None
+        self._delay_s = _FIRST_DELAY_S
+        self._told_lost = False
+
+    def begin(self) -> None:
+        """An attempt begins."""
+        self._began = time.monotonic()
+
+    def lost(self) -> bool:
+        """The connection is lost; whether nobody has been told yet."""
+        told, self._told_lost = self._told_lost, True
+        return not told
+
+    def back(self) -> bool:
+        """A connection stands; whether it was told to be lost."""
+        told, self._told_lost = self._told_lost, False
+        return told
+
+    def heard(self) -> None:
+        """Something came: the connection is one."""
+        self._failing_since, self._delay_s = None, _FIRST_DELAY_S
+
+    def delay(self, lost: OrchestratorError) -> float:
+        """Seconds until the next attempt, with jitter. Raises ``lost`` when the patience is over."""
+        now = time.monotonic()
+        if now - self._began > _LIVED_S:
+            self.heard()
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        if now - self._failing_since >= self._patience_s:
+            raise lost
+        self._delay_s = min(self._delay_s * 2, _LONGEST_DELAY_S)
+        return self._delay_s * random.uniform(0.5, 1.0)
+
+
+# -- One server and one token: calls over REST, a task's events, the reviewers' socket
 
 _HUNG_UP = "it ended the connection"
 _SENT_AWAY: Final = 1008

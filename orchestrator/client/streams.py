@@ -2,11 +2,106 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from orchestrator.core.errors import OrchestratorError
+
 if TYPE_CHECKING:
+    from websockets.exceptions import InvalidStatus
+
     from orchestrator.core.task.items import AgentTaskItem
+
+# -- What the server answers: an object, or an error told as a sentence ------------------
+
+_NOBODY_BEHIND: Final = (502, 503, 504)
+"""What a proxy answers itself when no server behind it can be reached."""
+
+
+class ServerRefused(OrchestratorError):
+    """The server answered with an error; ``status`` is its HTTP status."""
+
+    code = "server_refused"
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        message, details = str(error.get("message", "The server refused.")), error.get("details")
+        told = details if isinstance(details, Mapping) else None
+        super().__init__(message, remedy=str(error.get("remedy", "")), details=told)
+        self.status = status
+        self.reason = str(error.get("code", ""))
+
+
+class ServerUnreachable(OrchestratorError):
+    """Nothing answers at the server's address."""
+
+    code = "server_unreachable"
+    may_have_arrived = False
+    """Whether the server may have got what was sent, and only its answer is lost."""
+
+
+@contextmanager
+def unless_it_closed() -> Iterator[None]:
+    """What is asked may be settled otherwise before somebody decides, such as by a file that changed."""
+    try:
+        yield
+    except ServerRefused as error:
+        if error.status not in (404, 409):
+            raise
+
+
+def refusal_of(refused: "InvalidStatus") -> ServerRefused:
+    """Why a handshake was refused."""
+    status = refused.response.status_code
+    try:
+        checked(status, bytes(refused.response.body or b""))
+    except ServerRefused as error:
+        return error
+    return _not_ours(f"The server answered {status} and opened no channel.", status)
+
+
+class _Answer(dict[str, Any]):
+    """An object of the server's answer: what it lacks is the server's fault, and told as a sentence."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _not_ours(f"The server's answer lacks {key!r}.")
+
+
+def checked(status: int, content: bytes) -> Any:
+    """The object of an answer. Raises ServerRefused for an error, and for what is no answer of ours."""
+    try:
+        value = json.loads(content or b"{}", object_hook=_Answer)
+    except (ValueError, RecursionError):
+        if status in _NOBODY_BEHIND:
+            raise _nobody_behind(status) from None
+        raise _not_ours(f"The server answered {status} without JSON.", status) from None
+    if not isinstance(value, dict):
+        raise _not_ours(f"The server answered {status} with JSON that is no object.", status)
+    if status >= 400 or set(value) == {"error"}:
+        error = value.get("error")
+        if not isinstance(error, dict):
+            if status in _NOBODY_BEHIND:
+                raise _nobody_behind(status)
+            raise _not_ours(f"The server answered {status} and does not say why.", status)
+        raise ServerRefused(status, error)
+    if status >= 300:
+        raise _not_ours(f"The server answered {status}, which leads elsewhere.", status)
+    return value
+
+
+def _nobody_behind(status: int) -> ServerRefused:
+    """A proxy answers in its own words, most often because nothing behind it did."""
+    message = f"A proxy in front of the server answered {status}: nothing answered behind it."
+    remedy = "See that a node runs, and that the proxy reaches it: /healthz of a node that can act answers 200."
+    return ServerRefused(status, {"message": message, "remedy": remedy})
+
+
+def _not_ours(message: str, status: int = 200) -> ServerRefused:
+    """Something else may listen there, or stand in between."""
+    return ServerRefused(status, {"message": message, "remedy": "Is it cc-orchestrator?"})
+
+
+# -- A stream of events, read as it comes: items, hints, and whether the connection stands
 
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 """The events of a task's stream that are no items of the journal."""

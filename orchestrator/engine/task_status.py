@@ -7,10 +7,10 @@ from typing import Final
 from orchestrator.core.errors import JournalBroken, NewerSchema
 from orchestrator.core.ports import Store, TaskRow
 from orchestrator.core.task.facts import TaskEnded, TaskId
-from orchestrator.core.task.failures import told
+from orchestrator.core.task.limits import told
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase, TaskStatus
-from orchestrator.core.undo.outcomes import Outcome, outcome_of, that_counts
+from orchestrator.core.undo.messages import Outcome, outcome_of, that_counts
 from orchestrator.tools.environment import World
 
 _LAST: Final = 10

@@ -31,7 +31,7 @@ from orchestrator.core.errors import (
     Unreadable,
 )
 from orchestrator.core.policy import CustomPolicy, Policy, default_policy, parse_policy
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.ports import PolicyRow
 from orchestrator.core.task.items import SYSTEM, Actor, AgentTaskItem
 from orchestrator.core.task.system_facts import PolicyLoaded, PolicyRefused

@@ -24,7 +24,7 @@ from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.console import ClientDesk, Console, InputEnded, Overtaken, read_line
-from orchestrator.terminal.console.channel_reader import request_of
+from orchestrator.terminal.console.channel import request_of
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import View
 

@@ -1,7 +1,7 @@
 """What tests of the house and of its users share: a clock, drafts, and a conformance suite per port."""
 
 from orchestrator.testing.bus import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
-from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import ManualClock
 from orchestrator.testing.store import STORE_CONTRACTS, STORE_REOPENING_CONTRACTS, run_store_conformance
 
 __all__ = [

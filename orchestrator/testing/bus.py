@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import ModuleType
 from typing import Final
 
-from orchestrator.testing import bus_hints, bus_outages, bus_requests, bus_requests_lost
-from orchestrator.testing.bus_network import BusNetwork
+from orchestrator.testing import bus_hints, bus_requests
+from orchestrator.testing import bus_requests as bus_outages
+from orchestrator.testing import bus_requests as bus_requests_lost
+from orchestrator.testing.bus_hints import BusNetwork
 
 __all__ = ["BUS_CONTRACTS", "BUS_OUTAGE_CONTRACTS", "BusContract", "BusNetwork", "run_bus_conformance"]
 

@@ -1,18 +1,66 @@
 """Drafts for tests: a small task whose history is one that may really happen."""
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any, TypeVar
 
 from orchestrator.core.approval.grants import Grant
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
-from orchestrator.core.ports import Clock, Schedule, Store, Token
+from orchestrator.core.ports import Clock, Lease, Schedule, Store, Token
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, CallId, Fact, RequestId, TaskId, ToolCall
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft, ItemId
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
+
+# -- What contracts say again and again --------------------------------------------------
+
+OpenStore = Callable[[Clock], Store]
+"""Opens a store on one storage, the same one each time; the first time it is empty."""
+E = TypeVar("E", bound=OrchestratorError)
+
+
+async def refused(kind: type[E], operation: Awaitable[Any]) -> E:
+    """The refusal, which is of ``kind`` and says something; an answer fails the contract."""
+    try:
+        answer = await operation
+    except kind as refusal:
+        if not refusal.message:
+            raise AssertionError(f"{kind.__name__} says nothing.") from refusal
+        return refusal
+    raise AssertionError(f"{kind.__name__} was expected, but the answer was {answer!r}.")
+
+
+async def taken(store: Store, holder: str = "node-1", lease_s: float = 10) -> Lease:
+    """A lease on a task that has to be due."""
+    lease = await store.lease(holder, lease_s)
+    assert lease is not None
+    return lease
+
+
+# -- Time that a test moves by hand ------------------------------------------------------
+
+
+class ManualClock:
+    """A `Clock` that stands still until it is told to advance."""
+
+    def __init__(self, start: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """The present time, aware, in UTC."""
+        return self._now
+
+    def advance(self, seconds: float) -> datetime:
+        """Move on; the new present."""
+        self._now += timedelta(seconds=seconds)
+        return self._now
+
+
+# -- Drafts for tests: a small task whose history is one that may really happen ----------
 
 COMPUTER = ComputerId("3")
 REPLY = b"{}"

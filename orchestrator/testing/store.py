@@ -22,8 +22,7 @@ from orchestrator.testing import (
     store_sign_ins,
     store_system,
 )
-from orchestrator.testing.checks import OpenStore
-from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import ManualClock, OpenStore
 
 StoreContract = Callable[[Store, ManualClock], Awaitable[None]]
 """Takes an empty store, open, and its clock."""

@@ -15,9 +15,7 @@ from orchestrator.core.task.system_facts import (
 )
 from orchestrator.core.wire.identity import ComputerRecord, Heard
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, Author
+from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, refused, taken
 
 T1 = TaskId("t1")
 

@@ -10,9 +10,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft, verify_chain
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.testing.checks import refused
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused
 
 T1 = TaskId("t1")
 T2 = TaskId("t2")

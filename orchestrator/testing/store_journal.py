@@ -10,9 +10,7 @@ from orchestrator.core.task.facts import CallsProposed, RequestId, TaskId, ToolS
 from orchestrator.core.task.items import item_hash, verify_chain
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 
 T1 = TaskId("t1")
 T2 = TaskId("t2")

@@ -9,8 +9,7 @@ from orchestrator.core.task.items import AgentTaskItem, decode_item, encode_item
 from orchestrator.core.task.system_facts import NodeStopped, TokenIssued
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, REPLY, Author, append
+from orchestrator.testing.drafts import COMPUTER, REPLY, Author, ManualClock, append
 
 T1 = TaskId("t1")
 

@@ -7,9 +7,7 @@ from orchestrator.core.ports import Lease, Store, Token
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import Author, append
+from orchestrator.testing.drafts import Author, ManualClock, append, refused, taken
 
 T1 = TaskId("t1")
 T2 = TaskId("t2")

@@ -8,9 +8,7 @@ from orchestrator.core.ports import Store, TaskRow, TokenRow
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 
 T1 = TaskId("t1")
 

@@ -17,9 +17,7 @@ from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing import store_computers, store_sign_ins
-from orchestrator.testing.checks import OpenStore, refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, OpenStore, append, refused, taken
 
 T1 = TaskId("t1")
 

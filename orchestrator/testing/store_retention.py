@@ -13,9 +13,7 @@ from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp,
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 
 T1, T2 = TaskId("t1"), TaskId("t2")
 SYSTEM = TaskId(SYSTEM_STREAM)

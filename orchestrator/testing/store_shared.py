@@ -8,9 +8,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft, verify_chain
 from orchestrator.core.task.system_facts import NodeStopped, PolicyLoaded
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.testing.checks import refused
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import Author
+from orchestrator.testing.drafts import Author, ManualClock, refused
 
 SYSTEM = TaskId(SYSTEM_STREAM)
 

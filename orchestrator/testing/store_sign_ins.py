@@ -9,10 +9,8 @@ from orchestrator.core.ports import SYSTEM_STREAM, SignInRow, Store, TokenRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import verify_chain
 from orchestrator.core.task.system_facts import NodeStopped, SignedIn, SignedOut
-from orchestrator.core.timestamps import to_us
-from orchestrator.testing.checks import refused
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import Author
+from orchestrator.core.values import to_us
+from orchestrator.testing.drafts import Author, ManualClock, refused
 
 SYSTEM = TaskId(SYSTEM_STREAM)
 

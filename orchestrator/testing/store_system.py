@@ -8,9 +8,7 @@ from orchestrator.core.ports import SYSTEM_STREAM, Store, StreamHead, TokenRow
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
 from orchestrator.core.task.system_facts import NodeStopped, TokenIssued, TokenRevoked
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import Author, append
+from orchestrator.testing.drafts import Author, ManualClock, append, refused, taken
 
 T1 = TaskId("t1")
 SYSTEM = TaskId(SYSTEM_STREAM)

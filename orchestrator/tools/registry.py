@@ -10,8 +10,28 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, Too
 from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import RunId
-from orchestrator.tools import computer, local, people
+from orchestrator.tools import computer, local
 from orchestrator.tools.deps import CCAgentDeps
+
+# -- The tools that speak to people ------------------------------------------------------
+#
+# In a running task the actor turns them into items of the journal; called by hand they only say what would
+# happen.
+
+
+async def send_status(deps: CCAgentDeps, *, message: str) -> str:
+    """Tell the user how it goes."""
+    del deps, message
+    return "Status sent."
+
+
+async def ask_user(deps: CCAgentDeps, *, question: str) -> str:
+    """Ask the user; in stub mode nobody answers."""
+    del deps
+    return f"Nobody is here to answer: {question}"
+
+
+# -- The registry of tools: names bound to functions, observers and recovery; a literal, no decorators
 
 
 @dataclass(frozen=True)
@@ -66,8 +86,8 @@ class Tool:
 
 
 TOOL_REGISTRY: Final[dict[str, Tool]] = {
-    "send_status": Tool("send_status", people.send_status),
-    "ask_user": Tool("ask_user", people.ask_user),
+    "send_status": Tool("send_status", send_status),
+    "ask_user": Tool("ask_user", ask_user),
     "cc_read": Tool("cc_read", computer.cc_read),
     "cc_list": Tool("cc_list", computer.cc_list),
     "cc_find": Tool("cc_find", computer.cc_find),

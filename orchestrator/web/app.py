@@ -24,19 +24,18 @@ from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
 from orchestrator.history.retention import Pruner
-from orchestrator.web.answer_headers import Forbidding
 from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
-from orchestrator.web.backups import BackupDoors
+from orchestrator.web.backups import BackupDoors, RetentionDoors, TransferDoors
 from orchestrator.web.base import Defaults
+from orchestrator.web.bodies import offered
 from orchestrator.web.browsers import Browsers
-from orchestrator.web.computers import peer_of
+from orchestrator.web.computers import MirroringComputers, ScreenDoors, peer_of
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
-from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there, refused
-from orchestrator.web.event_sockets import over_socket
-from orchestrator.web.install import InstallDoors
-from orchestrator.web.installer_visits import Visits
+from orchestrator.web.errors import Forbidding, defect, error_form, explained, http_error, nobody_there, refused
+from orchestrator.web.events import over_socket
+from orchestrator.web.install import InstallDoors, Visits
 from orchestrator.web.openapi import openapi_door
 from orchestrator.web.origin import Place
 from orchestrator.web.page import PageDoors
@@ -44,19 +43,12 @@ from orchestrator.web.pairing import Pairings
 from orchestrator.web.peers import is_known
 from orchestrator.web.people import PeopleDoors
 from orchestrator.web.policies import PolicyDoors
-from orchestrator.web.rate_limits import Tries
-from orchestrator.web.refused_attempts import Attempts
-from orchestrator.web.rehearsal import RehearsalDoors
-from orchestrator.web.requests import offered
-from orchestrator.web.retention import RetentionDoors
+from orchestrator.web.rate_limits import Attempts, Tries
 from orchestrator.web.reviewer import serve_reviewer
-from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.session import SessionDoors
 from orchestrator.web.shutdown import draining
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
-from orchestrator.web.tasks import TaskDoors
-from orchestrator.web.transfers import TransferDoors
-from orchestrator.web.undo import UndoDoors
+from orchestrator.web.tasks import RehearsalDoors, TaskDoors, UndoDoors
 from orchestrator.web.watch import WatchDoors
 
 

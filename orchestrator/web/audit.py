@@ -37,7 +37,7 @@ from orchestrator.history.audit import (
 from orchestrator.runtime.logs import SALT
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.requests import read_number
+from orchestrator.web.bodies import read_number
 
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
 _CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")

@@ -19,8 +19,8 @@ from httptools import HttpParserError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from orchestrator.web.bodies import MAX_REQUEST_BYTES
 from orchestrator.web.peers import KNOWN, Peers
-from orchestrator.web.requests import MAX_REQUEST_BYTES
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Of the request line and all headers; browsers send less than 8 kB."""

@@ -15,11 +15,22 @@ from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import DecisionsBody, EmptyBody, ExtendBody, QuickDecision, outcome_form, short_form
+from orchestrator.web.bodies import (
+    DecisionsBody,
+    EmptyBody,
+    ExtendBody,
+    QuickDecision,
+    actions,
+    key_of,
+    outcome_form,
+    read_body,
+    read_number,
+    request_id_of,
+    short_form,
+)
 from orchestrator.web.errors import error_form
+from orchestrator.web.rate_limits import Attempts
 from orchestrator.web.redaction import without_secrets
-from orchestrator.web.refused_attempts import Attempts
-from orchestrator.web.requests import actions, key_of, read_body, read_number, request_id_of
 
 
 class DecisionDoors(Room):

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket
 
 from orchestrator.core.errors import NotFound
 from orchestrator.core.text.visible import one_line
-from orchestrator.core.timestamps import told_apart
+from orchestrator.core.values import told_apart
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.history.policy_store import PolicyKeeper
@@ -20,8 +20,7 @@ from orchestrator.web.base import Room
 from orchestrator.web.bodies import computer_form
 from orchestrator.web.computers import RefusingComputers, remember
 from orchestrator.web.errors import error_form
-from orchestrator.web.install import client_offered
-from orchestrator.web.installer_visits import Visits
+from orchestrator.web.install import Visits, client_offered
 
 SHOWN: Final = 30
 """What is told at once of a kind: what matters is what happened last."""

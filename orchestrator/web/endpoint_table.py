@@ -17,21 +17,17 @@ from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.messages import UndoRequest
 from orchestrator.history.audit import Verification
 from orchestrator.web import bodies as forms
-from orchestrator.web.answers import (
-    audit,
-    backups,
-    base,
-    browsers,
-    computers,
-    decisions,
-    doctor,
-    people,
-    policy,
-    rehearsal,
-    screens,
-    tasks,
-    undo,
-)
+from orchestrator.web.answers import backups, base, tasks
+from orchestrator.web.answers import backups as audit
+from orchestrator.web.answers import backups as rehearsal
+from orchestrator.web.answers import backups as undo
+from orchestrator.web.answers import base as browsers
+from orchestrator.web.answers import base as doctor
+from orchestrator.web.answers import base as people
+from orchestrator.web.answers import base as policy
+from orchestrator.web.answers import base as screens
+from orchestrator.web.answers import tasks as computers
+from orchestrator.web.answers import tasks as decisions
 
 Schema = Mapping[str, Any]
 

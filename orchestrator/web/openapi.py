@@ -246,7 +246,7 @@ class _Schemas:
 
     def __init__(self, doors: Iterable["Door"]) -> None:
         from orchestrator.core.wire import review, wire
-        from orchestrator.web.answers.audit import AuditItems
+        from orchestrator.web.answers.backups import AuditItems
         from orchestrator.web.answers.base import Error
 
         self._ways = {

@@ -10,8 +10,7 @@ from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
 from orchestrator.engine.tasks import person
 from orchestrator.web.auth import issue_token, must_have
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import TokenBody
-from orchestrator.web.requests import read_body
+from orchestrator.web.bodies import TokenBody, read_body
 
 
 class PeopleDoors(Room):

@@ -17,12 +17,11 @@ from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.policy_store import PolicyKeeper
-from orchestrator.runtime.policy_plugins import load_with_plugins
+from orchestrator.runtime.policy_file import load_with_plugins
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import DryRunBody, EmptyBody, PolicyBody
+from orchestrator.web.bodies import DryRunBody, EmptyBody, PolicyBody, read_body
 from orchestrator.web.redaction import without_secrets
-from orchestrator.web.requests import read_body
 
 
 class PolicyDoors(Room):

@@ -9,14 +9,13 @@ from starlette.responses import JSONResponse, Response
 from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.core.ports import Identity
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import SignInBody
+from orchestrator.web.bodies import MAX_OPEN_BYTES, SignInBody, read_body
 from orchestrator.web.browsers import Browser
 from orchestrator.web.computers import peer_of
 from orchestrator.web.doctor import About
 from orchestrator.web.errors import explained
 from orchestrator.web.peers import counted_as
 from orchestrator.web.rate_limits import Tries
-from orchestrator.web.requests import MAX_OPEN_BYTES, read_body
 
 
 class SessionDoors(Room):

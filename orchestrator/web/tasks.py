@@ -3,8 +3,10 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
+from pydantic import BaseModel
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
@@ -14,16 +16,124 @@ from orchestrator.core.ports import Computers, Identity, TaskRow
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
-from orchestrator.engine.undo import Undoing
-from orchestrator.history.rehearsal import WORK_S, Rehearsals
+from orchestrator.engine.undo import Preview, Undoing
+from orchestrator.history.rehearsal import WORK_S, Rehearsals, Shown, ShownChange
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
-from orchestrator.web.bodies import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
+from orchestrator.web.bodies import (
+    AnswerBody,
+    CancelBody,
+    EmptyBody,
+    StopBody,
+    SubmitBody,
+    key_of,
+    long_form,
+    read_body,
+    read_number,
+    row_form,
+    short_form,
+    task_id_of,
+)
 from orchestrator.web.events import EventStream, follow
 from orchestrator.web.redaction import without_secrets
-from orchestrator.web.requests import key_of, read_body, read_number, task_id_of
+
+# -- The doors that tell and take back what a task changed -------------------------------
+
+
+class UndoDoors(Room):
+    """``/v1/tasks/{id}/changes`` and ``/undo``."""
+
+    undoing: Undoing
+
+    async def changes(self, request: Request) -> Response:
+        """``GET /v1/tasks/{id}/changes``."""
+        await self.who(request, agents=True)
+        task_id = task_id_of(request)
+        changed = await self.undoing.changes(task_id)
+        places, limits = _plain(told_changes(changed)), _plain(told_limits(changed.untold))
+        form = {"task_id": task_id, "changes": places, "cannot_be_undone": limits}
+        more = {"not_heard": changed.open, "unseen": changed.unseen}
+        return JSONResponse({**form, **{name: _plain(told_limits(one)) for name, one in more.items()}})
+
+    async def undo(self, request: Request) -> Response:
+        """``POST /v1/tasks/{id}/undo``."""
+        identity = await self.who(request)
+        body = await read_body(request, UndoRequest)
+        wanted = body.of_task(task_id_of(request))
+        key = key_of(request, body.idempotency_key)
+        if body.dry_run:
+            return JSONResponse(preview_form(wanted.task_id, await self.undoing.preview(wanted, identity)))
+        return JSONResponse(short_form(await self.undoing.submit(wanted, identity, key=key)), status_code=201)
+
+
+def preview_form(task_id: str, preview: Preview) -> dict[str, object]:
+    """A preview as JSON."""
+    places, limits = _plain(told_places(preview.entries)), _plain(told_limits(preview.untold))
+    form = {"task_id": task_id, "places": places, "cannot_be_undone": limits}
+    return {**form, "not_heard": _plain(told_limits(preview.open))}
+
+
+def _plain(told: Sequence[BaseModel]) -> list[dict[str, Any]]:
+    return [one.model_dump(mode="json") for one in told]
+
+
+# -- The door that tells what a rehearsal came to ----------------------------------------
+
+
+class RehearsalDoors(Room):
+    """``/v1/tasks/{id}/rehearsal``."""
+
+    rehearsals: Rehearsals
+
+    async def rehearsal(self, request: Request) -> Response:
+        """``GET /v1/tasks/{id}/rehearsal``."""
+        await self.who(request, agents=True)
+        task = await self.service.load(task_id_of(request))
+        shown = await self.rehearsals.shown(task)
+        diffs = await without_secrets([one.diff for one in shown.changes])
+        changes = tuple(replace(one, diff=diff) for one, diff in zip(shown.changes, diffs, strict=True))
+        return JSONResponse(_form(task.task_id, replace(shown, changes=changes)))
+
+    async def apply_rehearsal(self, request: Request) -> Response:
+        """``POST /v1/tasks/{id}/rehearsal``: ask for what it changed, also where it failed or was canceled."""
+        identity = await self.who(request)
+        task_id = task_id_of(request)
+        await read_body(request, EmptyBody)
+        applied_by = await self.rehearsals.ends.apply(task_id, identity)
+        return JSONResponse(short_form(await self.service.load(applied_by)), status_code=201)
+
+
+def _form(task_id: str, shown: Shown) -> dict[str, object]:
+    """What a rehearsal came to, as JSON."""
+    return {
+        "task_id": task_id,
+        "computer": shown.rehearsal.computer,
+        "state": shown.state,
+        "message": shown.message,
+        "applied_by": shown.applied_by,
+        "outcome": shown.outcome.model_dump(mode="json") if shown.outcome is not None else None,
+        "left_out": dict(shown.rehearsal.left_out),
+        "changed": shown.changed,
+        "changes": [_change(shown, one) for one in shown.changes],
+    }
+
+
+def _change(shown: Shown, one: ShownChange) -> dict[str, object]:
+    return {
+        "place": f"{shown.rehearsal.computer}:{one.path}",
+        "path": one.path,
+        "before": one.before,
+        "after": one.after,
+        "diff": one.diff,
+        "cut": one.cut,
+        "binary": one.binary,
+    }
+
+
+# -- The doors to tasks: submit, look, follow, cancel, answer and stop -------------------
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
 _NEWER: Final = "a newer version works on it"

@@ -24,8 +24,8 @@ from orchestrator.core.ports import ChatMessage, Identity, ModelReply, RequestAu
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.runner import LEASE_S, process_task
 from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.environment import World

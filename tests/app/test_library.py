@@ -17,8 +17,7 @@ from orchestrator.adapters.models import ScriptedModel
 from orchestrator.app.library import execute_task_with_agent
 from orchestrator.core.approval.approval import CallDecision, CallState
 from orchestrator.core.errors import HitlInterventionRequired, InvalidDecision, InvalidRequest, ModelFailed, NotPending
-from orchestrator.core.model_view.tokens import estimate
-from orchestrator.core.model_view.window import Window
+from orchestrator.core.model_view.window import Window, estimate
 from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.reply.response import TaskResult

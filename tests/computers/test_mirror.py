@@ -13,8 +13,8 @@ from orchestrator.computers.hub.view import MAX_BROKEN
 from orchestrator.core.errors import ComputerAway
 from orchestrator.core.ports import CallResult
 from orchestrator.core.wire import wire
-from orchestrator.core.wire.key_events import of_text
 from orchestrator.core.wire.picture import Row, row_bytes
+from orchestrator.core.wire.screen_messages import of_text
 from tests.harness.running_server import FARM, RUN, House, open_house
 from tests.harness.support import StubClient, dialed
 from tests.waiting import HANG_S, within

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.computers.hub.own_token import Secrecy
+from orchestrator.computers.hub.session import Secrecy
 from orchestrator.core.errors import ComputerFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.ports.computers import OWN_TOKEN

@@ -15,8 +15,8 @@ from orchestrator.core.policy import load_policy
 from orchestrator.core.ports import Lease, ModelReply
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.failures import MAX_UNANSWERED
 from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.limits import MAX_UNANSWERED
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.engine.active_policy import PolicyInForce
 from orchestrator.engine.tasks import TaskService

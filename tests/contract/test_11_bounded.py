@@ -24,16 +24,16 @@ from orchestrator.core.policy import load_policy
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.failures import MAX_FAILED, MAX_UNANSWERED, pause_s
 from orchestrator.core.task.items import Draft
+from orchestrator.core.task.limits import MAX_FAILED, MAX_UNANSWERED, pause_s
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.listings import Listing
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.engine.undo import Undoing
+from orchestrator.history.backups import Transfers
 from orchestrator.history.rehearsal import rehearsals
 from orchestrator.history.rehearsal.copy import Copying
-from orchestrator.history.transfers import Transfers
 from orchestrator.testing import ManualClock
 from tests.contract.failing_ports import COMPUTER, MANY, POLICY, SYSTEM, Bench, Gone
 from tests.contract.house import House, Opened, Playing

@@ -13,7 +13,7 @@ from orchestrator import FunctionCall, check_for_intervention, evaluate, load_po
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.reply.tool_args import TOOL_ARGS
-from orchestrator.runtime.policy_plugins import GROUP
+from orchestrator.runtime.policy_file import GROUP
 from tests.contract.house import (
     EVERYTHING,
     LOOKING,

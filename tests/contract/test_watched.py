@@ -9,7 +9,7 @@ from orchestrator.client import Client
 from orchestrator.core.undo.listings import Listing
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.engine.actor import programs
-from orchestrator.terminal.changes_left import left_behind, not_known
+from orchestrator.terminal.interactive import left_behind, not_known
 from orchestrator.testing import ManualClock
 from tests.contract.house import House, Opened, Playing, call, final, policy, says
 from tests.contract.more import ByHand, by_hand, sha256

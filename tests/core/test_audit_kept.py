@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.audit.kept import Named, blobs_named, files_listed, read_written
+from orchestrator.core.audit.chain import Named, blobs_named, files_listed, read_written
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef
 from orchestrator.core.task.items import AgentTaskItem, decode_item, encode_item

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM
-from orchestrator.core.audit.removed import BackupBook, PruneBook
+from orchestrator.core.audit.retention import BackupBook, PruneBook
 from orchestrator.core.task.facts import Fact
 from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped, TaskPruned
 from orchestrator.core.wire.wire import ComputerId

@@ -8,14 +8,13 @@ import pytest
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Fault
 from orchestrator.core.audit.computers import MOST_NUMBER, ComputerBook, Work, claim_faults, work_of
-from orchestrator.core.audit.queue import queue_faults
-from orchestrator.core.audit.shared import DUTY_US, AgreedBook, PolicyBook, Since, duty_faults
+from orchestrator.core.audit.shared import DUTY_US, AgreedBook, PolicyBook, Since, duty_faults, queue_faults
 from orchestrator.core.audit.tables import Rows, TokenBook, token_fingerprint
 from orchestrator.core.task import system_facts as told
 from orchestrator.core.task.facts import Fact, TaskId
 from orchestrator.core.task.items import GENESIS_HASH, Actor, Draft, ItemId, seal
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import NOW, Journal, call
 from tests.core.test_audit import stream

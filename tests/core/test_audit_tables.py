@@ -10,8 +10,7 @@ import pytest
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.audit.chain import SYSTEM_STREAM
 from orchestrator.core.audit.computers import ComputerBook
-from orchestrator.core.audit.shared import Since
-from orchestrator.core.audit.sign_ins import SignInBook
+from orchestrator.core.audit.shared import SignInBook, Since
 from orchestrator.core.audit.tables import (
     GrantBook,
     Rows,

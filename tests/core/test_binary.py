@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.core.text.binary import in_one_line, is_binary
 from orchestrator.core.text.redact import redact
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.tools.lua.check import check_lua
+from orchestrator.tools.lua.parse import check_lua
 
 NOISE = random.Random(7).randbytes(300_000)
 DENSE = b"\x01\x02\x03\x04" * 50

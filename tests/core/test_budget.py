@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.core.task import facts
-from orchestrator.core.task.budget import LEAST_REPLY, Tokens, uncounted
+from orchestrator.core.task.limits import LEAST_REPLY, Tokens, uncounted
 from tests.core.journal import Journal
 
 

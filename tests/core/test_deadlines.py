@@ -9,10 +9,10 @@ from orchestrator.core.approval.approval import CallState
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Cancel, Extend, Renew, Withdraw, decide
-from orchestrator.core.task.deadlines import next_deadline, overdue
 from orchestrator.core.task.effects import AskModel, AwaitReview, Observe, next_effects
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.task.fold import fold
+from orchestrator.core.task.limits import next_deadline, overdue
 from orchestrator.core.task.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, REQUEST, Journal, call, decision
 from tests.core.persons import commanded, each, paused, refused, said, unknown

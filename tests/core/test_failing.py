@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.core.task.facts import FailedBecause
-from orchestrator.core.task.failures import (
+from orchestrator.core.task.limits import (
     AT_ONCE,
     MAX_FAILED,
     MAX_UNANSWERED,

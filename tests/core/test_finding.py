@@ -11,8 +11,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.fold import with_findings
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.text.patch import line_counts
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import Author
+from orchestrator.testing.drafts import Author, ManualClock
 from tests.core.disk import Disk, sha
 from tests.core.journal import call, decision
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from orchestrator.core.evidence.orders import deletes_nothing, keeps_all
 from orchestrator.core.evidence.quotations import Output, given, printed, prints, to_print, to_write
-from orchestrator.core.evidence.unchanged import deletes_nothing, keeps_all
 from orchestrator.core.evidence.wanted import wanted
 from orchestrator.core.evidence.words import readable
 from orchestrator.core.text.patch import only_comments

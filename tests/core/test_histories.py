@@ -23,7 +23,6 @@ from orchestrator.core.model_view.view import view
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
-from orchestrator.core.task.deadlines import next_deadline, overdue
 from orchestrator.core.task.effects import (
     AskModel,
     AwaitAnswer,
@@ -39,9 +38,9 @@ from orchestrator.core.task.effects import (
     next_effects,
 )
 from orchestrator.core.task.facts import CallId, Fact, QuestionId, RequestId, TaskId, ToolCall
-from orchestrator.core.task.failures import failed
 from orchestrator.core.task.fold import can_follow, evolve, fold, preview
 from orchestrator.core.task.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
+from orchestrator.core.task.limits import failed, next_deadline, overdue
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.task.task_states import PHASE_TABLE, Phase

@@ -31,8 +31,7 @@ from orchestrator.core.task.items import (
     verify_chain,
 )
 from orchestrator.core.wire.wire import RunId
-from orchestrator.testing.clock import ManualClock
-from orchestrator.testing.drafts import Author
+from orchestrator.testing.drafts import Author, ManualClock
 from tests.core.golden_items import EXAMPLES, GOLDEN, GROWN, KINDS
 from tests.core.journal import NOW, TASK, Journal, call, person
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.timestamps import from_us, to_us, told_apart
+from orchestrator.core.values import from_us, to_us, told_apart
 
 
 @given(st.integers(-(10**12), 10**16).map(lambda us: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.reply.partial import PartialReply, Shown
+from orchestrator.core.reply.response import PartialReply, Shown
 
 TEXT = st.text(max_size=40)
 NESTED = st.recursive(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.task.budget import Budget
+from orchestrator.core.task.limits import Budget
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.picture import (
     DEFAULT_PALETTE,

@@ -3,8 +3,7 @@
 import pytest
 
 from orchestrator.core.policy import Effect, FunctionCall
-from orchestrator.core.policy.command_line import read_line, split_words
-from orchestrator.core.policy.programs import is_allowed, is_hit, runs_of
+from orchestrator.core.policy.command_line import is_allowed, is_hit, read_line, runs_of, split_words
 from tests.core.policies import effect_of, hits, rule, run, shell
 
 DELETE = rule("deny", programs=("rom/programs/delete.lua",), tools=("cc_shell", "cc_run_program"))

@@ -19,7 +19,7 @@ from orchestrator.core.policy import (
     told_of_roles,
     tools_without_a_rule,
 )
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.policy.rules import content_of
 from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from tests.core.policies import judge, policy, rule

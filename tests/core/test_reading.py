@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.reply.objects import Finder
 from orchestrator.core.reply.response import MAX_REPLY_CHARS, ToolRequest, read_reply
-from orchestrator.core.reply.scanner import Scanner
-from orchestrator.core.reply.values import MAX_DEPTH
+from orchestrator.core.reply.scanner import MAX_DEPTH, Scanner
 
 REPLY = '{"kind": "tool", "explanation": "e", "tool_call": {"tool": "cc_read", "args": {"path": "startup.lua"}}}'
 

@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.reply.fillers import is_empty, is_no_call, is_no_final, truth
 from orchestrator.core.reply.response import FinalResult, ToolRequest, read_reply
+from orchestrator.core.reply.surroundings import is_empty, is_no_call, is_no_final, truth
 
 Value = dict[str, Any]
 READ: Value = {"tool": "cc_read", "args": {"path": "a.lua"}}

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.reply.unknown_tools import stranger_name
+from orchestrator.core.reply.response import stranger_name
 
 
 @pytest.mark.parametrize(

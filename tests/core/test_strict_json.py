@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from orchestrator.core.reply.strict_json import doubled_key
+from orchestrator.core.reply.scanner import doubled_key
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import unicodedata
 import pytest
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.text.charset import CHARSET, as_byte, as_cells, is_typed
-from orchestrator.core.wire.key_events import KEY_NAMES, MAX_STROKES, of_keys, of_text
+from orchestrator.core.text.visible import CHARSET, as_byte, as_cells, is_typed
+from orchestrator.core.wire.screen_messages import KEY_NAMES, MAX_STROKES, of_keys, of_text
 
 
 def test_every_byte_is_one_character_that_has_a_width() -> None:

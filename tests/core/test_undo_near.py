@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.undo.near import near
+from orchestrator.core.undo.messages import near
 
 THERE = ["farm/startup.lua", r"gr\xfcn.txt", "lib/Notes.txt", "other"]
 

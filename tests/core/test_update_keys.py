@@ -4,8 +4,8 @@ import hashlib
 import hmac
 
 from orchestrator.core.audit.shared import UPDATES, told_of
+from orchestrator.core.wire.identity import key_of, signed
 from orchestrator.core.wire.messages import Client
-from orchestrator.core.wire.update_keys import key_of, signed
 
 CLIENT = Client(version="1.2.3", size=7, sha256="ab" * 32)
 

@@ -11,8 +11,7 @@ from orchestrator.core.errors import InvalidRequest, PolicyInvalid
 from orchestrator.core.evidence.check_results import NO_PROGRAM, failing, judged, said_failing, told_failing
 from orchestrator.core.evidence.checks import Checking, Due, Printed, output_of
 from orchestrator.core.evidence.user_checks import MAX_CHECKS, Check, checks_of, read_check
-from orchestrator.core.model_view.steps import told_results
-from orchestrator.core.model_view.view import view
+from orchestrator.core.model_view.view import told_results, view
 from orchestrator.core.policy import RiskLevel, load_policy
 from orchestrator.core.policy.match import may_hold
 from orchestrator.core.task import facts

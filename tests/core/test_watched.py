@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.core.policy import Policy, default_policy
-from orchestrator.core.policy.watched_places import is_watched, watched_roots
+from orchestrator.core.policy.verdicts import is_watched, watched_roots
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Watched
 from orchestrator.core.task.items import AgentTaskItem

@@ -35,8 +35,8 @@ from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.active_policy import PolicyInForce
-from orchestrator.engine.runner import LEASE_S, process_task
 from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
 from orchestrator.tools.environment import World
 from orchestrator.tools.shared_workspace import RefusedWorkspace

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
-from orchestrator.core.model_view.tokens import estimate
+from orchestrator.core.model_view.window import estimate
 from orchestrator.core.ports import CallResult, ChatMessage, Identity, ModelReply
 from orchestrator.core.task import facts
-from orchestrator.core.task.budget import LEAST_REPLY
+from orchestrator.core.task.limits import LEAST_REPLY
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId

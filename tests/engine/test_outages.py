@@ -17,8 +17,8 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase, TaskStatus
-from orchestrator.engine.runner import LEASE_S
 from orchestrator.engine.task_status import waits_for
+from orchestrator.engine.workers import LEASE_S
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import Progress
 from orchestrator.web.in_game.lines import Narrator

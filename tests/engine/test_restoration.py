@@ -19,9 +19,9 @@ from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.undo.wanted import MODEL, Restoration
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.undo import Undoing
+from orchestrator.history.backups import Transfers
 from orchestrator.history.rehearsal.copy import Copying
 from orchestrator.history.rehearsal.rehearsals import Rehearsals
-from orchestrator.history.transfers import Transfers
 from orchestrator.tools.stub import StubComputer
 from tests.engine.test_actor import ALICE, FARM, Bench, killing, rules
 from tests.harness.support import Disk, FakeComputers, Listening, call, final, says

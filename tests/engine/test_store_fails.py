@@ -19,9 +19,8 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.engine.active_policy import PolicyInForce
-from orchestrator.engine.runner import LEASE_S
 from orchestrator.engine.tasks import TaskService
-from orchestrator.engine.workers import Workers
+from orchestrator.engine.workers import LEASE_S, Workers
 from orchestrator.testing import ManualClock
 from orchestrator.testing.store import run_store_conformance
 from orchestrator.tools.environment import World

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL
-from orchestrator.web.event_sockets import EVENTS_SUBPROTOCOL
+from orchestrator.web.events import EVENTS_SUBPROTOCOL
 from tests.harness.support import Server
 from tests.waiting import HANG_S
 

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from orchestrator.app.port_server import PortServer
+from orchestrator.app.serving import PortServer
 from orchestrator.computers.hub import Hub, Met, Visitor
 from orchestrator.core.ports import CallResult, Settlement
 from orchestrator.core.task.system_facts import ComputerFrozen

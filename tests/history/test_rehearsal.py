@@ -11,8 +11,8 @@ from orchestrator.core.ports import TokenRow
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
 from orchestrator.core.undo.listings import Listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
-from orchestrator.history.rehearsal import process
-from orchestrator.history.rehearsal.disk import (
+from orchestrator.history.rehearsal import copy as process
+from orchestrator.history.rehearsal.copy import (
     MAX_BYTES,
     MAX_FILES,
     OWN,

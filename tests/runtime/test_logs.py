@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.app import journal_log
+from orchestrator.app import observability as journal_log
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, QuestionId
 from orchestrator.core.wire import wire
@@ -211,7 +211,7 @@ async def test_what_becomes_of_a_task_is_in_the_log(server: Server) -> None:
         async with connected(server, "3", Disk({"a.lua": b"CONTENT\n"}), token):
             task_id = await server.submit()
             await server.until(task_id, "task_ended")
-    told = [one for one in objects(out) if one["logger"] == "orchestrator.app.journal_log"]
+    told = [one for one in objects(out) if one["logger"] == "orchestrator.app.observability"]
     assert {one["task_id"] for one in told} == {task_id}
     assert "CONTENT" not in json.dumps(told)
     said = [one["message"].removeprefix(f"task {task_id} ") for one in told if one["level"] == "info"]

@@ -24,7 +24,7 @@ from orchestrator.core.wire.wire import RunId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.metrics import FIGURES, PREFIX, Metrics, Snapshot
 from orchestrator.runtime.metrics import counters as counting
-from orchestrator.runtime.metrics.lag import EVERY_S, watch_lag
+from orchestrator.runtime.metrics.counters import EVERY_S, watch_lag
 from tests import TESTS
 from tests.core.journal import Journal
 from tests.core.journal import call as proposal

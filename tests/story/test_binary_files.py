@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.terminal.cli.rehearsal_lines import lines_of
+from orchestrator.terminal.cli.tasks import lines_of
 from tests.harness.commands import on_a_terminal
 from tests.story.harness import Api, Server, check_laws, computer, ended, final, play, tool
 from tests.story.test_backups import back_up, booted

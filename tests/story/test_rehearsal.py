@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.history.rehearsal.performance import MAX_STARTS
+from orchestrator.history.rehearsal.rehearsals import MAX_STARTS
 from tests.harness.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,

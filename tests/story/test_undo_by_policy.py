@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from websockets.exceptions import WebSocketException
 
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1

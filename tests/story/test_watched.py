@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from tests.harness.commands import cli

@@ -10,11 +10,10 @@ from orchestrator.client import Client
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import TaskChange, UndoOffer
-from orchestrator.core.undo.outcomes import outcome_of
+from orchestrator.core.undo.messages import TaskChange, UndoOffer, outcome_of
 from orchestrator.core.wire import review
 from orchestrator.terminal.console import ReviewLoop
-from orchestrator.terminal.console.outcomes import closed_meanwhile, refused, said_of
+from orchestrator.terminal.console.channel import closed_meanwhile, refused, said_of
 from tests.harness.asked import NOW, console, request
 from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from orchestrator.terminal.output import Screen
-from orchestrator.terminal.progress_bar import Meter, Pace, bar
+from orchestrator.terminal.progress import Meter, Pace, bar
 
 
 class Clock:

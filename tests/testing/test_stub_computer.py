@@ -14,8 +14,8 @@ from orchestrator.computers.hub import Hidden, Seen, Typed
 from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.wire import wire
-from orchestrator.core.wire.key_events import of_text
 from orchestrator.core.wire.picture import Row
+from orchestrator.core.wire.screen_messages import of_text
 from orchestrator.core.wire.wire import RunId, sha256_hex
 from orchestrator.testing import stub_computer, stub_programs
 from orchestrator.testing.stub_computer import StubComputer

@@ -12,9 +12,8 @@ from orchestrator.core.ports import CallResult
 from orchestrator.core.undo.listings import Listed, Listing
 from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.tools.computer.disks import other_disks
-from orchestrator.tools.computer.kept_bytes import look, look_and_keep
-from orchestrator.tools.computer.listings import MAX_DEPTH, MAX_ENTRIES, keep_tree, list_tree
+from orchestrator.tools.computer.listings import MAX_DEPTH, MAX_ENTRIES, keep_tree, list_tree, other_disks
+from orchestrator.tools.computer.observation import look, look_and_keep
 from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.stub import StubComputer

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.tools import atomic_rename as renaming
+from orchestrator.tools import workspace_changes as renaming
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 
 RUN = "c1.1"

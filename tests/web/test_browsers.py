@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from orchestrator.core.ports import SYSTEM_STREAM
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import AttemptRefused, SignedIn, SignedOut
-from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import ManualClock
 from orchestrator.web.browsers import LONGEST, MOST, UNUSED, USE_EVERY
 from orchestrator.web.rate_limits import WRONG_TRIES
 from tests.harness.browsing import Tab, as_it_stands, plain, set_cookies, signed_in

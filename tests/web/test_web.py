@@ -14,8 +14,8 @@ from websockets.exceptions import InvalidStatus
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.wire.wire import ComputerId, SettledCall
 from orchestrator.web.auth import check_approvers
+from orchestrator.web.bodies import MAX_REQUEST_BYTES
 from orchestrator.web.errors import error_form
-from orchestrator.web.requests import MAX_REQUEST_BYTES
 from tests.harness.endpoints import Writing
 from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, dialed, final, running, says
 

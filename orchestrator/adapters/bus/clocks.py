@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from orchestrator.adapters.bus.frames import Letter, packed
-from orchestrator.adapters.bus.letters import Mail
+from orchestrator.adapters.bus.letters import Letter, Mail, packed
 from orchestrator.core.errors import BusAway
 from orchestrator.runtime.clock import steady_s
 

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 from orchestrator.adapters.bus.clocks import now
-from orchestrator.adapters.bus.frames import Letter, packed
-from orchestrator.adapters.bus.letters import Mail
+from orchestrator.adapters.bus.letters import Letter, Mail, packed
 from orchestrator.core.errors import RequestLost
 
 MOST_BYTES: Final = 64 * 1024 * 1024

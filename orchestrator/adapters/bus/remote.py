@@ -10,7 +10,7 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
-from orchestrator.adapters.bus.frames import packed, unpacked
+from orchestrator.adapters.bus.letters import packed, unpacked
 from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.core.ports.bus import Answer, End, Hear, Serve
 

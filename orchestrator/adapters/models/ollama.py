@@ -24,8 +24,15 @@ from orchestrator.adapters.models.ollama_errors import (
     none_answers,
     refused,
 )
-from orchestrator.adapters.models.ollama_facts import ModelFacts, counts_all, facts_of, is_of_cloud, loaded_context
-from orchestrator.adapters.models.ollama_server import Door, Refusal
+from orchestrator.adapters.models.ollama_server import (
+    Door,
+    ModelFacts,
+    Refusal,
+    counts_all,
+    facts_of,
+    is_of_cloud,
+    loaded_context,
+)
 from orchestrator.adapters.models.options import OllamaOptions
 from orchestrator.adapters.models.pool import Pool
 from orchestrator.adapters.models.truncation import Counts

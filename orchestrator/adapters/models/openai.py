@@ -17,8 +17,7 @@ import httpx2
 
 from orchestrator.adapters.models.ollama_errors import Silent
 from orchestrator.adapters.models.ollama_server import Refusal
-from orchestrator.adapters.models.openai_errors import may_be_the_form, refused, surplus
-from orchestrator.adapters.models.openai_server import ModelServer, ServerFacts
+from orchestrator.adapters.models.openai_server import ModelServer, ServerFacts, may_be_the_form, refused, surplus
 from orchestrator.adapters.models.options import ServerOptions
 from orchestrator.adapters.models.truncation import Counts
 from orchestrator.core.errors import ModelFailed

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from orchestrator.adapters.store.entry import Entry
-from orchestrator.core.audit.kept import Written, read_written
+from orchestrator.core.audit.chain import Written, read_written
 from orchestrator.core.audit.shared import told_of
 from orchestrator.core.audit.tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError, Unreadable
@@ -25,7 +25,7 @@ from orchestrator.core.task.system_facts import (
     TaskPruned,
 )
 from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.timestamps import from_us
+from orchestrator.core.values import from_us
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.identity import labelled as labelled_side
 from orchestrator.core.wire.wire import sha256_hex

@@ -10,7 +10,7 @@ from orchestrator.core.approval.grants import Grant, GrantState
 from orchestrator.core.errors import GrantVoid, InvalidRequest, NewerSchema, NotFound
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.timestamps import from_us
+from orchestrator.core.values import from_us
 
 
 class Standing(NamedTuple):

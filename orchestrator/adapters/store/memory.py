@@ -10,9 +10,9 @@ from datetime import datetime
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store.entry import Entry, holds, renewed, scheduled
-from orchestrator.adapters.store.memory_computers import MemoryComputers
 from orchestrator.adapters.store.memory_journal import Journal
 from orchestrator.adapters.store.memory_kept import Task
+from orchestrator.adapters.store.memory_tables import MemoryComputers
 from orchestrator.adapters.store.memory_writes import Addition
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.audit.tables import PROMPT_HEAD_CHARS
@@ -24,7 +24,7 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.timestamps import from_us
+from orchestrator.core.values import from_us
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 

@@ -15,7 +15,7 @@ from orchestrator.core.ports import KeptItem, KeptRow, StreamHead
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 
 
 @dataclass

@@ -25,7 +25,7 @@ from orchestrator.core.ports import (
     TokenRow,
 )
 from orchestrator.core.task.facts import RequestId, TaskId
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.wire import ComputerId
 

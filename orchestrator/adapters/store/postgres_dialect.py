@@ -4,16 +4,123 @@ Parameters get their numbers and row locks lose their comment marks. A text may 
 so one that has it is kept in another form, which goes both ways.
 """
 
+import logging
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import Enum
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from orchestrator.adapters.store.script import Rows, Script, Statement
+import asyncpg
+
+from orchestrator.adapters.store.script import Rows, Script, Statement, of_a_row
 from orchestrator.adapters.store.sql import ENTRY_COLUMNS
 from orchestrator.adapters.store.sql_append import Cell
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway, StoreBusy
+from orchestrator.core.ports import Clock
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.values import FAR_S, from_us, to_us, told_apart
+from orchestrator.runtime.clock import ahead_s, steady_ns
+from orchestrator.runtime.postgresql.problems import Kind, trouble
+from orchestrator.runtime.postgresql.sessions import SharedSession, is_pooled
+
+# -- What is to be done about an error of PostgreSQL, and how it is told to people -------
+
+_KINDS: Final[Mapping[Kind, type[OrchestratorError]]] = {
+    Kind.SETUP: InvalidRequest,
+    Kind.AWAY: StoreAway,
+    Kind.BUSY: StoreBusy,
+    Kind.FAULT: OrchestratorError,
+}
+
+
+class Verdict(Enum):
+    """What an error says of the transaction that it ended."""
+
+    REFUSED = "refused"
+    """It is an answer: running it again would bring the same."""
+    AGAIN = "again"
+    """It met another transaction and was rolled back: the same may well succeed now."""
+    AWAY = "away"
+    """The connection is gone, or no good; what was not sent for commit was rolled back."""
+
+
+_AGAIN: Final = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    # Two nodes made the same thing at once; the second now finds it there.
+    asyncpg.UniqueViolationError,
+)
+_AWAY: Final = (
+    OSError,  # TimeoutError is one
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    SharedSession,
+    # A server that became a standby, or is about to: the next connection may find the one that writes.
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+
+def verdict(error: Exception) -> Verdict:
+    """What an error says of the transaction that it ended."""
+    if isinstance(error, _AGAIN):
+        return Verdict.AGAIN
+    # What cannot be encoded or understood is a ValueError besides, whatever else asyncpg calls it.
+    if isinstance(error, _AWAY) and not isinstance(error, ValueError):
+        return Verdict.AWAY
+    return Verdict.REFUSED
+
+
+def is_taken(error: Exception) -> bool:
+    """Whether something that was to be made is there."""
+    return isinstance(error, asyncpg.UniqueViolationError)
+
+
+def is_lasting(error: Exception, where: str) -> bool:
+    """Whether a connection that was refused with this will be refused again however long one waits."""
+    return isinstance(not_connected(error, where), InvalidRequest)
+
+
+def explained(error: Exception, where: str) -> Exception:
+    """The error as one that teaches; ``where`` names server and database, never a password. Any other as it is."""
+    told = _told(error, where, connecting=False)
+    return of_a_row(told) if told is error else told
+
+
+def not_connected(error: Exception, where: str) -> Exception:
+    """Why there is no connection, as an error that teaches."""
+    return _told(error, where, connecting=True)
+
+
+def _told(error: Exception, where: str, *, connecting: bool) -> Exception:
+    if isinstance(error, OrchestratorError):
+        return error
+    found = trouble(error, where, "--store", connecting=connecting)
+    if found is None:
+        return error
+    # A pooler that is changed while nodes work is one that they wait for.
+    kind = StoreAway if is_pooled(error) and not connecting else _KINDS[found.kind]
+    return kind(found.message, remedy=found.remedy)
+
+
+def unknown(where: str) -> StoreAway:
+    """The refusal of what may or may not have been done, and must not be done twice."""
+    return StoreAway(
+        f"The connection to {where} broke before it said that this was done: it may have been, or not.",
+        remedy="Look whether it was, then do it again if it was not.",
+    )
+
+
+# -- How PostgreSQL reads what the scripts of ``sql*`` say, and how one is run on a connection
 
 T = TypeVar("T")
 
@@ -73,7 +180,7 @@ async def run(connection: Any, statement: Statement) -> Rows:
         records = await connection.fetch(numbered(text), *map(kept, parameters))
     else:
         records = await connection.fetch(numbered(text))
-    return [_told(tuple(record)) for record in records]
+    return [_postgres_dialect_told(tuple(record)) for record in records]
 
 
 def kept(value: Any) -> Any:
@@ -82,7 +189,7 @@ def kept(value: Any) -> Any:
     return value
 
 
-def _told(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _postgres_dialect_told(row: tuple[Any, ...]) -> tuple[Any, ...]:
     for cell in row:
         if cell.__class__ is str and _MARK in cell:
             return tuple(_plain(cell) if isinstance(cell, str) else cell for cell in row)
@@ -107,3 +214,86 @@ class Unnested:
 
 def _columns(rows: Sequence[tuple[Cell, ...]]) -> tuple[list[Cell], ...]:
     return tuple(map(list, zip(*rows, strict=True)))
+
+
+# -- The time of the database's server, told without asking it each time -----------------
+
+_ASK: Final = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"
+_ASK_EVERY_NS: Final = 10_000_000_000
+
+logger = logging.getLogger(__name__)
+
+
+class ServerTime:
+    """The server's clock as an offset to this machine's steady one, measured now and then.
+
+    All nodes go by it, so that their own clocks may be wrong, which is said in the log. A
+    machine that slept may for a moment be behind: it then takes over later and asks for a lease that ends
+    sooner. None of that lets two go on with one task: who may is said by the token in the task's row,
+    never by the time.
+    """
+
+    def __init__(self) -> None:
+        self._offset_us = (time.time_ns() - steady_ns()) // 1000
+        """Until it was asked, this machine's own time stands in for the server's."""
+        self._asked_at: int | None = None
+        self._said_s = 0.0
+        """How far ahead of the server's this machine's clock was when that was logged last."""
+
+    async def ask_now_and_then(self, connection: Any) -> None:
+        """Measure the offset, when that was long ago."""
+        before = steady_ns()
+        if self._asked_at is not None and before - self._asked_at < _ASK_EVERY_NS:
+            return
+        self._asked_at = before
+        told = await connection.fetchval(_ASK)
+        # It was read somewhere in between; half of the way is at most some milliseconds wrong.
+        self._offset_us = told - (before + steady_ns()) // 2000
+        self._compare()
+
+    def now(self) -> int:
+        """Microseconds since 1970 in UTC."""
+        return steady_ns() // 1000 + self._offset_us
+
+    def _compare(self) -> None:
+        """Say once in the log that this machine's clock is off, and again when it is off by something else."""
+        ahead = ahead_s(from_us(self.now()))
+        if abs(ahead - self._said_s) >= FAR_S:
+            said = told_apart("this machine", ahead)
+            logger.warning("%s", said or "The clock of this machine is right again.")
+            self._said_s = ahead if said else 0.0
+
+
+class GivenTime:
+    """The time of a clock that was given, such as a test's."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def ask_now_and_then(self, connection: Any) -> None:
+        """There is nothing to ask."""
+
+    def now(self) -> int:
+        """Microseconds since 1970 in UTC."""
+        return to_us(self._clock.now())
+
+
+class StoreTime(Protocol):
+    """Where the store's time comes from."""
+
+    async def ask_now_and_then(self, connection: Any) -> None:
+        """Before a transaction on this connection."""
+
+    def now(self) -> int:
+        """Microseconds since 1970 in UTC."""
+
+
+class StoreClock:
+    """The port ``Clock``, by the time of a store."""
+
+    def __init__(self, store_time: StoreTime) -> None:
+        self._time = store_time
+
+    def now(self) -> datetime:
+        """The present time in UTC, by the server."""
+        return from_us(self._time.now())

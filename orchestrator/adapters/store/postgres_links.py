@@ -9,7 +9,7 @@ from typing import Any, Final
 import asyncpg
 
 from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store.postgres_errors import is_lasting, not_connected
+from orchestrator.adapters.store.postgres_dialect import is_lasting, not_connected
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.sessions import SharedSession, is_pooled, place

@@ -23,10 +23,17 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.adapters.store import sql, sql_queue
 from orchestrator.adapters.store.drafts import store_closed
-from orchestrator.adapters.store.postgres_dialect import Unnested, drive
-from orchestrator.adapters.store.postgres_errors import Verdict, explained, is_taken, unknown, verdict
+from orchestrator.adapters.store.postgres_dialect import (
+    StoreTime,
+    Unnested,
+    Verdict,
+    drive,
+    explained,
+    is_taken,
+    unknown,
+    verdict,
+)
 from orchestrator.adapters.store.postgres_links import PATIENCE_S, Links
-from orchestrator.adapters.store.postgres_time import StoreTime
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_append import append_many, is_plain
 from orchestrator.core.errors import StoreAway

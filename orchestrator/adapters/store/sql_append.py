@@ -23,7 +23,7 @@ from orchestrator.adapters.store.sql import ENTRY_COLUMNS, SET_HEAD, SET_STATUS,
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
     WHERE task_id IN ({{}}) ORDER BY task_id /* FOR UPDATE */"""

@@ -13,7 +13,7 @@ from orchestrator.adapters.store.script import Script
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 
 _STANDING: Final = "SELECT expires_at, max_uses, uses, revoked FROM grants WHERE grant_id = ? /* FOR UPDATE */"
 _ADD: Final = """INSERT INTO grants (grant_id, task_id, session_id, user_id, data, expires_at, max_uses)

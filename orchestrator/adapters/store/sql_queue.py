@@ -17,7 +17,7 @@ from orchestrator.adapters.store.sql import ENTRY_COLUMNS, Append, Head, head_of
 from orchestrator.core.ports import Lease, Token
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.timestamps import from_us, to_us
+from orchestrator.core.values import from_us, to_us
 from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
 

@@ -8,17 +8,12 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from orchestrator.adapters.store import (
-    sql,
-    sql_computers,
-    sql_grants,
-    sql_kept,
-    sql_queue,
-    sql_retention,
-    sql_shared,
-    sql_sign_ins,
-    sql_system,
-)
+from orchestrator.adapters.store import sql, sql_grants, sql_queue, sql_system
+from orchestrator.adapters.store import sql_records as sql_computers
+from orchestrator.adapters.store import sql_records as sql_shared
+from orchestrator.adapters.store import sql_records as sql_sign_ins
+from orchestrator.adapters.store import sql_system as sql_kept
+from orchestrator.adapters.store import sql_system as sql_retention
 from orchestrator.adapters.store.script import Script
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.ports import (

@@ -3,20 +3,37 @@
 A stream's row is locked last, after the rows of whatever is noted in it.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import grant_rules as granting
-from orchestrator.adapters.store import sql, sql_grants
+from orchestrator.adapters.store import sql, sql_grants, sql_queue
 from orchestrator.adapters.store.script import Script, text
-from orchestrator.core.ports import SYSTEM_STREAM, StreamHead, TokenKind, TokenRow
-from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft
-from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.timestamps import from_us, to_us
+from orchestrator.core.audit.chain import files_listed
+from orchestrator.core.audit.retention import LISTS, referred
+from orchestrator.core.ports import (
+    SYSTEM_STREAM,
+    BackupRow,
+    BlobMark,
+    KeptBlob,
+    KeptItem,
+    KeptRow,
+    KeptTable,
+    StreamHead,
+    TokenKind,
+    TokenRow,
+)
+from orchestrator.core.task.facts import TaskId, TaskSubmitted
+from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
+from orchestrator.core.task.system_facts import ComputerBackedUp, GrantId
+from orchestrator.core.values import from_us, to_us
+from orchestrator.core.wire.wire import ComputerId
+
+# -- What belongs to no task, in SQL (see ``sql``): other streams, the heads of all, tokens and revocations
 
 _STREAM: Final = "SELECT version, head_hash FROM streams WHERE stream = ? /* FOR UPDATE */"
 _KNOW_STREAM: Final = "INSERT INTO streams (stream, version, head_hash) VALUES (?, 0, ?) ON CONFLICT DO NOTHING"
@@ -148,3 +165,224 @@ def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: in
         created_at=from_us(created_at),
         revoked=granting.is_revoked(revoked),
     )
+
+
+# -- What is kept, as it is kept, in SQL (see ``sql``): pages for an audit, which decodes and judges for itself
+
+COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
+    "tasks": (
+        *("task_id", "status", "version", "head_hash", "user_id", "session_id", "prompt", "computers", "priority"),
+        *("created_at", "updated_at", "pinned", "due", "holder", "lease_until", "lease_for", "waiting_for"),
+    ),
+    "grants": (*("grant_id", "task_id", "session_id", "user_id", "data", "expires_at", "max_uses", "uses", "revoked"),),
+    "tokens": ("token_hash", "kind", "name", "roles", "created_at", "revoked"),
+    "computers": (
+        *("computer", "number", "task", "heard", "doubtful_below", "known", "token", "frozen", "frozen_at", "released"),
+    ),
+    "requests": ("request_id", "task_id"),
+    "items": ("task_id", "items", "last"),
+    "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
+    "pruned": ("task_id", "pruned_at"),
+    "sign_ins": ("session_hash", "token_hash", "name", "begun_at", "used_at"),
+    "policies": ("name", "version", "sha256", "source", "loaded_at", "loaded_by", "judged"),
+    "agreed": ("name", "value"),
+    "duties": ("name", "holder", "until"),
+    "blob_marks": ("sha256", "size", "lists", "touched"),
+}
+"""The columns that are told of each table, the key first; of items, how many each stream has."""
+
+_ITEMS: Final = "SELECT version, item_id, data FROM items WHERE task_id = ? AND version > ? ORDER BY version LIMIT ?"
+_COUNTED: Final = """SELECT task_id, COUNT(*), MAX(version) FROM items {} GROUP BY task_id ORDER BY task_id LIMIT ?"""
+_TASK: Final = f"SELECT {', '.join(COLUMNS['tasks'])} FROM tasks WHERE task_id = ?"
+_BLOBS: Final = "SELECT sha256 FROM blobs WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
+_BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
+_SIZES: Final = "SELECT sha256, LENGTH(content) FROM blobs WHERE sha256 IN ({})"
+_RAISED: Final = "SELECT request_id, task_id FROM requests WHERE request_id IN ({})"
+_MOST_NAMES: Final = 500
+"""Of one statement: below the 999 parameters that an old SQLite takes."""
+
+
+def kept_items(stream: str, after_version: int, limit: int) -> Script[list[KeptItem]]:
+    """The port's ``kept_items``."""
+    rows = yield _ITEMS, (stream, after_version, limit)
+    # Where somebody put text for a version, it comes behind all numbers.
+    return [
+        KeptItem(version if isinstance(version, int) else -1, str(item_id), _bytes(data))
+        for version, item_id, data in rows
+    ]
+
+
+def kept_rows(table: KeptTable, after: str | None, limit: int) -> Script[list[KeptRow]]:
+    """The port's ``kept_rows``."""
+    assert table in get_args(KeptTable), "only names of ours go into a statement"
+    columns = COLUMNS[table]
+    where = f"WHERE {columns[0]} > ?" if after is not None else ""
+    if table == "items":
+        statement = _COUNTED.format(where)
+    else:
+        statement = f"SELECT {', '.join(columns)} FROM {table} {where} ORDER BY {columns[0]} LIMIT ?"
+    rows = yield statement, (limit,) if after is None else (after, limit)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def kept_task(task_id: str) -> Script[KeptRow | None]:
+    """The port's ``kept_task``."""
+    rows = yield _TASK, (task_id,)
+    return dict(zip(COLUMNS["tasks"], rows[0], strict=True)) if rows else None
+
+
+def kept_blobs(after: str | None, limit: int) -> Script[list[KeptBlob]]:
+    """The port's ``kept_blobs``."""
+    # A name that somebody made NULL is behind no other, and so on no page.
+    names = yield _BLOBS, ("" if after is None else after, limit)
+    found: list[KeptBlob] = []
+    for (name,) in names:
+        rows = yield _BLOB, (name,)
+        content = _bytes(rows[0][0])
+        found.append(KeptBlob(name, hashlib.sha256(content).hexdigest(), len(content), LISTS in content))
+    return found
+
+
+def blob_sizes(names: Sequence[str]) -> Script[dict[str, int]]:
+    """The port's ``blob_sizes``."""
+    return (yield from _looked_up(_SIZES, names))
+
+
+def raised_by(request_ids: Sequence[str]) -> Script[dict[str, str]]:
+    """The port's ``raised_by``."""
+    return (yield from _looked_up(_RAISED, request_ids))
+
+
+def _looked_up(statement: str, names: Sequence[str]) -> Script[dict[str, Any]]:
+    found: dict[str, Any] = {}
+    for start in range(0, len(names), _MOST_NAMES):
+        part = tuple(names[start : start + _MOST_NAMES])
+        rows = yield statement.format(", ".join("?" * len(part))), part
+        found.update(dict(rows))
+    return found
+
+
+def _bytes(value: Any) -> bytes:
+    """A column's bytes, also where somebody put something else than bytes or text into it."""
+    return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else str(value).encode()
+
+
+# -- What is kept for long and what goes, in SQL (see ``sql``): marks of blobs, pruned tasks, backups
+#
+# A blob that has no mark was put there by nobody who goes through this: it is never swept.
+
+_TOUCH: Final = "UPDATE blob_marks SET touched = ? WHERE sha256 = ?"
+_MARKS: Final = "SELECT sha256, size, lists, touched FROM blob_marks {} ORDER BY sha256 LIMIT ?"
+_OLD: Final = "SELECT size FROM blob_marks WHERE sha256 = ? AND touched <= ? /* FOR UPDATE */"
+_SWEEP: Final = ("DELETE FROM blobs WHERE sha256 = ?", "DELETE FROM blob_marks WHERE sha256 = ?")
+_PINNED: Final = "SELECT pinned FROM tasks WHERE task_id = ?"
+_GIVEN: Final = "SELECT data, uses, revoked FROM grants WHERE task_id = ? /* FOR UPDATE */"
+_REFERRING: Final = """SELECT items.data FROM items JOIN tasks ON items.task_id = tasks.task_id
+    WHERE items.version = 1 AND (tasks.status IN ('Queued', 'Running', 'Paused') OR tasks.pinned = 1)
+    AND tasks.task_id <> ? AND items.data LIKE ?"""
+_PRUNE: Final = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("items", "requests", "grants", "tasks"))
+_BURY: Final = "INSERT INTO pruned (task_id, pruned_at) VALUES (?, ?)"
+_PRUNED: Final = "SELECT pruned_at FROM pruned WHERE task_id = ?"
+_BACKUP: Final = "SELECT data FROM backups WHERE backup_id = ?"
+_LOCKED_BACKUP: Final = f"{_BACKUP} /* FOR UPDATE */"
+_ADD_BACKUP: Final = "INSERT INTO backups (backup_id, computer, made_at, made_by, data) VALUES (?, ?, ?, ?, ?)"
+_REMOVE_BACKUP: Final = "DELETE FROM backups WHERE backup_id = ?"
+_BACKUPS: Final = "SELECT data, made_by, made_at FROM backups {} ORDER BY made_at DESC, backup_id DESC"
+
+
+def touch_blobs(names: Sequence[str], *, now: int) -> Script[dict[str, int]]:
+    """The port's ``touch_blobs``."""
+    # Touched before it is looked which are there: a sweep that had one in hand is over then.
+    for name in sorted(set(names)):
+        yield _TOUCH, (now, name)
+    return (yield from blob_sizes(names))
+
+
+def list_blobs(after: str | None, limit: int) -> Script[list[BlobMark]]:
+    """The port's ``list_blobs``."""
+    where = "" if after is None else "WHERE sha256 > ?"
+    rows = yield _MARKS.format(where), (limit,) if after is None else (after, limit)
+    return [BlobMark(sha256, size, bool(lists), from_us(touched)) for sha256, size, lists, touched in rows]
+
+
+def sweep_blobs(names: Sequence[str], before: datetime) -> Script[dict[str, int]]:
+    """The port's ``sweep_blobs``."""
+    swept: dict[str, int] = {}
+    for name in sorted(set(names)):
+        rows = yield _OLD, (name, to_us(before))
+        if rows:
+            swept[name] = int(rows[0][0])
+            for statement in _SWEEP:
+                yield statement, (name,)
+    return swept
+
+
+def prune_task(note: Draft, *, now: int) -> Script[bool]:
+    """The port's ``prune_task``."""
+    fact = sealing.pruning(note)
+    task_id = TaskId(fact.task_id)
+    yield from sql_queue.lock_giving(task_id)
+    head = yield from sql.head_of(task_id)
+    if head is None or (head.version, head.head_hash) != (fact.version, fact.head_hash):
+        return False
+    pinned = bool((yield _PINNED, (task_id,))[0][0])
+    if not sealing.is_at_rest(head.status, head.entry, pinned=pinned):
+        return False
+    given = [granting.decode_grant(*row) for row in (yield _GIVEN, (task_id,))]
+    if any(granting.outlives_its_task(one, now) for one in given) or (yield from _is_referred_to(task_id)):
+        return False
+    yield from sql_queue.give_back_all(task_id, now=now)
+    for statement in _PRUNE:
+        yield statement, (task_id,)
+    yield _BURY, (task_id, now)
+    yield from noted(note, now)
+    return True
+
+
+def _is_referred_to(task_id: TaskId) -> Script[bool]:
+    rows = yield _REFERRING, (task_id, f"%{task_id}%")
+    firsts = (decode_item(data).fact for (data,) in rows)
+    return any(task_id in referred(one) for one in firsts if isinstance(one, TaskSubmitted))
+
+
+def pruned_at(task_id: TaskId) -> Script[datetime | None]:
+    """The port's ``pruned_at``."""
+    rows = yield _PRUNED, (task_id,)
+    return from_us(rows[0][0]) if rows else None
+
+
+def add_backup(note: Draft, *, now: int) -> Script[None]:
+    """The port's ``add_backup``."""
+    fact = sealing.backing_up(note)
+    data = fact.model_dump_json()
+    stored = yield _BACKUP, (fact.backup_id,)
+    if stored:
+        sealing.check_same_backup(stored[0][0], data)
+        return
+    there = yield from touch_blobs([fact.listing], now=now)
+    needed = files_listed((yield from sql.get_blob(fact.listing))) if there else []
+    there |= yield from touch_blobs(needed, now=now)
+    if len(there) < len({fact.listing, *needed}):
+        raise sealing.no_longer_kept()
+    yield _ADD_BACKUP, (fact.backup_id, fact.computer, to_us(note.at), note.actor.id, data)
+    yield from noted(note, now)
+
+
+def remove_backup(note: Draft, *, now: int) -> Script[bool]:
+    """The port's ``remove_backup``."""
+    fact = sealing.removing_backup(note)
+    if not (yield _LOCKED_BACKUP, (fact.backup_id,)):
+        return False
+    yield _REMOVE_BACKUP, (fact.backup_id,)
+    yield from noted(note, now)
+    return True
+
+
+def list_backups(computer: ComputerId | None) -> Script[list[BackupRow]]:
+    """The port's ``list_backups``."""
+    where = "" if computer is None else "WHERE computer = ?"
+    rows = yield _BACKUPS.format(where), () if computer is None else (computer,)
+    return [
+        BackupRow(ComputerBackedUp.model_validate_json(data, extra="ignore"), text(by), from_us(at))
+        for data, by, at in rows
+    ]

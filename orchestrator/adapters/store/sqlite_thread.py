@@ -28,7 +28,7 @@ from orchestrator.adapters.store.sql_append import InChunks, append_many, is_pla
 from orchestrator.core.errors import OrchestratorError, StoreAway, StoreBusy, StoreDamaged
 from orchestrator.core.ports import Clock
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 
 T = TypeVar("T")
 

@@ -18,14 +18,21 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
-from orchestrator.computers.hub.calls import Calls
-from orchestrator.computers.hub.compatibility import Refusal, copied_refusal, frozen_refusal, printable, refusal
-from orchestrator.computers.hub.greeter import Greeter, Met, Visitor
-from orchestrator.computers.hub.known_computers import Known
+from orchestrator.computers.hub.calls import Calls, deliver
+from orchestrator.computers.hub.greeter import Elsewhere, Greeter, Met, Rival, Visitor, Yielded
+from orchestrator.computers.hub.known_computers import (
+    JOURNAL_FAILED,
+    MAKE_ROOM,
+    Known,
+    Refusal,
+    Refusals,
+    Refused,
+    copied_refusal,
+    frozen_refusal,
+    printable,
+    refusal,
+)
 from orchestrator.computers.hub.mirror import Mirror
-from orchestrator.computers.hub.other_nodes import Elsewhere, Rival, Yielded
-from orchestrator.computers.hub.outcomes import deliver
-from orchestrator.computers.hub.refusals import JOURNAL_FAILED, MAKE_ROOM, Refusals, Refused
 from orchestrator.computers.hub.session import Session
 from orchestrator.computers.hub.socket import Socket, Traffic
 from orchestrator.core.errors import OrchestratorError
@@ -33,9 +40,8 @@ from orchestrator.core.ports import ComputerInfo, PlayersDesk
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.wire import link_events as events
 from orchestrator.core.wire import wire
-from orchestrator.core.wire.identity import Heard
+from orchestrator.core.wire.identity import Heard, key_of, signed
 from orchestrator.core.wire.link import LinkState
-from orchestrator.core.wire.update_keys import key_of, signed
 from orchestrator.core.wire.wire import ComputerId, RunId
 from orchestrator.runtime.logs import about
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from orchestrator.computers.hub.view import MAX_BROKEN, Gone, Hidden, View, Watcher
 from orchestrator.core.errors import ComputerAway, FrameRefused, OrchestratorError
-from orchestrator.core.task.budget import Budget
+from orchestrator.core.task.limits import Budget
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import ComputerId

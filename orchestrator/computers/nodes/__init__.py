@@ -1,8 +1,7 @@
 """Several nodes as one: who is there, where each computer is, and the way to it."""
 
 from orchestrator.computers.nodes.fleet import Fleet
-from orchestrator.computers.nodes.handover import MeetingElsewhere
-from orchestrator.computers.nodes.node import Node, join, new_node_id
+from orchestrator.computers.nodes.node import MeetingElsewhere, Node, join, new_node_id
 from orchestrator.computers.nodes.presence import Presence
 
 __all__ = ["Fleet", "MeetingElsewhere", "Node", "Presence", "join", "new_node_id"]

@@ -21,7 +21,6 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.computers.hub import Hub, Socket
 from orchestrator.computers.hub.calls import UNHURRIED_S
-from orchestrator.computers.nodes.answers import called, settled_of
 from orchestrator.computers.nodes.messages import (
     LabelConfirmed,
     OutputTold,
@@ -32,6 +31,7 @@ from orchestrator.computers.nodes.messages import (
 )
 from orchestrator.computers.nodes.presence import Presence
 from orchestrator.computers.nodes.screens import Screens
+from orchestrator.computers.nodes.server import called, settled_of
 from orchestrator.computers.nodes.table import Event, NodeWent
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Answer, CallResult, ComputerInfo, Settlement

@@ -1,23 +1,282 @@
 """This node as one of several: all parts of this room, opened and closed in order."""
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any, Final
 
-from orchestrator.computers.hub import Hub
-from orchestrator.computers.nodes.agreement import differences
-from orchestrator.computers.nodes.departures import Parting
+from orchestrator.computers.hub import Hub, Visitor, Yielded
+from orchestrator.computers.hub.hub import ALIVE_WITHIN_S
 from orchestrator.computers.nodes.fleet import Fleet
-from orchestrator.computers.nodes.handover import MeetingElsewhere
+from orchestrator.computers.nodes.messages import Beat, FrozenTold, Seat, YieldAnswer, YieldAsked
 from orchestrator.computers.nodes.presence import Presence
-from orchestrator.computers.nodes.screen_server import Showing
+from orchestrator.computers.nodes.screens import Showing
 from orchestrator.computers.nodes.server import Serving
+from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent
 from orchestrator.computers.nodes.transfers import Readings
-from orchestrator.computers.nodes.unheard import Unheard
-from orchestrator.computers.nodes.wakeups import Waking
-from orchestrator.core.ports import Store
+from orchestrator.core.errors import InvalidRequest, NobodyServes, OrchestratorError, RequestLost
+from orchestrator.core.ports import Common, Store, TaskQueue
+from orchestrator.core.task.system_facts import ComputerFrozen
+from orchestrator.core.text.visible import one_line
+from orchestrator.core.wire import wire
+from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
+
+# -- Settings that the nodes of one store have to share: each tells its own with its beat, and whoever looks
+# compares
+#
+# Nothing is refused for it: while nodes are restarted one by one with another value, both are there for a while.
+
+SETTINGS: Final = "settings"
+"""Under this the facts of a beat have them, each as people read it; a node of an older version tells none."""
+_MOST_CHARS: Final = 80
+
+
+def differences(beats: Sequence[Beat]) -> list[str]:
+    """Of each setting that nodes have in different ways which node has what, as a sentence.
+
+    A node that does not tell a setting, as older ones do not, is left out, and so is one that drains: it takes
+    nothing any more.
+    """
+    told: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for beat in beats:
+        settings = beat.facts.get(SETTINGS)
+        if isinstance(settings, dict) and not beat.draining:
+            for name, value in settings.items():
+                told[_shown(name)][_shown(value)].append(_shown(beat.name or beat.node))
+    return [_sentence(name, values) for name, values in sorted(told.items()) if len(values) > 1]
+
+
+def _sentence(name: str, values: dict[str, list[str]]) -> str:
+    has = "; ".join(f"{value} at {', '.join(sorted(nodes))}" for value, nodes in sorted(values.items()))
+    return f"{name} differs between nodes: {has}. Start all nodes of one store with the same."
+
+
+def _shown(told: object) -> str:
+    return one_line(str(told), limit=_MOST_CHARS)
+
+
+# -- Computers that went with their node: it was killed or cut off and can tell nobody, so another does
+#
+# Pages and terminals that show computers read them anew at a hint of ``computers``, which the node of a computer
+# gives. Of the nodes that are left the first one gives it in the place of one that is gone.
+
+
+class Parting:
+    """Tells of the computers of nodes that are gone."""
+
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        presence.on_event(self._happened)
+
+    def _happened(self, event: Event) -> None:
+        if not isinstance(event, ComputerWent):
+            return
+        presence = self._presence
+        place = presence.table.place(event.computer)
+        is_left = place is None or not presence.table.knows(place.node)
+        if is_left and presence.first() == presence.node:
+            presence.bus.publish("computers", {"computer": event.computer})
+
+
+# -- Notices that another node works with the same store, and that this one does not hear it
+#
+# Theory. Nodes that hear each other name the same one of them: the one that started first. In its name all of
+# them take one duty, and renew it. Whoever cannot take it, for longer than a node that died would keep it, is on
+# another bus than those who have it: each with a bus of its own, or on two servers, or cut off from the one that
+# they share.
+
+logger = logging.getLogger(__name__)
+
+DUTY: Final = "bus"
+LOOK_EVERY_S: Final = 4.0
+FOR_S: Final = 15.0
+"""How long it is taken for: three looks may fail."""
+SURE_AFTER_S: Final = 20.0
+"""Longer than what is left of a duty of nodes that are dead, or that named another as the first."""
+
+UNHEARD: Final = (
+    "Another node works with this store, and this one does not hear it: its computers cannot be reached from here, and "
+    "what is decided there is noticed late. Give all nodes of one store the same --bus, which all of them reach."
+)
+
+
+class Unheard:
+    """Looks again and again whether all nodes of the store are on this bus."""
+
+    def __init__(self, store: Common, presence: Presence) -> None:
+        self._store = store
+        self._presence = presence
+        self._since: float | None = None
+        """When the duty could not be taken first."""
+        self.alert = ""
+        """What is wrong, as sentences; empty: nothing is known to be."""
+
+    async def keep(self) -> None:
+        """Look until canceled; of a store that only this process has open there is nothing to see."""
+        while self._store.shared:
+            try:
+                await self.look(asyncio.get_running_loop().time())
+            except OrchestratorError as error:
+                logger.debug("whether all nodes are heard is looked at again: %s", error)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def look(self, now: float) -> None:
+        """Look once; ``now`` in seconds of a clock that only goes on. Raises StoreAway."""
+        if await self._store.take_duty(DUTY, self._presence.first(), FOR_S):
+            self._since = None
+            self._say("")
+            return
+        self._since = now if self._since is None else self._since
+        if now - self._since >= SURE_AFTER_S:
+            self._say(UNHEARD)
+
+    def _say(self, alert: str) -> None:
+        if alert and not self.alert:
+            logger.warning("%s", alert)
+        elif self.alert and not alert:
+            logger.info("all nodes of this store are heard again")
+        self.alert = alert
+
+
+# -- Tasks that wait for a computer are woken by the node that welcomes it. This wakes those that it cannot know
+# of
+#
+# Theory. Node A lets a task sleep for a computer that node B has just welcomed, and does not know it yet. Where
+# A's task slept before B woke who waits, B woke it. Where it slept after, A either knows by then that the
+# computer is there and wakes the task itself (the actor looks once more when it has slept), or hears it later: A
+# keeps in mind for which computers it let tasks sleep, from before they do, and when it hears that one came it
+# wakes who waits for it. Only that one statement then, and only for computers that were waited for here. Where A
+# died in between, nobody keeps it in mind: so a node that hears that another is gone wakes whoever waits for a
+# computer that is connected here.
+
+
+_AGAIN_S: Final = 1.0
+"""Until a store that failed is asked again."""
+
+
+class Waking:
+    """Wakes tasks that wait for a computer which came to another node, or whose node died."""
+
+    def __init__(self, queue: TaskQueue, hub: Hub, presence: Presence, awaited: set[ComputerId]) -> None:
+        self._queue = queue
+        self._hub = hub
+        self._presence = presence
+        self._awaited = awaited
+        self._wanted: dict[ComputerId, None] = {}
+        self._waking: asyncio.Task[None] | None = None
+        presence.on_event(self._happened)
+
+    async def close(self) -> None:
+        """Wake nobody any more."""
+        if self._waking is not None:
+            self._waking.cancel()
+            await asyncio.gather(self._waking, return_exceptions=True)
+
+    def _happened(self, event: Event) -> None:
+        match event:
+            case ComputerCame() if event.computer in self._awaited:
+                self._awaited.discard(event.computer)
+                self._want([event.computer])
+            case NodeWent():
+                self._want([one for one in self._hub.known.computers() if self._hub.here(one)])
+            case _:
+                pass
+
+    def _want(self, computers: list[ComputerId]) -> None:
+        self._wanted.update(dict.fromkeys(computers))
+        if self._wanted and (self._waking is None or self._waking.done()):
+            self._waking = asyncio.get_running_loop().create_task(self._wake())
+
+    async def _wake(self) -> None:
+        woken = 0
+        while self._wanted:
+            computer = next(iter(self._wanted))
+            del self._wanted[computer]
+            try:
+                woken += await self._queue.wake_waiting(computer)
+            except OrchestratorError as error:
+                logger.warning("who waits for computer %s is woken in a moment: %s", computer, error)
+                self._wanted[computer] = None
+                await asyncio.sleep(_AGAIN_S)
+        if woken:
+            self._presence.bus.publish("tasks.due", {})
+
+
+# -- A computer says hello here while another node has a session of it: that node is asked to let it go
+
+YIELD_WITHIN_S: Final = 2.0
+"""What another node gets to let a computer go; one that is stopped holds nobody up for longer."""
+
+
+class MeetingElsewhere:
+    """The hub's ``Elsewhere``, over the bus.
+
+    Where two nodes greet one computer at once, neither may know of the other's session. Then the welcome with the
+    higher number counts, which the store allots: the node with the lower one hears of it and drops its own session.
+    """
+
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        self._fleet: Fleet | None = None
+        presence.on_event(self._happened)
+
+    def join(self, fleet: Fleet) -> None:
+        """Begin: these are the computers of this node and the way to others."""
+        self._fleet = fleet
+
+    async def yields(self, visitor: Visitor, age_s: float) -> Yielded:
+        """Ask the node that has a session of a visitor's computer to let it go."""
+        place = self._presence.table.connected(visitor.computer)
+        if place is None or self._fleet is None:
+            return Yielded()
+        boot = wire.from_wire(visitor.hello.boot)
+        asked = YieldAsked(computer=visitor.computer, computer_id=visitor.hello.computer_id, boot=boot, age_s=age_s)
+        # Another boot is asked whether it lives, which takes it a few ticks.
+        within_s = YIELD_WITHIN_S + (ALIVE_WITHIN_S if place.seat.boot != boot else 0.0)
+        try:
+            answer = await self._fleet.request(place.node, {"op": "yield", **asked.told()}, within_s=within_s)
+            told = YieldAnswer.read(answer.payload)
+        except (NobodyServes, RequestLost, InvalidRequest):
+            # It is dead, stopped or older: when it comes back, it hears of the welcome here and drops its session.
+            return Yielded()
+        heard = Heard(told.heard, told.boot)
+        return Yielded(newer=told.outcome == "newer", lives=told.outcome == "lives", heard=heard)
+
+    async def turn_away(self, fact: ComputerFrozen) -> None:
+        """Tell the node that has a session of a computer that it is frozen."""
+        place = self._presence.table.connected(fact.computer)
+        if place is not None and self._fleet is not None:
+            payload = {"op": "turn_away", **FrozenTold(fact=fact).told()}
+            # Not told: the visitor dials again, and then it is told once more.
+            with suppress(NobodyServes, RequestLost):
+                await self._fleet.request(place.node, payload, within_s=YIELD_WITHIN_S)
+
+    def changed(self, computer: ComputerId) -> None:
+        """A computer came to this node, or left it."""
+        if self._fleet is None:
+            return
+        hub = self._fleet.hub
+        info, hello = hub.info(computer), hub.known.hello(computer)
+        assert info is not None, "only a computer that said hello comes or goes"
+        number = hub.known.number(computer)
+        shows = [one for one in (wire.MIRROR, wire.KEYS) if one in hello.capabilities]
+        self._presence.changed(Seat.of(info, number=number, boot=wire.from_wire(hello.boot), shows=shows))
+        place = self._presence.table.connected(computer)
+        if info.online and place is not None:
+            hub.drop(computer, place.seat.number)
+        self._fleet.screens.settle(computer)
+
+    def _happened(self, event: Event) -> None:
+        if isinstance(event, ComputerCame) and self._fleet is not None:
+            self._fleet.hub.drop(event.computer, event.number)
+
+
+# -- This node as one of several: all parts of this room, opened and closed in order -----
 
 LOST: Final = (
     "This node has lost the bus, and connects again by itself: others may be there, and cannot be reached from here "

@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Literal
 
+from pydantic import Field
+
 from orchestrator.computers.hub import Hub, Rival
-from orchestrator.computers.nodes.answers import call_told, failed, settled_told
 from orchestrator.computers.nodes.messages import (
+    Failure,
     FrozenTold,
     LabelConfirmed,
     OutputTold,
+    Said,
     SettleAsked,
     YieldAnswer,
     YieldAsked,
@@ -23,11 +26,163 @@ from orchestrator.computers.nodes.messages import (
     requests_to,
 )
 from orchestrator.computers.nodes.presence import Presence
-from orchestrator.core.errors import CallVoid, InvalidRequest, OrchestratorError
-from orchestrator.core.ports import Answer
+from orchestrator.core.errors import (
+    CallLost,
+    CallVoid,
+    ComputerAway,
+    ComputerFailed,
+    InvalidRequest,
+    OrchestratorError,
+)
+from orchestrator.core.ports import Answer, CallResult, Settlement
 from orchestrator.core.ports.bus import End
 from orchestrator.core.wire.identity import Heard
-from orchestrator.core.wire.wire import RunId
+from orchestrator.core.wire.wire import RunId, SettledCall
+
+# -- What becomes of a call or a settle, on its way from one node to another: results and errors, with their bytes
+
+
+class ResultTold(Said):
+    """What a computer answered, or the error that it answered with; its bytes go beside it."""
+
+    data: dict[str, Any] = Field(default_factory=dict)
+    failure: Failure | None = None
+    size: int = 0
+    """Of its bytes, which follow those of the results before it."""
+
+
+class SettlementTold(Said):
+    """What became of one run."""
+
+    call: SettledCall
+    result: ResultTold | None = None
+
+
+class Answered(Said):
+    """The answer to a call, or to a settle."""
+
+    failure: Failure | None = None
+    """Why there is none."""
+    data: dict[str, Any] = Field(default_factory=dict)
+    settled: tuple[SettlementTold, ...] = ()
+    heard: int = 0
+    boot: str = ""
+    """Of whom that was heard."""
+
+    @property
+    def named(self) -> Heard:
+        """What the asked node has heard from the computer."""
+        return Heard(self.heard, self.boot)
+
+
+def failure_of(error: OrchestratorError) -> Failure:
+    """An error as it is told."""
+    told: dict[str, Any] = {"message": error.message, "remedy": error.remedy}
+    match error:
+        case ComputerAway():
+            return Failure(kind="away", **told)
+        case CallVoid():
+            return Failure(kind="void", reason=error.reason, **told)
+        case ComputerFailed():
+            return Failure(kind="failed", reason=error.reason, data=error.data, **told)
+        case CallLost():
+            return Failure(kind="lost", **told)
+        case InvalidRequest():
+            return Failure(kind="refused", **told)
+        case _:
+            return Failure(kind="unknown", **told)
+
+
+def error_of(failure: Failure, body: bytes = b"") -> OrchestratorError:
+    """The error that was told; what is not known may have come after a frame was written, so that counts as lost."""
+    match failure.kind:
+        case "away":
+            return ComputerAway(failure.message, remedy=failure.remedy)
+        case "void":
+            return CallVoid(failure.reason, failure.message)
+        case "failed":
+            return ComputerFailed(failure.reason, failure.message, failure.data, body)
+        case "refused":
+            return InvalidRequest(failure.message, remedy=failure.remedy)
+        case _:
+            return CallLost(failure.message, remedy=failure.remedy)
+
+
+def failed(error: OrchestratorError) -> Answer:
+    """The answer to a request that came to an error."""
+    body = error.body if isinstance(error, ComputerFailed) else b""
+    return Answer(Answered(failure=failure_of(error)).told(), body)
+
+
+def answered(answer: Answer) -> Answered:
+    """What another node answered. Raises what it came to, and CallLost where that cannot be read."""
+    try:
+        told = Answered.read(answer.payload)
+    except InvalidRequest as error:
+        raise CallLost(error.message) from None
+    if told.failure is not None:
+        raise error_of(told.failure, answer.body)
+    return told
+
+
+def call_told(result: CallResult, heard: Heard) -> Answer:
+    """The result of a call, as it is told."""
+    # As Answered reads it.
+    return Answer({"data": result.data, "heard": heard.journal_seq, "boot": heard.boot}, result.body)
+
+
+def called(answer: Answer) -> tuple[CallResult, Heard]:
+    """What another node answered to a call, and what it heard. Raises as `answered` does.
+
+    Every call to another node ends here: what is well is not made a model of.
+    """
+    said = answer.payload
+    data, heard, boot = said.get("data"), said.get("heard"), said.get("boot")
+    well = said.get("failure") is None
+    if well and isinstance(data, dict) and isinstance(heard, int) and isinstance(boot, str):
+        return CallResult(data, answer.body), Heard(heard, boot)
+    told = answered(answer)
+    return CallResult(told.data, answer.body), told.named
+
+
+def settled_told(settled: Mapping[RunId, Settlement], heard: Heard) -> Answer:
+    """What became of runs, as it is told."""
+    rows, parts = [], []
+    for one in settled.values():
+        result, body = _result_told(one.result)
+        rows.append(SettlementTold(call=one.call, result=result))
+        parts.append(body)
+    told = Answered(settled=tuple(rows), heard=heard.journal_seq, boot=heard.boot)
+    return Answer(told.told(), b"".join(parts))
+
+
+def settled_of(answer: Answer) -> tuple[dict[RunId, Settlement], Heard]:
+    """What another node says that became of runs, and what it heard. Raises as `answered` does."""
+    told, body = answered(answer), answer.body
+    settled, at = {}, 0
+    for row in told.settled:
+        size = row.result.size if row.result is not None else 0
+        result = None if row.result is None else _result_of(row.result, body[at : at + size])
+        settled[RunId(row.call.call_id)] = Settlement(row.call, result)
+        at += size
+    return settled, told.named
+
+
+def _result_told(result: CallResult | Exception | None) -> tuple[ResultTold | None, bytes]:
+    match result:
+        case CallResult():
+            return ResultTold(data=result.data, size=len(result.body)), result.body
+        case ComputerFailed():
+            return ResultTold(failure=failure_of(result), size=len(result.body)), result.body
+        case _:
+            return None, b""
+
+
+def _result_of(told: ResultTold, body: bytes) -> CallResult | Exception:
+    return CallResult(told.data, body) if told.failure is None else error_of(told.failure, body)
+
+
+# -- What this node answers to others: calls and settles of its own computers, its table, and who came elsewhere
 
 logger = logging.getLogger(__name__)
 
@@ -154,3 +309,16 @@ class Serving:
         for at in range(0, max(1, len(data)), _HINT_BYTES):
             part = base64.b64encode(data[at : at + _HINT_BYTES]).decode("ascii")
             self._bus.publish(output_of(run_id), OutputTold(offset=offset + at, data=part).told())
+
+
+__all__ = [
+    "Answered",
+    "Serving",
+    "UnknownOp",
+    "answered",
+    "call_told",
+    "called",
+    "failed",
+    "settled_of",
+    "settled_told",
+]

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from orchestrator.core.approval.grants import Grant, covers
-from orchestrator.core.audit.allowances import Allowance, ApprovedChecks, Call, Request, Run
-from orchestrator.core.audit.rights import GRACE, RightsBook
+from orchestrator.core.audit.rights import GRACE, Allowance, ApprovedChecks, Call, Request, RightsBook, Run
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, RequestId

@@ -26,7 +26,7 @@ from orchestrator.core.task.system_facts import (
     ComputerWelcomed,
 )
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 
 MOST_NUMBER: Final = 2**53
 """A computer counts in floating point: above it two numbers are one."""

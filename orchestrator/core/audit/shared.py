@@ -5,11 +5,123 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from orchestrator.core.audit.chain import Fault, beside
-from orchestrator.core.audit.tables import Row, Rows
+from orchestrator.core.audit.tables import MADE_US, Row, Rows, token_fingerprint
+from orchestrator.core.task.effects import (
+    AwaitAnswer,
+    AwaitReview,
+    AwaitRuns,
+    BeginUndo,
+    LookFirst,
+    PlanRestoration,
+    Rest,
+    next_effects,
+)
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.task.system_facts import Agreed, NodeStarted, PolicyLoaded
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.task.limits import next_deadline
+from orchestrator.core.task.system_facts import Agreed, NodeStarted, PolicyLoaded, SignedIn, SignedOut
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import to_us
 from orchestrator.core.wire.wire import sha256_hex
+
+# -- The queue's columns of a task's row, held against its items: a task that nobody would go on with is found
+#
+# A lease and a time to wake are of no lasting worth, so that no item tells them. But they are never longer than
+# somebody can have meant, and a task that has something to do is due, held, or waits for a computer.
+
+MOST_LEASE_US: Final = 3_600_000_000
+"""What the setting ``lease_s`` may say at most."""
+SLACK_US: Final = 60_000_000
+"""Clocks that are set, and the way from a look at one to the row."""
+_FOR_OTHERS: Final = (AwaitReview, AwaitAnswer, AwaitRuns, BeginUndo, Rest)
+"""What is done by somebody else, or may turn out to be nothing."""
+
+
+def queue_faults(row: Row, task: AgentTask, now: int) -> list[Fault]:
+    """What the row of a task, as it was with these items, says of the queue and cannot be so."""
+    return [beside(task.task_id, "row", f"The row of {task.task_id} {why}.") for why in _reasons(row, task, now)]
+
+
+def _reasons(row: Row, task: AgentTask, now: int) -> Iterator[str]:
+    lease_for, until, due = row["lease_for"], row["lease_until"], row["due"]
+    if not isinstance(lease_for, int) or not 0 <= lease_for <= MOST_LEASE_US:
+        yield f"has a lease for {lease_for!r} µs, longer than any"
+    elif row["holder"] is None:
+        yield from _asleep(due, row["waiting_for"], task, now)
+    elif not isinstance(until, int) or until > now + lease_for + SLACK_US:
+        yield f"is held by {row['holder']} until {until!r}, longer than any lease"
+
+
+def _asleep(due: object, waiting_for: object, task: AgentTask, now: int) -> Iterator[str]:
+    """Of a task that nobody holds: whether it is taken up again in time."""
+    effects = next_effects(task)
+    deadline = next_deadline(task)
+    if not all(isinstance(one, _FOR_OTHERS) for one in effects):
+        latest: int | None = now + MOST_LEASE_US
+    else:
+        latest = None if deadline is None else to_us(deadline)
+    if waiting_for is not None:
+        named = {*task.computers, *task.named_computers, *(one.call.computer for one in task.calls)}
+        elsewhere = any(isinstance(one, LookFirst | PlanRestoration) for one in effects)
+        if waiting_for not in named and not elsewhere:
+            yield f"waits for computer {waiting_for}, and it has nothing to do there"
+    elif latest is not None and (not isinstance(due, int) or due > latest + SLACK_US):
+        yield f"is due at {due!r}, and it has to go on by {latest}: nobody would"
+
+
+# -- Who is signed in, held against what the system stream says: a row that somebody put there lets them in
+
+
+@dataclass
+class SignInBook:
+    """The sign-ins as the system stream tells them.
+
+    One that is over by time leaves no item, so that a row may be missing; it lets nobody in.
+    """
+
+    begun: dict[str, tuple[SignedIn, int]] = field(default_factory=dict)
+    """Each with when it began, by its fingerprint."""
+    ended: set[str] = field(default_factory=set)
+
+    def take(self, item: AgentTaskItem) -> None:
+        """The next item of any stream, each in its order."""
+        match item.fact:
+            case SignedIn() as fact:
+                self.begun[fact.fingerprint] = fact, to_us(item.at)
+                self.ended.update(fact.replaced)
+            case SignedOut() as fact:
+                self.ended.add(fact.fingerprint)
+
+    def faults(self, before: Rows, after: Rows, now: int) -> Iterator[Fault]:
+        """Where the rows, as they were before and after the items were read, are not what the items say."""
+        for row in before.values():
+            if not isinstance(row["used_at"], int) or row["used_at"] > now + MADE_US:
+                yield _fault(row["name"], "was used later than now, and so would last longer")
+        for key, row in before.items():
+            found = self.begun.get(token_fingerprint(key))
+            if found is None:
+                yield _fault(row["name"], "is in the table, and nobody signed in so")
+            else:
+                yield from _differences(*found, row)
+        for key, row in after.items():
+            if token_fingerprint(key) in self.ended:
+                yield _fault(row["name"], "is over, and the table lets it in again")
+
+
+def _differences(fact: SignedIn, begun_at: int, row: Row) -> Iterator[Fault]:
+    if row["name"] != fact.name:
+        yield _fault(fact.name, f"is one of {row['name']} in the table")
+    if token_fingerprint(str(row["token_hash"])) != fact.bound_to:
+        yield _fault(fact.name, "is bound to another token in the table than the one that it came with")
+    if row["begun_at"] != begun_at:
+        yield _fault(fact.name, "began at another time in the table, and so ends at another")
+
+
+def _fault(name: object, what: str) -> Fault:
+    return beside("", "token", f"A sign-in of {name} {what}.")
+
+
+# -- What nodes have in common, held against what the system stream says: the policy in force, and what they
+# agreed on
 
 IN_FORCE: Final = "in force"
 """The name of the one row of ``policies``."""
@@ -67,12 +179,12 @@ class PolicyBook:
             if row is not None:
                 yield _policy("A policy is in force, and no item says who put it there.")
         elif row is not None:
-            yield from _differences(row, *self.loaded)
+            yield from _shared_differences(row, *self.loaded)
         elif self.loaded[1].number and not after.get(IN_FORCE, {"version": 0})["version"]:
             yield _policy("The policy in force is not in the table.")
 
 
-def _differences(row: Row, item: AgentTaskItem, fact: PolicyLoaded) -> Iterator[Fault]:
+def _shared_differences(row: Row, item: AgentTaskItem, fact: PolicyLoaded) -> Iterator[Fault]:
     expected: dict[str, object] = {"sha256": fact.sha256, "source": fact.source, "loaded_by": item.actor.id}
     if fact.number:
         expected |= {"version": fact.number, "loaded_at": to_us(item.at)}

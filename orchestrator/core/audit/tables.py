@@ -22,7 +22,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import OWNER, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 
 PROMPT_HEAD_CHARS: Final = 200
 """What the row of a task, and so a list, shows of a prompt: a line or two, however long the prompt is."""

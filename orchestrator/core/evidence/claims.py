@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.core.evidence import claim_phrases as told_phrases
+from orchestrator.core.evidence.orders import deletes_nothing, keeps_all, kept, still_there
 from orchestrator.core.evidence.questions import claims_change
 from orchestrator.core.evidence.quotations import (
     MAYBE,
@@ -22,7 +23,6 @@ from orchestrator.core.evidence.quotations import (
     states,
 )
 from orchestrator.core.evidence.sentences import Said, said_in
-from orchestrator.core.evidence.unchanged import deletes_nothing, keeps_all, kept, still_there
 from orchestrator.core.evidence.wanted import Program, Target, lists, named_in, ran_on, targets_of
 from orchestrator.core.evidence.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
 

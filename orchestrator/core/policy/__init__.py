@@ -18,17 +18,31 @@ from orchestrator.core.policy.catalog import (
     ToolCatalog,
     ToolSpec,
 )
-from orchestrator.core.policy.custom import CustomJudge, CustomPolicy, CustomVerdict
 from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, SecretsToModel, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
-from orchestrator.core.policy.explanation import CustomReport, Explanation, RuleReport, explain
-from orchestrator.core.policy.gaps import ROLES, told_of_gaps, told_of_roles, tools_without_a_rule
-from orchestrator.core.policy.judgement import PLAN_MODE, no_such_tool
+from orchestrator.core.policy.explanation import (
+    ROLES,
+    CustomReport,
+    Explanation,
+    RuleReport,
+    explain,
+    told_of_gaps,
+    told_of_roles,
+    tools_without_a_rule,
+)
+from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPolicy, CustomVerdict, no_such_tool
 from orchestrator.core.policy.load import load_policy, parse_policy
-from orchestrator.core.policy.requests import Expiry, RequestRules
 from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
 from orchestrator.core.policy.summary import summary
-from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, severity, stricter
+from orchestrator.core.policy.verdicts import (
+    Effect,
+    Expiry,
+    PolicyDecision,
+    RequestRules,
+    RiskLevel,
+    severity,
+    stricter,
+)
 
 __all__ = [
     "BUILT_IN_CATALOG",

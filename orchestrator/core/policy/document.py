@@ -10,10 +10,15 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.evidence.user_checks import read_check
 from orchestrator.core.policy.calls import PolicyContext
 from orchestrator.core.policy.match import ReadyRule, ready
-from orchestrator.core.policy.requests import RequestRules
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
-from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of
-from orchestrator.core.policy.watched_places import is_never_watched
+from orchestrator.core.policy.verdicts import (
+    Effect,
+    PolicyDecision,
+    RequestRules,
+    RiskLevel,
+    digest_of,
+    is_never_watched,
+)
 from orchestrator.core.text.paths import can_match, path_matches
 from orchestrator.core.values import Value
 

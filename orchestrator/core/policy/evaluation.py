@@ -6,11 +6,9 @@ from typing import Final
 
 from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog
-from orchestrator.core.policy.custom import CustomPolicy
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
 from orchestrator.core.policy.document import Policy
-from orchestrator.core.policy.judgement import judge
-from orchestrator.core.policy.load import load_policy
+from orchestrator.core.policy.judgement import CustomPolicy, judge
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML, load_policy
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision
 
 logger = logging.getLogger("orchestrator.core.policy")

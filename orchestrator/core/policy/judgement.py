@@ -11,18 +11,91 @@ and only make it stricter. In plan mode every tool that changes something is den
 was said (P18); of a tool that may read or change, the rule that allows a call says which (``reads``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.policy.calls import AnyCall, PolicyContext
+from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
 from orchestrator.core.policy.catalog import ToolCatalog, ToolSpec, tools_of_models
-from orchestrator.core.policy.custom import CustomPolicy, Heard, hear
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.match import MAYBE, NO, ReadyRule, Subject
-from orchestrator.core.policy.rules import PolicyRule
+from orchestrator.core.policy.rules import CUSTOM_PREFIX, PolicyRule
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of, severity, strictness
 from orchestrator.core.text.paths import canonical_path
+from orchestrator.core.values import Value
+
+# -- Verdicts of plugins: Python functions that may make the gate stricter, never looser
+
+logger = logging.getLogger(__name__)
+
+
+class CustomVerdict(Value):
+    """What a plugin says of a call; ``allow`` changes nothing, since only a rule of the file can allow."""
+
+    effect: Effect | None = None
+    """None: it only has something to say of the risk."""
+    risk: RiskLevel | None = None
+    """Raises the risk; never lowers it."""
+    reason: str = ""
+
+
+CustomJudge = Callable[[FunctionCall, PolicyContext], CustomVerdict | None]
+"""Judges one call; None: nothing to say. It has to be quick, and to say the same of the same call."""
+
+_FAILED: Final = CustomVerdict(effect=Effect.ASK, risk=RiskLevel.HIGH)
+
+
+@dataclass(frozen=True)
+class CustomPolicy:
+    """A plugin by the name under which a policy asks for it."""
+
+    name: str
+    judge: CustomJudge
+
+    @property
+    def id(self) -> str:
+        """How it stands among the matched rules."""
+        return f"{CUSTOM_PREFIX}{self.name}"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What one plugin said."""
+
+    id: str
+    verdict: CustomVerdict
+
+
+def hear(
+    custom: Sequence[CustomPolicy], named: Sequence[str], call: AnyCall, context: PolicyContext
+) -> tuple[Heard, ...]:
+    """What the plugins say, those that a policy named but that are not there included (hitl.md P12)."""
+    given = {rule.name for rule in custom}
+    missing = [
+        Heard(f"{CUSTOM_PREFIX}{name}", _FAILED.model_copy(update={"reason": f"The plugin {name} is not loaded."}))
+        for name in named
+        if name not in given
+    ]
+    said = ((rule, _said(rule, call, context)) for rule in custom)
+    return (*(Heard(rule.id, verdict) for rule, verdict in said if verdict is not None), *missing)
+
+
+def _said(rule: CustomPolicy, call: AnyCall, context: PolicyContext) -> CustomVerdict | None:
+    why = "failed"
+    try:
+        verdict: object = rule.judge(FunctionCall(tool=call.tool, args=deepcopy(dict(call.args))), context)
+        if verdict is None or isinstance(verdict, CustomVerdict):
+            return verdict
+        why = "gave no verdict"
+    except Exception:
+        logger.exception("The plugin %s failed on a call of %s", rule.name, call.tool)
+    return _FAILED.model_copy(update={"reason": f"The plugin {rule.name} {why}, so a person decides."})
+
+
+# -- The verdict on one call: every rule that matches, put together, the strictest wins
 
 PLAN_MODE: Final = "plan_mode"
 """The reason of what plan mode denies."""

@@ -18,7 +18,7 @@ from typing import Any
 from orchestrator.core.policy.args import ArgTest
 from orchestrator.core.policy.calls import AnyCall, PolicyContext
 from orchestrator.core.policy.catalog import ToolSpec
-from orchestrator.core.policy.programs import Runs, is_allowed, is_hit, resolved_program, runs_of
+from orchestrator.core.policy.command_line import Runs, is_allowed, is_hit, resolved_program, runs_of
 from orchestrator.core.policy.rules import PolicyRule
 from orchestrator.core.policy.spelling import spellings
 from orchestrator.core.policy.verdicts import RISKS, Effect, RiskLevel, severity

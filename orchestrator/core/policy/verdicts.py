@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+import re
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from orchestrator.core.text.paths import path_matches
 from orchestrator.core.values import Value, is_empty
+
+# -- What the gate can say of a call: an effect, a risk, and the verdict that is stored with the request
 
 
 class Effect(StrEnum):
@@ -68,3 +73,82 @@ def stricter(one: PolicyDecision, other: PolicyDecision) -> PolicyDecision:
 def digest_of(value: Any) -> str:
     """sha256 over a value of JSON, in one spelling."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# -- What a policy says of requests for review: who waits for whom, and what time does to them
+
+_YEAR_S = 365 * 24 * 3600
+Seconds = Annotated[int, Field(strict=True, ge=0, le=_YEAR_S)]
+_DAY_S = 24 * 3600
+_HOUR_S = 3600
+
+
+class Expiry(Value):
+    """Seconds until a request expires, by its risk; 0: never."""
+
+    low: Seconds = _DAY_S
+    medium: Seconds = _DAY_S
+    high: Seconds = _HOUR_S
+    critical: Seconds = _HOUR_S
+    unknown: Seconds | None = None
+    """None: as ``high``."""
+
+
+class RequestRules(Value):
+    """The table ``[requests]`` of a policy."""
+
+    siblings: Literal["reads", "hold", "run_safe"] = "reads"
+    """Which allowed calls run while others of their step wait for a person: the reads, none, or all (hitl.md S3)."""
+    partial: Literal["at_end", "at_once"] = "at_end"
+    """When an approved change runs: once its whole step is decided, or at once (D5)."""
+    on_reject: Literal["cancel", "continue"] | None = None
+    """What a rejection does to the task where the person did not say; None: as the task says (D13)."""
+    max_rejections: Annotated[int, Field(strict=True, ge=0, le=1000)] = 3
+    """Rejections in a row after which the task ends; 0: no limit (D15)."""
+    release_on_relax: Annotated[bool, Field(strict=True)] = False
+    """Whether a pending call runs when a new policy allows it; otherwise it stays pending (P15)."""
+    expiry: Expiry = Field(default=Expiry(), alias="expires_s")
+    on_timeout: Literal["continue", "cancel", "stay_paused"] = "stay_paused"
+    """What an expired request does to the task: tell the model, end it, or wait for people (O3)."""
+    remind_before_s: Seconds = 600
+    """Seconds before the deadline at which people are reminded; 0: never (O4)."""
+    approval_valid_s: Seconds = 900
+    """Seconds in which an approved call has to start; 0: no limit (B7)."""
+
+    def expires_s(self, risk: RiskLevel) -> int:
+        """Seconds until a request of this risk expires; 0: never."""
+        if risk is RiskLevel.UNKNOWN and self.expiry.unknown is None:
+            return self.expiry.high
+        return int(getattr(self.expiry, risk.value))
+
+
+# -- Which places of a computer a policy has watched while a program runs there ----------
+
+_ELSEWHERE: Final = re.compile(r"(?:rom|disk[0-9]*|\.cc-orchestrator)")
+"""What is at the top of a computer and not its own: the game's files, disks in drives, the client's own."""
+_WILD: Final = re.compile(r"[*?]")
+
+
+def is_never_watched(glob: str) -> bool:
+    """Whether a glob names what is not a computer's own, by its first name."""
+    return _ELSEWHERE.fullmatch(glob.lstrip("/").partition("/")[0]) is not None
+
+
+def is_watched(globs: Iterable[str], path: str) -> bool:
+    """Whether a canonical path is in one of the places."""
+    return any(path_matches(glob, path, ignore_case=False) for glob in globs)
+
+
+def watched_roots(globs: Iterable[str]) -> tuple[str, ...]:
+    """The fewest and smallest directories, or files, in which all that the globs can match is."""
+    found: list[str] = []
+    for root in sorted({_root(glob) for glob in globs}):
+        if not any(not one or f"{root}/".startswith(f"{one}/") for one in found):
+            found.append(root)
+    return tuple(found)
+
+
+def _root(glob: str) -> str:
+    parts = glob.strip("/").split("/")
+    wild = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
+    return "/".join(parts[:wild])

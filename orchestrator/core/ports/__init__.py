@@ -12,11 +12,7 @@ from orchestrator.core.approval.rights import Saying
 from orchestrator.core.ports.bus import Answer, Bus
 from orchestrator.core.ports.clock import Clock
 from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
-from orchestrator.core.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.core.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
-from orchestrator.core.ports.retention import BackupRow, BlobMark, Retention
-from orchestrator.core.ports.shared import Common, PolicyRow
-from orchestrator.core.ports.sign_ins import SignInRow, SignIns
 from orchestrator.core.ports.store import (
     SYSTEM_STREAM,
     Coming,
@@ -29,6 +25,20 @@ from orchestrator.core.ports.store import (
     Token,
     TokenKind,
     TokenRow,
+)
+from orchestrator.core.ports.store_parts import (
+    BackupRow,
+    BlobMark,
+    Common,
+    KeptBlob,
+    KeptItem,
+    KeptRecords,
+    KeptRow,
+    KeptTable,
+    PolicyRow,
+    Retention,
+    SignInRow,
+    SignIns,
 )
 from orchestrator.core.task.task import AgentTask
 

@@ -1,10 +1,84 @@
 """Thoughts and code blocks of other languages: the parts of a reply in which nothing counts."""
 
 import re
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.reply.values import refuse
+from orchestrator.core.reply.scanner import refuse
+
+# -- Calls in the markup of a chat template: ``<function=NAME>`` with an object or with one tag per argument
+
+_BLANK: Final = re.compile(r"\s*")
+_PARAMETER: Final = re.compile(r"<parameter(?:=\s*|\s+name\s*=\s*)[\"']?\s*([\w.-]{1,100})\s*[\"']?\s*>", re.IGNORECASE)
+_END: Final = re.compile(r"</(?:function|invoke)\s*>", re.IGNORECASE)
+_NEXT: Final = re.compile(r"<(?:(?P<begins>function=|invoke\s)|/(?:parameter|function|invoke)\b)", re.IGNORECASE)
+"""What of the markup comes next: another call, or an end."""
+_DOUBTFUL: Final = re.compile(
+    r"&(?:[a-z]{2,6}|#x?[0-9a-f]{1,6});|</?(?:parameter|function|invoke|tool_call)\b", re.IGNORECASE
+)
+
+
+class TagCall(NamedTuple):
+    """The arguments that stand behind the tag of a call."""
+
+    args: dict[str, Any] | None
+    """None: an object follows that has yet to be read."""
+    end: int
+
+
+def call_in_tags(text: str, at: int) -> TagCall:
+    """What follows ``<function=NAME>``: the arguments in tags of their own, none, or an object.
+
+    Values are text. One that stands on lines of its own loses the line breaks next to its tags: so the
+    template of Qwen3-Coder writes and reads them. With other blanks at its ends, or with what may be
+    escapes of the markup, it is refused. Raises ReplyRefused when the call is anything else.
+    """
+    args: dict[str, Any] = {}
+    while True:
+        at = _past(_BLANK, text, at)
+        if text[at : at + 1] == "{" and not args:
+            return TagCall(None, at)
+        end = _END.match(text, at)
+        if end is not None:
+            return TagCall(args, end.end())
+        tag = _PARAMETER.match(text, at)
+        close = text.find("</parameter>", tag.end()) if tag is not None else -1
+        if tag is None or close < 0:
+            refuse("Your reply has a call in tags that is incomplete. Send the call as one JSON object, without tags.")
+        value = text[tag.end() : close]
+        framed = len(value) > 1 and value[0] == value[-1] == "\n"
+        value = value[1:-1] if framed else value
+        if (value != value.strip() and not framed) or _DOUBTFUL.search(value) or tag.group(1) in args:
+            refuse(
+                f"The argument {tag.group(1)!r} of the call in tags cannot be read without doubt. Send the call as one "
+                "JSON object, without tags."
+            )
+        args[tag.group(1)] = value
+        at = close + len("</parameter>")
+
+
+def past_end(text: str, at: int) -> int:
+    """The place behind the tag that ends a call, or ``at`` when there is none."""
+    end = _END.match(text, _past(_BLANK, text, at))
+    return end.end() if end is not None else at
+
+
+def no_other_end(text: str, at: int) -> None:
+    """Refuse a call behind whose end, at ``at``, another stands: the first may be a part of its last value."""
+    after = _NEXT.search(text, at)
+    if after is not None and not after.group("begins"):
+        refuse(
+            "Behind the end of the call in tags stands another end, so that a value may have been cut short. Send the "
+            "call as one JSON object, without tags."
+        )
+
+
+def _past(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+# -- Thoughts and code blocks of other languages: the parts of a reply in which nothing counts
 
 _THOUGHTS: Final = (
     r"(?!(?:begin|start|end)[_-])(?:(?:[a-z0-9]{1,20}[_:.-]){0,3}|ant|inner|internal)"
@@ -48,11 +122,11 @@ _FENCE: Final = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})(?P<tag>[^\n]*)", re.MULTILI
 _REST: Final = re.compile(r"[\"'][\s)]*[}\]][\s)}\]]*\Z")
 _REST_CHARS: Final = 200
 """Where a program that was written into a string ends, with its quote and the brackets of the reply."""
-_PARAMETER: Final = re.compile(r"<parameter\b", re.IGNORECASE)
+_FENCE_PARAMETER: Final = re.compile(r"<parameter\b", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"\\.|[\"{}]|(?<!\w)'", re.DOTALL)
 _DRAFT: Final = re.compile(rf"\{{\s*[\"'\w$\\]|{_PARAMETER.pattern}", re.IGNORECASE)
 """How a reply begins, or a part of a call in tags, that was drafted in thoughts."""
-_BLANK: Final = re.compile(r"\s*")
+_FENCE_BLANK: Final = re.compile(r"\s*")
 _OURS: Final = frozenset(
     ["", "json", "json5", "jsonc", "jsonl", "js", "javascript", "text", "txt", "plaintext", "markdown", "md", "xml"]
 )
@@ -145,7 +219,7 @@ def drafts_are_closed(thought: str) -> bool:
 
     Drafts with single quotes are not believed: an apostrophe in one says nothing, and neither does its absence.
     """
-    if odd_quotes(thought) or _PARAMETER.search(thought):
+    if odd_quotes(thought) or _FENCE_PARAMETER.search(thought):
         return False
     level, in_string = 0, False
     for token in _TOKEN.finditer(thought):
@@ -196,7 +270,7 @@ def past_code(text: str, ticks: str, tag: str, at: int) -> Block:
     if tag.lower() in _OURS:
         return read
     line = text.find("\n", at) + 1 or len(text)
-    begin = _BLANK.match(text, line)
+    begin = _FENCE_BLANK.match(text, line)
     content = begin.end() if begin else line
     thinks = _THINKS.fullmatch(tag) is not None
     if not thinks and ("{" in text[at:line] or text[content : content + 1] in ("{", "[", "<", "`", "~")):

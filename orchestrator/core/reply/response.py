@@ -6,35 +6,23 @@ and nothing that is incomplete is taken. A reply that is not plainly what was as
 by ``core.reply``.
 """
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.model_view.messages import CUT_OFF, said_of
-from orchestrator.core.reply.choice import reply_in
-from orchestrator.core.reply.echoes import no_echo
 from orchestrator.core.reply.fences import behind_thoughts
-from orchestrator.core.reply.fillers import BLANKS, fitted
+from orchestrator.core.reply.objects import reply_in
+from orchestrator.core.reply.scanner import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
+from orchestrator.core.reply.surroundings import BLANKS, fitted, no_echo
 from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
-from orchestrator.core.reply.values import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
+from orchestrator.core.text.redact import redact_text
+from orchestrator.core.text.visible import one_line
 
-__all__ = [
-    "CUT_OFF",
-    "MAX_CALLS",
-    "MAX_REPLY_CHARS",
-    "TOOL_ARGS",
-    "AgentResponse",
-    "FinalResult",
-    "ReplyRefused",
-    "RequestedTool",
-    "StatedRisk",
-    "TaskResult",
-    "ToolRequest",
-    "canonical_args",
-    "read_reply",
-]
+# -- What the model may answer: one tool request, a batch of 2 to 4, or the final result
 
 MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
@@ -207,3 +195,167 @@ def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(name(part) for part in first["loc"])
     return said_of(first, where)
+
+
+# -- What can be shown of a reply that is still coming: its explanation and its message, nothing else
+#
+# Theory. The text is taken in as it comes and looked at once. Before the reply's object everything is passed
+# over, prose and ``<think>`` blocks alike. Inside it, brackets are counted outside of strings, so that only
+# strings directly below the object are told; an escape is held back until it is whole. The scanner is no reader:
+# it takes what is not JSON for what it looks most like, and nothing that it tells is ever run.
+
+Shown = Literal["explanation", "message"]
+
+_SHOWN: Final = frozenset({"explanation", "message"})
+_KEY_CHARS: Final = 16
+"""Of a key this much is kept: enough to know the two from every other."""
+
+_START: Final = re.compile(r"\{|<think>")
+_TAIL: Final = len("</think>") - 1
+"""So much of what was passed over may be the beginning of a mark."""
+_MARK: Final = re.compile(r'["{}\[\],]')
+_PLAIN: Final = re.compile(r'[^"\\]+')
+_LOW: Final = "[dD][c-fC-F][0-9a-fA-F]{2}"
+_HIGH: Final = "[dD][89abAB][0-9a-fA-F]{2}"
+_ESCAPE: Final = re.compile(rf"\\u({_HIGH})\\u({_LOW})|\\u([0-9a-fA-F]{{4}})|\\(.)", re.DOTALL)
+_UNFINISHED: Final = re.compile(
+    rf"\\(?:u(?:[0-9a-fA-F]{{0,3}}|{_HIGH}(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?)?)?"
+)
+"""An escape that the next part may go on with; a high surrogate waits for its other half."""
+_CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class PartialReply:
+    """The scanner of one reply. Time is linear in the text, memory is a few characters."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._place: Literal["before", "thought", "object", "string", "after"] = "before"
+        self._depth = 0
+        self._key: str | None = None
+        """The key at the top whose value is due; None: a key is."""
+        self._reads_key = False
+        self._told = False
+        self._parts: list[tuple[Shown, list[str]]] = []
+
+    def feed(self, text: str) -> list[tuple[Shown, str]]:
+        """What the next part of the reply adds to either string, decoded and in order.
+
+        Never raises; half of a surrogate pair is told as U+FFFD.
+        """
+        self._parts = []
+        text, self._held = self._held + text, ""
+        at = 0
+        while at < len(text) and self._place != "after":
+            if self._place == "object":
+                at = self._structure(text, at)
+            elif self._place == "string":
+                at = self._string(text, at)
+            else:
+                at = self._pass_over(text, at)
+        return [(key, "".join(parts)) for key, parts in self._parts]
+
+    def _pass_over(self, text: str, at: int) -> int:
+        if self._place == "thought":
+            end = text.find("</think>", at)
+            if end >= 0:
+                self._place = "before"
+                return end + len("</think>")
+        else:
+            found = _START.search(text, at)
+            if found is not None:
+                self._place, self._depth = ("object", 1) if found.group() == "{" else ("thought", 0)
+                self._key = None
+                return found.end()
+        self._held = text[max(at, len(text) - _TAIL) :]
+        return len(text)
+
+    def _structure(self, text: str, at: int) -> int:
+        found = _MARK.search(text, at)
+        if found is None:
+            return len(text)
+        mark = found.group()
+        if mark == '"':
+            self._place = "string"
+            self._reads_key = self._depth == 1 and self._key is None
+            if self._reads_key:
+                self._key = ""
+        elif mark == ",":
+            self._key = None if self._depth == 1 else self._key
+        else:
+            self._depth += 1 if mark in "{[" else -1
+            if self._depth == 0:
+                self._place = "after" if self._told else "before"
+        return found.end()
+
+    def _string(self, text: str, at: int) -> int:
+        plain = _PLAIN.match(text, at)
+        if plain is not None:
+            self._take(plain.group())
+            return plain.end()
+        if text[at] == '"':
+            self._place = "object"
+            return at + 1
+        if _UNFINISHED.fullmatch(text, at):
+            self._held = text[at:]
+            return len(text)
+        escape = cast("re.Match[str]", _ESCAPE.match(text, at))
+        self._take(_decoded(escape))
+        return escape.end()
+
+    def _take(self, piece: str) -> None:
+        if self._reads_key:
+            self._key = ((self._key or "") + piece)[:_KEY_CHARS]
+        elif self._depth == 1 and self._key in _SHOWN:
+            self._tell(cast("Shown", self._key), _SURROGATE.sub("\ufffd", piece))
+
+    def _tell(self, key: Shown, piece: str) -> None:
+        self._told = True
+        if not self._parts or self._parts[-1][0] != key:
+            self._parts.append((key, []))
+        self._parts[-1][1].append(piece)
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    high, low, unit, other = escape.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + (int(low, 16) - 0xDC00))
+    return chr(int(unit, 16)) if unit else _CONTROLS.get(other, other)
+
+
+# -- A tool outside the catalog that a model asked for: it is denied, and its name is the model's to choose
+
+VERSION: Final = 0
+"""The version of a tool that does not exist, for the digest of its calls; those of the catalog begin at 1."""
+_NAME_CHARS: Final = 60
+"""Of a made-up name this much is recorded and said; the reply is kept whole."""
+
+
+def stranger_name(tool: str, *, salt: str) -> str:
+    """The name as it is recorded and said: on one line, capped, without secrets, with nothing hidden in it.
+
+    It is never that of another tool: what is changed in it leaves a sign that no tool has in its name.
+    """
+    return one_line(redact_text(tool, salt=salt), limit=_NAME_CHARS)
+
+
+__all__ = [
+    "CUT_OFF",
+    "MAX_CALLS",
+    "MAX_REPLY_CHARS",
+    "TOOL_ARGS",
+    "VERSION",
+    "AgentResponse",
+    "FinalResult",
+    "PartialReply",
+    "ReplyRefused",
+    "RequestedTool",
+    "Shown",
+    "StatedRisk",
+    "TaskResult",
+    "ToolRequest",
+    "canonical_args",
+    "read_reply",
+    "stranger_name",
+]

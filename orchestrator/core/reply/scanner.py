@@ -11,17 +11,186 @@ has just ended. Behind a quote that ends a string too early, a ``#`` or ``//`` o
 would else begin a comment and hide the rest of the line.
 """
 
+import json
+import math
 import re
 from typing import Any, Final, NoReturn, cast
 
-from orchestrator.core.reply import values
-from orchestrator.core.reply.values import again, place, refuse
+from orchestrator.core.errors import ReplyRefused
+
+# -- What the modules of the reader share: limits, the strict decoder, and how a place is told
+
+MAX_DEPTH: Final = 40
+"""So deep may brackets nest: deeper is a bomb, no reply needs ten."""
+MAX_DIGITS: Final = 18
+"""An integer of more digits is none that a tool or a program of the game can hold."""
+MAX_CALLS: Final = 4
+"""So many calls may be one request."""
+SHOWN_CHARS: Final = 60
+"""Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
+LONG_CHARS: Final = 2_000
+"""A reply of fewer characters is short: nobody is asked to shorten it."""
+
+_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*+"?|\\.|[\[\]{}]', re.DOTALL)
+_PLAIN: Final = re.compile(rf"[A-Za-z0-9_$-]{{1,{SHOWN_CHARS}}}")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def refuse(sentence: str) -> NoReturn:
+    """Refuse the reply with the sentence for the model."""
+    raise ReplyRefused(sentence)
+
+
+def shown(made_up: Any) -> str:
+    """What the model made up, short and on one line, in quotes if it is a text: no sentence of its own."""
+    if not isinstance(made_up, str):
+        return repr(made_up)[:SHOWN_CHARS]
+    return json.dumps(made_up[:SHOWN_CHARS])[: 2 * SHOWN_CHARS]
+
+
+def quoted(made_up: str) -> str:
+    """The beginning of what the model made up, as Python writes it: what cannot be seen is spelled out."""
+    return repr(made_up[:SHOWN_CHARS])[: 2 * SHOWN_CHARS]
+
+
+def name(made_up: object) -> str:
+    """A key or the number of an entry as it is, where it is a plain word; else as ``shown``."""
+    text = str(made_up)
+    return text if _PLAIN.fullmatch(text) else shown(text)
+
+
+def place(text: str, at: int) -> str:
+    """A place in the text as the model counts it: lines and columns from 1."""
+    return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def again(text: str) -> str:
+    """What to do after a reply that is incomplete."""
+    return "Send the whole reply again" + (", in smaller steps." if len(text) >= LONG_CHARS else ".")
+
+
+def depth(text: str) -> int:
+    """How deep brackets nest outside strings, in one pass: ``json.loads`` would recurse into a bomb."""
+    level = deepest = 0
+    for mark in _STRUCTURE.findall(text):
+        if mark in ("{", "["):
+            level += 1
+            deepest = max(deepest, level)
+        elif mark in ("}", "]"):
+            level -= 1
+    return deepest
+
+
+def too_deep() -> NoReturn:
+    """Refuse a bomb."""
+    refuse(f"Your reply nests deeper than {MAX_DEPTH} levels. Send a flat JSON object.")
+
+
+def key_twice(key: str) -> NoReturn:
+    """Refuse an object that says one key twice: two readers would take two different values."""
+    refuse(f"Your reply has the key {quoted(key)} twice. Send it once.")
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuse NaN and its kin."""
+    refuse(f"Your reply has the value {name}, which is not JSON. Send a number or leave it out.")
+
+
+def bounded_int(digits: str) -> int:
+    """An integer of at most 18 digits; more take their time to become a number."""
+    if len(digits.removeprefix("-")) > MAX_DIGITS:
+        refuse(f"Your reply has a number with more than {MAX_DIGITS} digits. Send a smaller one.")
+    return int(digits)
+
+
+def finite_float(digits: str) -> float:
+    """A number with a point or an exponent that a float can hold."""
+    value = float(digits)
+    if math.isinf(value):
+        refuse(f"Your reply has the number {digits[:SHOWN_CHARS]}, which is too large. Send a smaller one.")
+    return value
+
+
+def half_character() -> NoReturn:
+    """Refuse a lone surrogate: what was meant there nobody knows."""
+    refuse("Your reply has half of a surrogate pair in a string. Send the character itself.")
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether a text has half of a pair, which no file and no socket can take."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            key_twice(key)
+        found[key] = value
+    return found
+
+
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=no_constant, parse_int=bounded_int, parse_float=finite_float
+)
+"""Made once: ``json.loads`` with hooks makes a decoder for each text, which takes as long as reading a reply."""
+
+
+def strict(text: str) -> Any:
+    """The one value of a text that is JSON from end to end, with no key twice.
+
+    Raises ValueError when it is not JSON, ReplyRefused when it is JSON that cannot be taken.
+    """
+    # Most replies have too few brackets to nest too deep, so that nobody needs to look where they stand.
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth(text) > MAX_DEPTH:
+        too_deep()
+    value = _STRICT.decode(text)
+    if "\\u" in text.lower() or not text.isascii():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            half_character()
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls a value that is no object."""
+    return {list: "list", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
+
+
+# -- Keys that stand twice in one object of a JSON text, which two readers would read differently
+
+
+def doubled_key(text: str | bytes) -> str | None:
+    """The first key that one object of the text names twice, at any depth; None: there is none.
+
+    ``text`` has been read as JSON before, so that it is JSON and not too deep; bytes are UTF-8.
+    """
+    doubled: list[str] = []
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        names = set[str]()
+        for name, _ in pairs:
+            if name in names and not doubled:
+                doubled.append(name)
+            names.add(name)
+
+    # Numbers stay text: one of a million digits takes its time to become a number.
+    json.loads(_text(text), object_pairs_hook=look, parse_int=str, parse_float=str, parse_constant=str)
+    return doubled[0] if doubled else None
+
+
+def _text(text: str | bytes) -> str:
+    return text.decode("utf-8") if isinstance(text, bytes) else text
+
+
+# -- One JSON value at a place in a text, in one pass without recursion, with the repairs that lose nothing
 
 _GAP: Final = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\r\n]*|/\*.*?\*/|#[^\r\n]*)*", re.DOTALL)
 _NO_GAP: Final = frozenset("{}[],:\"'-0123456789")
 """Marks that begin no gap: most stand without one."""
 _COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/|#[^\r\n]*", re.DOTALL)
-_PLAIN: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
+_SCANNER_PLAIN: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
 _NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _WORD: Final = re.compile(r"[-+]?[A-Za-z_$][A-Za-z0-9_$]*")
@@ -62,8 +231,8 @@ class Scanner:
             at = self._gap(at)
             mark = self._text[at : at + 1]
             if mark in _CLOSER:
-                if len(open_ones) == values.MAX_DEPTH:
-                    values.too_deep()
+                if len(open_ones) == MAX_DEPTH:
+                    too_deep()
                 one = _Open(mark)
                 open_ones.append(one)
                 at = self._gap(at + 1, certain=True)
@@ -105,7 +274,7 @@ class Scanner:
         if one.closer == "]":
             return at
         mark = self._text[at : at + 1]
-        if mark in _PLAIN:
+        if mark in _SCANNER_PLAIN:
             name, at = self._string(mark, at)
         else:
             found = _NAME.match(self._text, at)
@@ -115,22 +284,22 @@ class Scanner:
         one.name(name)
         at = self._gap(at)
         if self._text[at : at + 1] != ":":
-            self._unexpected(at, f"a colon after the key {values.quoted(name)}")
+            self._unexpected(at, f"a colon after the key {quoted(name)}")
         return self._gap(at + 1, certain=True)
 
     def _scalar(self, mark: str, at: int) -> tuple[Any, int]:
         self.steps += 1
-        if mark in _PLAIN:
+        if mark in _SCANNER_PLAIN:
             return self._string(mark, at)
         number = _NUMBER.match(self._text, at)
         if number is not None:
             digits = number.group()
-            return values.bounded_int(digits) if number.lastindex is None else values.finite_float(digits), number.end()
+            return bounded_int(digits) if number.lastindex is None else finite_float(digits), number.end()
         word = _WORD.match(self._text, at)
         if word is not None and word.group() in _WORDS:
             return _WORDS[word.group()], word.end()
         if word is not None and word.group() in _CONSTANTS:
-            values.no_constant(word.group())
+            no_constant(word.group())
         if word is not None and word.end() == len(self._text):
             at = word.end()
         self._unexpected(at, "a value")
@@ -138,7 +307,7 @@ class Scanner:
     def _string(self, quote: str, at: int) -> tuple[str, int]:
         self.quote = quote
         self.in_string = True
-        plain = _PLAIN[quote]
+        plain = _SCANNER_PLAIN[quote]
         parts: list[str] = []
         halves = False
         begun, at = at, at + 1
@@ -231,7 +400,7 @@ class _Open:
 
     def name(self, key: str) -> None:
         if key in self._object:
-            values.key_twice(key)
+            key_twice(key)
         self._named = key
 
     def add(self, value: Any) -> None:
@@ -249,4 +418,4 @@ def _joined(text: str) -> str:
     try:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
-        values.half_character()
+        half_character()

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.core.reply.fillers import BLANKS, is_empty, is_no_call, is_no_final, named, truth, without_final
-from orchestrator.core.reply.values import MAX_CALLS, SHOWN_CHARS, kind_of, refuse, shown
+from orchestrator.core.reply.scanner import MAX_CALLS, SHOWN_CHARS, kind_of, refuse, shown
+from orchestrator.core.reply.surroundings import BLANKS, is_empty, is_no_call, is_no_final, named, truth, without_final
 
 Tools = Mapping[str, type[BaseModel]]
 Loader = Callable[[str], Any]

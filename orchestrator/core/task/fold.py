@@ -14,11 +14,19 @@ from orchestrator.core.evidence.report import finding
 from orchestrator.core.model_view.rows import step_call
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
 from orchestrator.core.task import facts, repeats, rounds
-from orchestrator.core.task.budget import uncounted
-from orchestrator.core.task.call_records import call_record, move_call, told, update_call
 from orchestrator.core.task.facts import BlobRef
-from orchestrator.core.task.fold_review import decided, noted, request_ended, reviewing
+from orchestrator.core.task.fold_review import (
+    call_record,
+    decided,
+    move_call,
+    noted,
+    request_ended,
+    reviewing,
+    told,
+    update_call,
+)
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft
+from orchestrator.core.task.limits import uncounted
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.task.task import AgentTask, CallRecord, Turn, changed
 from orchestrator.core.task.task_states import PHASE_TABLE, Phase

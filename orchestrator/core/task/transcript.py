@@ -10,8 +10,8 @@ from orchestrator.core.evidence.report import report, says_the_model
 from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
-from orchestrator.core.task.failures import is_worth_a_line, told
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.limits import is_worth_a_line, told
 
 _TOLD: Final = {
     "reminded": "It still waits for a person, and will expire soon",

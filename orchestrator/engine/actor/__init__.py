@@ -1,8 +1,7 @@
 """The actor of one task: what it knows, what it judges, what it does."""
 
 from orchestrator.engine.actor.actor import TaskActor
-from orchestrator.engine.actor.failures import note_failure
-from orchestrator.engine.actor.handover import Leaving
+from orchestrator.engine.actor.interrupts import Leaving, note_failure
 from orchestrator.engine.actor.journal import TaskJournal
 
 __all__ = ["Leaving", "TaskActor", "TaskJournal", "note_failure"]

@@ -26,8 +26,7 @@ from orchestrator.core.text.patch import line_counts, only_comments
 from orchestrator.core.undo.touches import NEVER_RAN
 from orchestrator.core.wire.wire import ComputerId, RunId
 from orchestrator.engine.actor.gate import MAX_VOIDS, NOTHING, Gate
-from orchestrator.engine.actor.handover import Leaving
-from orchestrator.engine.actor.interrupts import Watch
+from orchestrator.engine.actor.interrupts import Leaving, Watch
 from orchestrator.engine.actor.journal import Follow, TaskJournal, nothing, of_computer
 from orchestrator.engine.actor.live_text import Hints
 from orchestrator.engine.actor.programs import UNSEEN, Programs, with_told

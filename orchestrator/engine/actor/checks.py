@@ -25,8 +25,8 @@ from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.text.paths import path_matches
 from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.actor.interrupts import Wait
 from orchestrator.engine.actor.journal import TaskJournal
-from orchestrator.engine.actor.waits import Wait
 from orchestrator.engine.tasks import new_call_id
 from orchestrator.tools.deps import ABSENT
 from orchestrator.tools.environment import World

@@ -20,8 +20,8 @@ from orchestrator.core.evidence.check_results import NO_PROGRAM
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, severity, stricter
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
-from orchestrator.core.task.deadlines import overdue
 from orchestrator.core.task.facts import Observed
+from orchestrator.core.task.limits import overdue
 from orchestrator.core.task.task import CallRecord
 from orchestrator.engine.actor.checks import ShownChecks
 from orchestrator.engine.actor.journal import TaskJournal

@@ -9,18 +9,194 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from orchestrator.core.errors import Conflict
+from orchestrator.core.errors import Conflict, ModelFailed
 from orchestrator.core.evidence.check_results import said_failing
 from orchestrator.core.task import facts
+from orchestrator.core.task.facts import FailedBecause, WorkFailed
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import SYSTEM
+from orchestrator.core.task.limits import failed, why_it_ends
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import ACTIVE_PHASES, Phase
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.actor.journal import TaskJournal
 from orchestrator.engine.tasks import TaskService, patiently
+from orchestrator.tools.environment import settled
+
+# -- What fails is written down and counted; what failed too often ends the task with the reason
+
+
+async def note_failure(
+    journal: TaskJournal,
+    reason: str,
+    because: FailedBecause,
+    *,
+    effect: str = "",
+    computer: ComputerId | None = None,
+) -> WorkFailed:
+    """Record that what was to be done next failed; the task is over, and ``gave_up``, where that was once too often."""
+    failure = failed(journal.task, reason, because, effect)
+    await journal.happened(failure, SYSTEM)
+    if failure.count >= failure.most:
+        await _give_up(journal, why_it_ends(failure, computer))
+    return failure
+
+
+async def _give_up(journal: TaskJournal, why: str) -> None:
+    """End a task that does not go on: what was begun is of unknown outcome, and nothing is tried any more."""
+    for record in journal.task.open_runs:
+        await journal.happened(settled(record, "unknown", reason=why), SYSTEM)
+    await journal.service.fail(journal.task.task_id, "stuck", why)
+    await journal.refold()
+
+
+# -- A node is about to stop: its actors hand their tasks over ---------------------------
+#
+# Theory. First it begins: whoever acts comes to the next boundary between two effects, gives the lease back with
+# the task due at once, and another node, or the next start of this one, goes on within milliseconds. Who waits
+# for a long effect has time until it is let go: then the effect is canceled and the lease given back with its
+# bracket open, which the next holder settles. Nothing that has not begun by then begins.
+
+
+class Leaving:
+    """How far the leaving of one node is."""
+
+    def __init__(self) -> None:
+        self._begun = asyncio.Event()
+        self.cuts_models = False
+        """Whether nobody waits for a model's reply any more: the next actor asks again, and only tokens are lost."""
+        self._over = False
+        self._at_cut: list[Callable[[], object]] = []
+        self._at_end: list[Callable[[], object]] = []
+
+    @property
+    def begun(self) -> bool:
+        """Whether tasks are to be handed over."""
+        return self._begun.is_set()
+
+    @property
+    def over(self) -> bool:
+        """Whether what has not been handed over by itself is let go."""
+        return self._over
+
+    def begin(self, *, cut_models: bool) -> None:
+        """Have the tasks handed over; ``cut_models``: without waiting for replies of models."""
+        self._begun.set()
+        if cut_models and not self.cuts_models:
+            self.cuts_models = True
+            _call(self._at_cut)
+
+    def end(self) -> None:
+        """Let go of what is still at work."""
+        self.begin(cut_models=False)
+        if not self._over:
+            self._over = True
+            _call(self._at_end)
+
+    async def pause(self, seconds: float) -> None:
+        """Sleep, but not into the leaving."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._begun.wait()
+
+    def cutting(self, stop: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
+        """Call ``stop`` when models are cut, if that is while this is open."""
+        return _listed(self._at_cut, stop)
+
+    def letting_go(self, stop: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
+        """Call ``stop`` when what is at work is let go, if that is while this is open."""
+        return _listed(self._at_end, stop)
+
+
+@contextlib.contextmanager
+def _listed(stops: list[Callable[[], object]], stop: Callable[[], object]) -> Iterator[None]:
+    stops.append(stop)
+    try:
+        yield
+    finally:
+        stops.remove(stop)
+
+
+def _call(stops: list[Callable[[], object]]) -> None:
+    for stop in tuple(stops):
+        stop()
+
+
+# -- What an actor that cannot go on now waits for: a computer, some time, or the server of its model
+#
+# Theory. While the model server cannot be reached the task is in the phase ``waiting``, and its journal says for
+# which server and until when. It holds no worker, no computer and no lease: it falls due every few seconds,
+# whichever node takes it asks the server for a sign of life, and asks the model anew once there is one. A model
+# that shows no sign of life but a reply is asked anew after 1 s, then 2, 4 and so on, so that the journal does
+# not fill up.
+
+LOOK_S: Final = 1.0
+"""How soon a server that went away is looked for."""
+_SELDOM_S: Final = 5.0
+"""How often it is looked for later: workers hear at once of what is due so soon."""
+_OF_THE_WAIT: Final = 0.1
+"""Each look comes after this share of the time that the task has waited."""
+_ASK_AT_MOST_S: Final = 60.0
+_MOST_DOUBLED: Final = 6
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The actor cannot go on now: sleep until woken, or until ``seconds`` have passed."""
+
+    computer: ComputerId | None = None
+    seconds: float | None = None
+
+
+def wait_for(task: AgentTask, away: ModelFailed, now: datetime, wait_s: float) -> facts.ModelAwaited | None:
+    """The wait for a model server that could not be reached; None: the task has waited for all of ``wait_s``.
+
+    The waits since the model's last reply count together: a server that comes and goes has no more time than another.
+    """
+    if task.wait_for_model:
+        return facts.ModelAwaited(server=away.server, why=str(away))
+    left_s = wait_s - task.waited_until(now)
+    if left_s <= 0:
+        return None
+    return facts.ModelAwaited(server=away.server, why=str(away), until=now + timedelta(seconds=left_s))
+
+
+def too_long(task: AgentTask, server: str, why: str, now: datetime) -> ModelFailed:
+    """Why a task ends that has waited for its model server in vain."""
+    waited = f"{task.waited_until(now):.0f} s"
+    return ModelFailed(
+        f"The model server at {server} could not be reached for {waited}, and the task ended. {why}",
+        remedy="Then run the task again; with `run --wait-for-model` it waits without an end.",
+        lasting=True,
+    )
+
+
+def is_over(task: AgentTask, now: datetime) -> bool:
+    """Whether a task that waits for its model server has waited long enough."""
+    return task.awaited is not None and task.awaited.until is not None and now >= task.awaited.until
+
+
+def may_ask_in_s(task: AgentTask, now: datetime) -> float:
+    """Seconds until a waiting task may ask its model anew, even where the server answers; 0: it may now."""
+    if task.awaited_at is None:
+        return 0.0
+    pause_s = min(_ASK_AT_MOST_S, LOOK_S * 2.0 ** min(task.waits - 1, _MOST_DOUBLED))
+    return max(0.0, pause_s - (now - task.awaited_at).total_seconds())
+
+
+def look_again_in_s(task: AgentTask, now: datetime) -> float:
+    """Seconds until a waiting task looks for its model server again; it looks once more when its time is up."""
+    seconds = min(_SELDOM_S, max(LOOK_S, _OF_THE_WAIT * task.waited_until(now)), may_ask_in_s(task, now) or _SELDOM_S)
+    until = task.awaited.until if task.awaited is not None else None
+    return seconds if until is None else max(0.0, min(seconds, (until - now).total_seconds()))
+
+
+# -- Keeps an eye on a task while its actor is busy: what a person cancels, or runs out of time, stops at once
 
 _POLL_S = 5.0
 """How long the bus is trusted: a lost hint costs at most this much."""

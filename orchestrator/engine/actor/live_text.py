@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from orchestrator.core.ports import Bus
-from orchestrator.core.reply.partial import PartialReply
+from orchestrator.core.reply.response import PartialReply
 from orchestrator.core.task.facts import CallId, TaskId
 
 _EVERY_S = 0.05

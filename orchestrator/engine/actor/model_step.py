@@ -19,13 +19,19 @@ from orchestrator.core.model_view.view import Message, View
 from orchestrator.core.model_view.window import Window
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, SecretsToModel, no_such_tool
 from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, is_local, server_answers
-from orchestrator.core.reply.response import FinalResult, RequestedTool, ToolRequest, canonical_args, read_reply
-from orchestrator.core.reply.unknown_tools import VERSION as NO_VERSION
-from orchestrator.core.reply.unknown_tools import stranger_name
+from orchestrator.core.reply.response import VERSION as NO_VERSION
+from orchestrator.core.reply.response import (
+    FinalResult,
+    RequestedTool,
+    ToolRequest,
+    canonical_args,
+    read_reply,
+    stranger_name,
+)
 from orchestrator.core.task import facts
-from orchestrator.core.task.budget import Tokens
 from orchestrator.core.task.facts import BlobRef
 from orchestrator.core.task.items import SYSTEM, Actor
+from orchestrator.core.task.limits import Tokens
 from orchestrator.core.task.repeats import STOP_AT, times
 from orchestrator.core.task.rounds import reason as gone_round
 from orchestrator.core.task.task import AgentTask
@@ -33,11 +39,22 @@ from orchestrator.core.task.task_states import Phase
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.actor.checks import Checker
 from orchestrator.engine.actor.gate import Gate
-from orchestrator.engine.actor.handover import Leaving
-from orchestrator.engine.actor.interrupts import Stopped, Watch, ended_by, left_s, out_of_time
+from orchestrator.engine.actor.interrupts import (
+    Leaving,
+    Stopped,
+    Wait,
+    Watch,
+    ended_by,
+    is_over,
+    left_s,
+    look_again_in_s,
+    may_ask_in_s,
+    out_of_time,
+    too_long,
+    wait_for,
+)
 from orchestrator.engine.actor.journal import AGENT, Follow, TaskJournal
 from orchestrator.engine.actor.live_text import Hints
-from orchestrator.engine.actor.waits import Wait, is_over, look_again_in_s, may_ask_in_s, too_long, wait_for
 from orchestrator.engine.tasks import new_call_id
 
 logger = logging.getLogger(__name__)

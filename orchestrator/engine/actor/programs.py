@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from orchestrator.core.approval.decisions import Law
 from orchestrator.core.errors import CallVoid, ComputerFailed, NotFound, ToolFailed
 from orchestrator.core.policy import RUNNERS
-from orchestrator.core.policy.watched_places import is_watched, watched_roots
+from orchestrator.core.policy.verdicts import is_watched, watched_roots
 from orchestrator.core.task.facts import ToolCall, Watched
 from orchestrator.core.task.task import CallRecord
 from orchestrator.core.undo.listings import Listed, Listing, read_listing

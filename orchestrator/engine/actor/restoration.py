@@ -17,8 +17,8 @@ from orchestrator.core.undo.touches import Changes, Place, as_argument, is_text,
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.actor.gate import Gate
+from orchestrator.engine.actor.interrupts import Wait
 from orchestrator.engine.actor.journal import TaskJournal
-from orchestrator.engine.actor.waits import Wait
 from orchestrator.engine.tasks import new_call_id
 from orchestrator.engine.undo import Undoing, Wish, told_of
 

@@ -14,9 +14,10 @@ from typing import Literal
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.approval.decisions import Decide, closed_question
 from orchestrator.core.approval.presentation import must_have_seen
+from orchestrator.core.approval.rights import Saying
 from orchestrator.core.errors import Conflict, Forbidden, JournalBroken, NewerSchema, NotFound, NotPending, TaskEnded
 from orchestrator.core.evidence.user_checks import checks_of
-from orchestrator.core.ports import Identity
+from orchestrator.core.ports import Identity, RequestAuthorizer
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
@@ -28,10 +29,57 @@ from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import since
-from orchestrator.engine.tasks.ids import keyed_ids, new_call_id, new_grant_id, new_item_id, new_task_id
-from orchestrator.engine.tasks.presentation import final_result
-from orchestrator.engine.tasks.rights import must_decide, must_decide_all, must_own, person
-from orchestrator.engine.tasks.stored import StoredTasks
+from orchestrator.engine.tasks.stored import (
+    StoredTasks,
+    final_result,
+    keyed_ids,
+    new_call_id,
+    new_grant_id,
+    new_item_id,
+    new_task_id,
+)
+
+# -- Who may say what of a task, and by whom an item is caused ---------------------------
+
+
+def person(identity: Identity) -> Actor:
+    """An identity as the cause of an item."""
+    return Actor(kind="agent" if identity.kind == "agent" else "person", id=identity.name, auth=identity.auth)
+
+
+def must_decide(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, action: Saying = "approve") -> None:
+    """Raises Forbidden unless this identity may say this for the task."""
+    if not authorizer.may_decide(by, task, action):
+        raise Forbidden(f"{by.name} may not decide for this task.", remedy=_who(authorizer, task))
+
+
+def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
+    """Raises Forbidden naming the calls of which this identity may not say what it says."""
+    if resume.decisions is None:
+        must_decide(authorizer, by, task, resume.action or "approve")
+        return
+    refused = [one for one in resume.decisions if not authorizer.may_decide(by, task, one.action)]
+    offenders, said = [one.call_id for one in refused], sorted({one.action.replace("_", " ") for one in refused})
+    if offenders:
+        raise Forbidden(
+            f"{by.name} may not {' or '.join(said)} what this task asks; nothing was decided.",
+            remedy=_who(authorizer, task),
+            details={"offenders": offenders},
+        )
+
+
+def _who(authorizer: RequestAuthorizer, task: AgentTask) -> str:
+    return f"This is decided by {authorizer.who_decides(task)}."
+
+
+def must_own(by: Identity, task: AgentTask, does: str) -> None:
+    """Raises Forbidden unless this is the person who submitted the task, or an admin; ``does``: what they want."""
+    own = by.name == task.user_id or task.counts_for(by.name)
+    if by.kind != "person" or (not own and "admin" not in by.roles):
+        raise Forbidden(f"Only the one who submitted a task, or an admin, {does}.", remedy="Ask one of them.")
+
+
+# -- Everything that may happen to a task from outside its actor, decided and appended
 
 _EARLIER_TASKS = 5
 """How many earlier tasks of its session a follow-up is told of: enough to be meant by "it" and "the other one"."""

@@ -4,30 +4,174 @@ The journal is the truth; what is published on the bus only says that there is s
 """
 
 import asyncio
+import contextlib
 import logging
 import math
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.approval.decisions import Law
-from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound
+from orchestrator.core.approval.presentation import hitl_response, texts_of
+from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound, OrchestratorError, StoreAway, StoreBusy
+from orchestrator.core.evidence.report import UNVERIFIED, report
 from orchestrator.core.model_view.prompt import Prompt
-from orchestrator.core.ports import Bus, Clock, RequestAuthorizer, Store, TaskRow
+from orchestrator.core.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
+from orchestrator.core.reply.response import TaskResult
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import Fact, RequestId, TaskId
+from orchestrator.core.task.facts import CallId, Fact, RequestId, TaskId
 from orchestrator.core.task.fold import fold, preview, with_findings
-from orchestrator.core.task.items import SYSTEM, Actor, AgentTaskItem, Draft
-from orchestrator.core.task.system_facts import SystemFact
+from orchestrator.core.task.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
+from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import PolicyInForce
-from orchestrator.engine.singleton_jobs import Duties
-from orchestrator.engine.tasks.ids import new_item_id
-from orchestrator.engine.tasks.presentation import show
-from orchestrator.engine.tasks.store_retries import patiently
 from orchestrator.runtime.prompts import shipped
 
+# -- The ids that this node gives: random, or made of what somebody asks for twice -------
+
+
+def new_task_id() -> TaskId:
+    """A short id that no two tasks share."""
+    return TaskId("t-" + secrets.token_hex(6))
+
+
+def new_call_id() -> CallId:
+    """An id that leaves room for the number of the run in the 24 characters of the wire."""
+    return CallId("c" + secrets.token_hex(8))
+
+
+def new_request_id() -> RequestId:
+    """An unguessable id of 144 bits (hitl.md S6); it begins with a letter, or a command takes it for an option."""
+    return RequestId("r-" + secrets.token_urlsafe(18))
+
+
+def new_grant_id() -> GrantId:
+    """An unguessable id: whoever knows it can be asked what it allows."""
+    return GrantId("g-" + secrets.token_hex(8))
+
+
+def new_item_id() -> ItemId:
+    """An id by which a repeated append is recognised."""
+    return ItemId(secrets.token_hex(12))
+
+
+def keyed_ids(user: Identity, key: str) -> tuple[TaskId, ItemId]:
+    """The ids of the task, and of its first item, that somebody submits with a key."""
+    digest = sha256_hex("\n".join((user.auth, user.name, key)).encode())
+    return TaskId(f"t-{digest[:12]}"), ItemId(digest[12:36])
+
+
+# -- Asking a store again that is away for a moment, such as a database that restarts
+
 logger = logging.getLogger(__name__)
+
+AWAY: Final = (StoreAway, StoreBusy)
+"""What a store raises that will answer in a while; nothing else goes away by waiting."""
+_FIRST_S: Final = 0.1
+"""Until the second try; then twice as long each time."""
+_AT_MOST_S: Final = 2.0
+
+
+T = TypeVar("T")
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], *, for_s: float) -> T:
+    """What ``ask`` answers, asked again while the store is away, for about ``for_s`` seconds; infinite: until canceled.
+
+    It must be harmless to ask twice: that nothing was heard does not say that nothing was done. Raises what the last
+    try raised.
+    """
+    loop = asyncio.get_running_loop()
+    until, pause_s = loop.time() + for_s, _FIRST_S
+    while True:
+        try:
+            return await ask()
+        except AWAY as away:
+            if loop.time() + pause_s > until:
+                raise
+            if pause_s == _FIRST_S:
+                logger.warning("the store is asked again until it answers: %s", away)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _AT_MOST_S)
+
+
+# -- How a task is shown to people: its open request, and how it ended -------------------
+
+_SHOWN_AT_ONCE = 20_000
+"""Characters that are looked through for secrets on the event loop: a few milliseconds at the worst."""
+
+
+async def show(task: AgentTask, *, max_chars: int | None = None) -> HitlResponse:
+    """The open request of a paused task as people see it. Raises NotFound.
+
+    Away from the event loop where it is long: looking for secrets takes about a second for a hostile megabyte.
+    """
+    if sum(len(text) for record in task.pending_tool_calls for text in texts_of(record)) < _SHOWN_AT_ONCE:
+        return hitl_response(task, max_chars=max_chars)
+    return await asyncio.to_thread(hitl_response, task, max_chars=max_chars)
+
+
+def final_result(task: AgentTask) -> TaskResult | None:
+    """How the task ended, or None while it has not; a success that the journal does not support is none."""
+    ended = task.ended
+    if ended is None:
+        return None
+    success = ended.status == "Completed" and ended.verified is not False
+    doubt = UNVERIFIED if ended.verified is False else ""
+    return TaskResult(
+        explanation=ended.explanation,
+        success=success,
+        message=doubt + ended.message,
+        details=ended.details,
+        report=tuple(report(ended)),
+        verified=ended.verified,
+    )
+
+
+# -- What only one of several nodes does at a time: the store says whose duty it is. A node alone has all of them
+
+_AGAIN_S: Final = 0.05
+"""Until a duty that another node has for a moment is asked for again."""
+
+
+@dataclass(frozen=True)
+class Duties:
+    """The duties of one node on its store."""
+
+    store: Store
+    node: str
+    """No other node's, nor that of an earlier start."""
+
+    async def take(self, name: str, for_s: float) -> bool:
+        """Take or renew one for so many seconds; False: another node has it."""
+        return not self.store.shared or await self.store.take_duty(name, self.node, for_s)
+
+    async def leave(self, name: str) -> None:
+        """Give one back at once; where the store is away it ends by itself when its time is over."""
+        if self.store.shared:
+            with contextlib.suppress(OrchestratorError):
+                await self.store.leave_duty(name, self.node)
+
+    @contextlib.asynccontextmanager
+    async def held(self, name: str, for_s: float) -> AsyncIterator[None]:
+        """Wait for one and hold it for the block, which has to take less than ``for_s`` seconds.
+
+        A lock between nodes: within one node the caller needs one of its own.
+        """
+        while not await self.take(name, for_s):  # noqa: ASYNC110 - what is waited for is in the store
+            await asyncio.sleep(_AGAIN_S)
+        try:
+            yield
+        finally:
+            await self.leave(name)
+
+
+# -- The tasks of the store: drafted, appended and published; loaded, listed and watched
+
 
 MODEL_WAIT_S = 120.0
 _MOST_ALERTS = 20

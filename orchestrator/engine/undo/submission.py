@@ -20,9 +20,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import TaskChange, UndoOffer, told_changes
-from orchestrator.core.undo.near import near
-from orchestrator.core.undo.outcomes import Outcome, that_counts
+from orchestrator.core.undo.messages import Outcome, TaskChange, UndoOffer, near, that_counts, told_changes
 from orchestrator.core.undo.plan import Entry, Verdict, above
 from orchestrator.core.undo.touches import Place, Untold, shown
 from orchestrator.core.undo.wanted import MODEL, Restoration

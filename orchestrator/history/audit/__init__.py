@@ -13,8 +13,7 @@ from orchestrator.history.audit.checkpoint import (
 from orchestrator.history.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
 from orchestrator.history.audit.job import VerifyJob
 from orchestrator.history.audit.pages import Place, Reach, names_of, newest_of, page_of
-from orchestrator.history.audit.reports import Told, as_written, check_store, stories_of, streams_of
-from orchestrator.history.audit.stream import Records
+from orchestrator.history.audit.stream import Records, Told, as_written, check_store, stories_of, streams_of
 from orchestrator.history.audit.trusted_head import TRUSTED_NAME, TrustedStream
 from orchestrator.history.audit.verification import Verification, verify_store
 

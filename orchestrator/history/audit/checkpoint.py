@@ -27,7 +27,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, verify_onward
-from orchestrator.core.audit.removed import PruneBook
+from orchestrator.core.audit.retention import PruneBook
 from orchestrator.core.errors import JournalBroken, OrchestratorError
 from orchestrator.core.ports import StreamHead
 from orchestrator.core.task.facts import TaskId

@@ -23,7 +23,7 @@ from orchestrator.core.ports import KeptRow
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import SystemFact
-from orchestrator.core.timestamps import to_us
+from orchestrator.core.values import to_us
 from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoints, replace_file
 
 NOTE_NAME: Final = "audit.verified"

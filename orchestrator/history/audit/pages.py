@@ -16,7 +16,7 @@ from orchestrator.core.ports import KeptItem, StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, decode_item
 from orchestrator.history.audit.checkpoint import number
-from orchestrator.history.audit.reports import broken
+from orchestrator.history.audit.stream import broken
 
 SLACK: Final = timedelta(minutes=5)
 _STREAMS: Final = 100

@@ -5,30 +5,43 @@ finished steps.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from orchestrator.core.audit.chain import Anchor, Fault, StreamCheck, beside
+from orchestrator.core.audit.chain import (
+    Anchor,
+    Fault,
+    Named,
+    StreamCheck,
+    beside,
+    blobs_named,
+    files_listed,
+    read_written,
+)
+from orchestrator.core.audit.check import Finding, Standing, check, standing_of
 from orchestrator.core.audit.computers import ComputerBook, Work, work_of
-from orchestrator.core.audit.kept import Named, blobs_named, files_listed, read_written
-from orchestrator.core.audit.queue import queue_faults
-from orchestrator.core.audit.removed import BackupBook, PruneBook
-from orchestrator.core.audit.shared import AgreedBook, PolicyBook, Since
-from orchestrator.core.audit.sign_ins import SignInBook
+from orchestrator.core.audit.retention import BackupBook, PruneBook
+from orchestrator.core.audit.rights import RightsBook
+from orchestrator.core.audit.shared import AgreedBook, PolicyBook, SignInBook, Since, queue_faults
+from orchestrator.core.audit.story import Story, who_approved
 from orchestrator.core.audit.tables import GrantBook, TokenBook, request_faults, task_row_faults
-from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.errors import InvalidDecision, JournalBroken, NewerSchema, OrchestratorError
 from orchestrator.core.ports import Clock, KeptItem, KeptRecords, KeptRow
 from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import evolve
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import CheckpointMade, TaskPruned
 from orchestrator.core.task.task import AgentTask, changed
-from orchestrator.core.timestamps import from_us, to_us
-from orchestrator.history.audit.checkpoint import Journals, heads_of
+from orchestrator.core.values import from_us, to_us
+from orchestrator.history.audit.checkpoint import AuditBroken, Journals, heads_of
 from orchestrator.history.audit.note import Line, Says, may_be_noted, row_digest
+
+# -- One stream of a store, page by page: its chain, its fold, and whether what its items name is there
 
 PAGE: Final = 500
 """Items that are in memory at once: a megabyte or two, and a few milliseconds of work between two turns of the loop."""
@@ -258,3 +271,74 @@ def anchor_of(row: KeptRow) -> Anchor:
     """The head that a task's row has."""
     version, digest = row["version"], row["head_hash"]
     return (version if isinstance(version, int) else -1, str(digest))
+
+
+# -- Checking and telling over a store: every stream read whole, one at a time -----------
+
+
+@dataclass(frozen=True)
+class Told:
+    """A stream that was read."""
+
+    stream: str
+    items: list[AgentTaskItem]
+
+
+async def streams_of(store: Journals, names: Sequence[str] | None = None) -> AsyncIterator[Told]:
+    """Streams with all their items, by name; None: all. One at a time, so that a large store fits.
+
+    Raises AuditBroken at one that cannot be read: leaving it out would be to say that nothing is there.
+    """
+    wanted = sorted(await heads_of(store)) if names is None else names
+    for stream in wanted:
+        try:
+            items = await store.read(TaskId(stream))
+        except (JournalBroken, NewerSchema) as error:
+            raise broken(stream, error) from None
+        yield Told(stream, items)
+
+
+def broken(stream: str, error: OrchestratorError) -> AuditBroken:
+    """What is said of a stream that cannot be read."""
+    return AuditBroken(
+        f"{stream} cannot be read: {error.message}",
+        remedy="`cc-orchestrator audit verify` says what is not as written; the others go by their names.",
+    )
+
+
+async def check_store(store: Journals, names: Sequence[str] | None = None) -> list[Finding]:
+    """What is to be said of streams (None: of all), with the approvals and the people of the whole store looked up.
+
+    Where a task that nobody asked about cannot be read, what it may have given is not missed. Raises AuditBroken.
+    """
+    standing: Standing | None = Standing()
+    book = RightsBook()
+    rights: RightsBook | None = book
+    try:
+        async for told in streams_of(store):
+            standing = standing_of(told.items, standing)
+            for item in told.items:
+                book.take(item)
+    except AuditBroken:
+        if names is None:
+            raise
+        standing = rights = None
+    found: list[Finding] = []
+    async for told in streams_of(store, names):
+        found += await asyncio.to_thread(check, told.items, standing=standing, rights=rights)
+    return found
+
+
+async def stories_of(store: Journals, names: Sequence[str] | None = None, **wanted: str) -> list[Story]:
+    """As :func:`who_approved`, over streams; None: over all."""
+    found: list[Story] = []
+    async for told in streams_of(store, names):
+        found += await asyncio.to_thread(who_approved, told.items, **wanted)
+    return found
+
+
+def as_written(item: AgentTaskItem) -> dict[str, Any]:
+    """An item as JSON with the very fields that it was written with, so that its hash can be verified again."""
+    value: dict[str, Any] = json.loads(item.model_dump_json(by_alias=True, exclude_unset=True))
+    value["fact"]["kind"] = item.fact.kind
+    return value

@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from typing import Final
 
-from orchestrator.core.audit.chain import Anchor, Fault, beside
+from orchestrator.core.audit.chain import Anchor, Fault, beside, files_listed
 from orchestrator.core.audit.computers import claim_faults
-from orchestrator.core.audit.kept import files_listed
-from orchestrator.core.audit.removed import BackupBook
+from orchestrator.core.audit.retention import BackupBook
 from orchestrator.core.audit.shared import duty_faults
 from orchestrator.core.audit.tables import MADE_US, Rows
 from orchestrator.core.errors import OrchestratorError

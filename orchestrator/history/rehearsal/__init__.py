@@ -4,7 +4,7 @@
 sees each rehearsal from its beginning to the task that asks for all of it.
 """
 
-from orchestrator.history.rehearsal.changes import Shown, ShownChange
+from orchestrator.history.rehearsal.conclusion import Shown, ShownChange
 from orchestrator.history.rehearsal.copy import CannotRehearse, Copying
 from orchestrator.history.rehearsal.rehearsals import WORK_S, Rehearsals
 

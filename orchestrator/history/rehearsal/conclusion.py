@@ -13,13 +13,92 @@ from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.text.paths import spelled
 from orchestrator.core.undo.listings import Listing, differences, read_listing
+from orchestrator.core.undo.messages import Outcome
+from orchestrator.core.undo.touches import ABSENT, DIRECTORY
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.engine.task_status import outcomes
 from orchestrator.engine.tasks import must_own, person
 from orchestrator.engine.undo import Undoing
-from orchestrator.history.rehearsal.disk import RehearsalFailed, read_disk
-from orchestrator.history.rehearsal.process import Home
+from orchestrator.history.rehearsal.copy import Home, RehearsalFailed, read_disk
+from orchestrator.tools.text import Change, change_of
+
+# -- What a rehearsal came to, for people: each place that it changed in the copy, with its diff
+
+State = Literal["going_on", "ending", "nothing", "asked", "not_applied"]
+"""``ending``: the task is over, and its copy is looked at; ``asked``: a task asks for all of it."""
+MAX_SHOWN: Final = 500
+"""Places; the task that asks for them names all."""
+_DIFF_CHARS: Final = 20_000
+"""Of one diff."""
+
+
+@dataclass(frozen=True)
+class ShownChange:
+    """One place that is another in the copy."""
+
+    path: str
+    before: str
+    """The sha256 of a file, ``absent`` or ``directory``, as the one below."""
+    after: str
+    diff: str | None
+    """None: no text changed."""
+    cut: bool = False
+    """Whether the diff goes on."""
+    binary: str = ""
+    """What was and what will be in one line, where one of them is binary; of that the diff shows nothing."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a rehearsal came to so far."""
+
+    rehearsal: Rehearsal
+    state: State
+    message: str
+    applied_by: TaskId | None
+    changed: int
+    changes: tuple[ShownChange, ...]
+    """The first of them."""
+    outcome: Outcome | None = None
+    """What became of the task that asks for all of it."""
+
+
+async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store, outcome: Outcome | None = None) -> Shown:
+    """What a rehearsal came to so far, and what became of that (``outcome``); its changes once it is over."""
+    over = task.rehearsed
+    if over is None:
+        state: State = "going_on" if task.ended is None else "ending"
+        return Shown(rehearsal, state, "", None, 0, ())
+    base, after = [read_listing(await store.get_blob(one)) for one in (rehearsal.base, over.after)]
+    changed = differences(base, after)
+    first = list(changed.items())[:MAX_SHOWN]
+    changes = [await _change(path, was, now, store) for path, (was, now) in first]
+    state = "asked" if over.applied_by is not None else "not_applied" if changed else "nothing"
+    message = over.message if outcome is None or outcome.open else _told(task, outcome, len(changed))
+    return Shown(rehearsal, state, message, over.applied_by, len(changed), tuple(changes), outcome)
+
+
+def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
+    """What became of a rehearsal, once the task that asked for all of it is over."""
+    told = f"It changed {changed} place{'s' if changed != 1 else ''} in the copy: {outcome.told}."
+    if outcome.status is TaskStatus.COMPLETED and outcome.undone_by is None:
+        return told
+    return f"{told} `cc-orchestrator rehearsal {task.task_id} --apply` asks for all of it anew."
+
+
+async def _change(path: str, was: str, now: str, store: Store) -> ShownChange:
+    data = [None if one in (ABSENT, DIRECTORY) else await store.get_blob(one) for one in (was, now)]
+    name = spelled(path)
+    # Away from the event loop: files of a hostile computer may take long to compare.
+    change = await asyncio.to_thread(change_of, name, *data) if data != [None, None] else Change(None, "")
+    cut = change.diff is not None and len(change.diff) > _DIFF_CHARS
+    diff = change.diff[:_DIFF_CHARS] if change.diff is not None else None
+    return ShownChange(name, was, now, diff, cut, change.binary)
+
+
+# -- The end of a rehearsal: what it came to, recorded once, and the task that asks for all of it
 
 _TITLE_CHARS: Final = 80
 AUTH: Final = "rehearsal"
@@ -113,7 +192,7 @@ class Concluding:
         applied_by = None
         if changed and task.status is TaskStatus.COMPLETED:
             applied_by = await self._submitted(task, rehearsal, kept.sha256, _requester(task))
-        told = _told(task, rehearsal, changed, applied_by)
+        told = _conclusion_told(task, rehearsal, changed, applied_by)
         return facts.RehearsalEnded(after=kept.sha256, changed=changed, applied_by=applied_by, message=told)
 
     async def _left(self, home: Home, task_id: TaskId, base: Listing) -> Listing:
@@ -167,7 +246,7 @@ def _requester(task: AgentTask) -> Identity:
     return Identity(kind=kind, name=task.user_id, roles=task.roles, auth=AUTH, owner=task.owner)
 
 
-def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskId | None) -> str:
+def _conclusion_told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskId | None) -> str:
     places = f"{changed} place{'s' if changed != 1 else ''}"
     if applied_by is not None:
         real = f"until then {rehearsal.computer} is as it was"

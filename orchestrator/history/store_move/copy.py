@@ -1,16 +1,164 @@
 """Moving a store: out into a dump, in from one, and straight from one engine to another."""
 
-from collections.abc import Callable, Mapping
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import travelling
-from orchestrator.core.errors import OrchestratorError
-from orchestrator.history.store_move.dump import Dump, Header
-from orchestrator.history.store_move.rows import Digest
-from orchestrator.history.store_move.sides import Side, counts_of, filling, is_postgresql, pages_of, reading, schema_of
+from orchestrator.adapters.store.schema import MIGRATIONS, Table, travelling
+from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
+from orchestrator.history.store_move.sides import (
+    Digest,
+    Row,
+    Side,
+    counts_of,
+    filling,
+    in_order,
+    is_postgresql,
+    key_of,
+    pages_of,
+    reading,
+    schema_of,
+)
+
+# -- A dump: one file of JSON lines that holds a whole store -----------------------------
+#
+# A header (which alone varies: when, and by which version it was made), then each table with its rows, then a
+# trailer with their counts and the sha256 over everything between header and trailer. So two dumps of the same
+# content have the same trailer, whatever engine they came from, and one that was cut or changed anywhere is
+# refused.
+
+KIND: Final = "cc-orchestrator store"
+FORMAT: Final = 1
+_MOST_HEADER: Final = 4096
+_MOST_LINE: Final = 1_500_000_000
+"""More than the largest value that a database keeps."""
+_PAGE_BYTES: Final = 4_000_000
+_PAGE_ROWS: Final = 500
+_AGAIN: Final = "Nothing was imported. Export it again, or take another copy of the file."
+
+
+class Header(NamedTuple):
+    """What a dump says of itself first."""
+
+    schema: int
+    program: str
+    """The version that made it; empty: a checkout that nobody installed."""
+    made_at: str
+    """ISO 8601, UTC."""
+
+    def line(self) -> bytes:
+        """The first line, with a sum of its own."""
+        said = {"dump": KIND, "format": FORMAT, **self._asdict()}
+        summed = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+        return json.dumps({**said, "sum": summed[:16]}).encode() + b"\n"
+
+
+class Page(NamedTuple):
+    """Some rows of one table."""
+
+    table: Table
+    rows: list[Row]
+
+
+class Dump:
+    """A dump that is read: header first, then page after page; ``digest`` is what was read so far."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file = file
+        self._name = name
+        self._number = 0
+        self.digest = Digest()
+        self.header = self._header()
+
+    def pages(self) -> Iterator[Page]:
+        """All rows in order. Raises InvalidRequest at the first thing that is not as it was written.
+
+        Whoever reads them may keep none before the last one was given: the end tells whether all were right.
+        """
+        line = self._line()
+        for table in travelling(self.header.schema):
+            if line != self.digest.opened(table):
+                raise self._refusal(f"the table {table.name} should begin here")
+            last: Any = None
+            rows: list[Row] = []
+            size = 0
+            while (line := self._line()).startswith(b"["):
+                row = self._row(table, line)
+                key = in_order(key_of(table, row))
+                if last is not None and key <= last:
+                    raise self._refusal(f"a row of {table.name} stands twice, or before its turn")
+                last = key
+                rows.append(row)
+                size += len(line)
+                if size >= _PAGE_BYTES or len(rows) >= _PAGE_ROWS:
+                    yield Page(table, rows)
+                    rows, size = [], 0
+            if rows:
+                yield Page(table, rows)
+        if line != self.digest.trailer(self.header.schema):
+            raise self._refusal(
+                "the counts and the sha256 of the rows are not those that its end tells: it was cut, or changed"
+            )
+        if self._read(1):
+            raise self._refusal("something stands behind its end")
+
+    def _header(self) -> Header:
+        line = self._read_line(_MOST_HEADER)
+        try:
+            said = json.loads(line)
+            kind, version = said["dump"], said["format"]
+            header = Header(said["schema"], said["program"], said["made_at"])
+        except (ValueError, TypeError, LookupError):
+            raise InvalidRequest(
+                f"{self._name} is no dump of a store.", remedy="Name a file that `cc-orchestrator store export` wrote."
+            ) from None
+        if kind == KIND and isinstance(version, int) and version > FORMAT:
+            raise _newer(f"{self._name} has the format {version}; this version reads {FORMAT}.")
+        if line != header.line() or not isinstance(header.schema, int) or header.schema < 1:
+            raise self._refusal("the header is not as it was written")
+        if header.schema > len(MIGRATIONS):
+            raise _newer(f"{self._name} has schema {header.schema}; this version knows up to {len(MIGRATIONS)}.")
+        return header
+
+    def _row(self, table: Table, line: bytes) -> Row:
+        try:
+            return self.digest.read(table, line)
+        except (ValueError, OrchestratorError) as error:
+            raise self._refusal(str(error)) from None
+
+    def _line(self) -> bytes:
+        line = self._read_line(_MOST_LINE)
+        if not line.endswith(b"\n"):
+            raise self._refusal("it ends here, before its end: it was cut")
+        return line
+
+    def _read_line(self, most: int) -> bytes:
+        self._number += 1
+        try:
+            return self._file.readline(most)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self._refusal(f"it cannot be unpacked ({error})") from None
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._file.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise self._refusal(f"it cannot be unpacked ({error})") from None
+
+    def _refusal(self, why: str) -> InvalidRequest:
+        return InvalidRequest(f"{self._name} is not whole: line {self._number}: {why}.", remedy=_AGAIN)
+
+
+def _newer(sentence: str) -> NewerSchema:
+    return NewerSchema(sentence, remedy="Import it with the version of cc-orchestrator that made it, or a newer one.")
+
+
+# -- Moving a store: out into a dump, in from one, and straight from one engine to another
 
 Telling = Callable[[int, int], None]
 """Is told how many rows are through, and how many there are; 0: nobody knows."""

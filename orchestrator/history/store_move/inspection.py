@@ -13,10 +13,9 @@ from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.audit.chain import Fault
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.timestamps import from_us, to_us
+from orchestrator.core.values import from_us, to_us
 from orchestrator.history.audit import Checkpoints, Noted, Verification, verify_store
-from orchestrator.history.store_move.rows import asked
-from orchestrator.history.store_move.sides import Side, counts_of, reading, schema_of
+from orchestrator.history.store_move.sides import Side, asked, counts_of, reading, schema_of
 from orchestrator.runtime.clock import SystemClock
 
 T = TypeVar("T")

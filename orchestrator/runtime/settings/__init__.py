@@ -1,9 +1,11 @@
 """The settings of a node: what there are, and where they come from."""
 
-from orchestrator.runtime.settings.fields import DEFAULT_URL, LOOPBACK, Settings
-from orchestrator.runtime.settings.sources import (
+from orchestrator.runtime.settings.fields import (
     CONFIG_NAME,
+    DEFAULT_URL,
     ENV_PREFIX,
+    LOOPBACK,
+    Settings,
     default_data_dir,
     load_settings,
     unknown_variables,

@@ -6,6 +6,6 @@ whichever day, and a restart in the middle of an approval loses no parent. Nothi
 configuration nothing of OpenTelemetry is imported.
 """
 
-from orchestrator.runtime.tracing.tracing import Tracing, open_tracing, wanted
+from orchestrator.runtime.tracing.spans import Tracing, open_tracing, wanted
 
 __all__ = ["Tracing", "open_tracing", "wanted"]

@@ -1,12 +1,14 @@
 """The commands that keep what is on a computer and put it back."""
 
+import threading
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.text.paths import spelled
+from orchestrator.core.errors import BeingUndone, InvalidRequest, OrchestratorError
+from orchestrator.core.text.paths import spelled, unspelled
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import program, reaching
 from orchestrator.terminal.cli.common import (
@@ -15,6 +17,7 @@ from orchestrator.terminal.cli.common import (
     DataDir,
     Detach,
     Reconnect,
+    TaskId,
     Url,
     as_segment,
     client_of,
@@ -22,8 +25,82 @@ from orchestrator.terminal.cli.common import (
     print_json,
     quoted,
 )
-from orchestrator.terminal.cli.follow import follow, leave
-from orchestrator.terminal.cli.transfer import watched
+from orchestrator.terminal.cli.follow import follow, join, leave
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+
+# -- Waiting for a server that reads a whole computer, and showing how far it has come
+
+_LOOK_S: Final = 0.25
+"""Between two looks on a terminal."""
+_LOOKING: Final = "looking at what is there"
+_SELDOM_S: Final = 1.0
+"""Elsewhere: as often as a line may come."""
+
+
+@contextmanager
+def watched(client: "Client", what: str | None, computer: str, *, as_json: bool) -> Iterator[None]:
+    """Show what the server reads from a computer, as long as the block waits for it; ``what`` None: it only looks.
+
+    A bar on a terminal; else lines beside the output, with ``as_json`` lines of JSON: the output is the answer's.
+    """
+    import sys
+
+    from orchestrator.terminal.output import Screen
+    from orchestrator.terminal.progress import Meter, hint_line
+
+    over, writing = threading.Event(), threading.Lock()
+    screen = Screen.of(sys.stderr)
+    meter = Meter(one_line(computer), screen, say=lambda line: typer.echo(line, err=True))
+    every_s = _LOOK_S if screen.moves else _SELDOM_S
+
+    def look() -> None:
+        while not over.wait(every_s):
+            row = None
+            try:
+                if what is not None:
+                    row = _transfer(client, what, computer)
+            except OrchestratorError:
+                # Whoever waits is told what is wrong with the server; one that is older has no such door.
+                return
+            with writing:
+                if over.is_set():
+                    return
+                if row is not None and as_json and not screen.moves:
+                    typer.echo(hint_line("transfer", row), err=True)
+                elif row is not None:
+                    _show(meter, row)
+                elif screen.moves:
+                    meter.waiting(_LOOKING)
+
+    threading.Thread(target=look, name=f"transfer of {computer}", daemon=True).start()
+    try:
+        yield
+    finally:
+        # Nothing is written once the answer is, also by a look that comes back late.
+        with writing:
+            over.set()
+            meter.close()
+
+
+def _transfer(client: "Client", what: str, computer: str) -> dict[str, Any] | None:
+    """The newest of these that goes on; None: there is none. Raises ServerRefused, ServerUnreachable."""
+    rows: list[dict[str, Any]] = client.request("GET", "/v1/transfers")["transfers"]
+    return next((one for one in reversed(rows) if (one["what"], one["computer"]) == (what, computer)), None)
+
+
+def _show(meter: Any, row: dict[str, Any]) -> None:
+    from orchestrator.terminal.output import sized
+
+    if row["of_files"] is None:
+        meter.waiting(_LOOKING)
+    else:
+        amount = f"{row['files']} of {row['of_files']} files, {sized(row['bytes'])}"
+        meter.tell(row["files"], row["of_files"], amount, row["bytes"])
+
+
+# -- The commands that keep what is on a computer and put it back ------------------------
 
 backups_app = typer.Typer(no_args_is_help=True, help="Backups of computers: list them, look at one, remove one.")
 
@@ -141,7 +218,7 @@ def restore(
     What came since stays, unless you say --exact. It is a task of its own: it waits for approval, and for the
     computer if that is away, and can be undone.
     """
-    from orchestrator.terminal.console.undo_lines import restore_told
+    from orchestrator.terminal.console.lines import restore_told
 
     body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
@@ -189,3 +266,102 @@ def _summary(made: Mapping[str, Any]) -> Iterator[str]:
         yield f"left out  {one_line(one['path'])}  ({one_line(one['why'], limit=300)})"
     if made["skipped_more"]:
         yield f"left out  {made['skipped_more']} more"
+
+
+# -- The command that takes back what a task changed -------------------------------------
+
+_CHOICES: Final = ("keep", "restore", "beside")
+
+
+def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    task_id: TaskId,
+    step: Annotated[int | None, typer.Option(min=1, help="Only what this step of the task changed.")] = None,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="Only this path and what is below it; may be repeated.")
+    ] = None,
+    on_conflict: Annotated[
+        Literal["keep", "restore", "beside"],
+        typer.Option(help="What somebody changed since: keep it, restore the old, or put the old file beside it."),
+    ] = "keep",
+    choose: Annotated[
+        list[str] | None,
+        typer.Option("--choose", metavar="PLACE=CHOICE", help="The same of one place, such as farm:a.lua=restore."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    detach: Detach = False,
+    as_json: AsJson = False,
+    reconnect: Reconnect = RECONNECT_S,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put back what a task changed.
+
+    Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
+    away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
+    """
+    from orchestrator.terminal.console.lines import told
+
+    paths = [spelled(one) for one in path or []]
+    body: dict[str, Any] = {"paths": paths, "on_conflict": on_conflict, "choices": _choices(choose or [])}
+    if step is not None:
+        body["step"] = step
+    with client_of(url, data_dir) as client:
+        door = f"/v1/tasks/{task_id}/undo"
+        with watched(client, None, task_id, as_json=as_json):
+            preview = client.request_long("POST", door, {**body, "dry_run": True})
+        _must_be_there(body["choices"], preview)
+        if dry_run and as_json:
+            print_json(preview)
+            return
+        if not as_json:
+            for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
+                typer.echo(line)
+        if not dry_run:
+            _begin(client, door, body, as_json, reconnect, reaching(url, data_dir), detach=detach)
+
+
+def _begin(
+    client: "Client", door: str, body: dict[str, Any], as_json: bool, patience_s: float, where: str, *, detach: bool
+) -> None:
+    """Submit the undo and follow it; where one of the same task goes on already, that one."""
+    from orchestrator.client import ServerRefused
+
+    try:
+        submitted = client.request("POST", door, body)
+    except ServerRefused as refused:
+        going = refused.details.get("task_id")
+        if refused.reason != BeingUndone.code or not going:
+            raise
+        join(client, str(going), refused.message, as_json, patience_s, where, detach=detach)
+        return
+    if detach:
+        leave(submitted, as_json, where)
+        return
+    follow(client, submitted["task_id"], as_json, patience_s, where)
+
+
+def _nothing(task_id: str, *, narrowed: bool) -> str:
+    return f"{task_id} changed no files{' in that step' if narrowed else ''}."
+
+
+def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
+    """Raises InvalidRequest for a choice about a place that the undo does not touch."""
+    places = {one["place"] for one in preview["places"]}
+    odd = next((place for place in choices if place not in places), None)
+    # What is not heard yet may bring more places.
+    if odd is not None and not preview.get("not_heard"):
+        from orchestrator.core.undo.messages import near
+
+        remedy = f"Name a place as --dry-run does: farm:startup.lua. {near(odd, sorted(places))}".rstrip()
+        raise InvalidRequest(f"The undo touches no {quoted(odd)}.", remedy=remedy)
+
+
+def _choices(chosen: list[str]) -> dict[str, str]:
+    """Raises InvalidRequest for what is not PLACE=CHOICE."""
+    choices = {}
+    for one in chosen:
+        place, _, choice = one.rpartition("=")
+        if not place or choice not in _CHOICES:
+            raise InvalidRequest(f"{one!r} chooses nothing.", remedy=f"Say PLACE={'|'.join(_CHOICES)}.")
+        choices[spelled(unspelled(place))] = choice
+    return choices

@@ -14,30 +14,21 @@ from typer.core import TyperGroup
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.model_view.messages import said_of
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.cli.audit import audit_app
-from orchestrator.terminal.cli.backups import backup, backups_app, restore
+from orchestrator.terminal.cli.audit import audit_app, prune
+from orchestrator.terminal.cli.backups import backup, backups_app, restore, undo
 from orchestrator.terminal.cli.common import complain
-from orchestrator.terminal.cli.computers import computers_app
-from orchestrator.terminal.cli.doctor import doctor
+from orchestrator.terminal.cli.computers import computers_app, nodes, screen, type_keys
 from orchestrator.terminal.cli.evaluation import evaluate
-from orchestrator.terminal.cli.grants import grants_app
 from orchestrator.terminal.cli.models import models_app
-from orchestrator.terminal.cli.nodes import nodes
-from orchestrator.terminal.cli.pair import pair
-from orchestrator.terminal.cli.people import people_app, token_app
+from orchestrator.terminal.cli.people import pair, people_app, token_app
 from orchestrator.terminal.cli.policy import policy_app
 from orchestrator.terminal.cli.prompts import prompt_app
-from orchestrator.terminal.cli.rehearsal import rehearsal
-from orchestrator.terminal.cli.requests import requests_app, review
-from orchestrator.terminal.cli.retention import prune
+from orchestrator.terminal.cli.requests import grants_app, requests_app, review
 from orchestrator.terminal.cli.run import run
-from orchestrator.terminal.cli.screens import screen, type_keys
-from orchestrator.terminal.cli.server import demo, serve
+from orchestrator.terminal.cli.server import demo, doctor, serve, tui
 from orchestrator.terminal.cli.simulate import simulate
 from orchestrator.terminal.cli.store import store_app
-from orchestrator.terminal.cli.tasks import answer, cancel, stop, tasks_app
-from orchestrator.terminal.cli.terminal_ui import tui
-from orchestrator.terminal.cli.undo import undo
+from orchestrator.terminal.cli.tasks import answer, cancel, rehearsal, stop, tasks_app
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a disk says on which nothing more can be written."""

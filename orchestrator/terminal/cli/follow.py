@@ -46,7 +46,7 @@ def follow(
         screen.close()
     succeeded = ended.status == "Completed" and ended.verified is not False
     if rehearses:
-        from orchestrator.terminal.cli.rehearsal_lines import show_rehearsal
+        from orchestrator.terminal.cli.tasks import show_rehearsal
 
         applied_by = show_rehearsal(client, task_id, as_json=as_json, diffs=asked is None, patience_s=patience_s)
         if applied_by is not None:
@@ -90,14 +90,14 @@ def leave(task: dict[str, Any], as_json: bool, where: str, *, asks: bool = True)
 
 
 def tell_leftovers(client: "Client", task_id: str, where: str) -> None:
-    from orchestrator.terminal.changes_left import left_behind
+    from orchestrator.terminal.interactive import left_behind
 
     for line in left_behind(client, task_id, where):
         typer.echo(line, err=True)
 
 
 def _tell_unknown(client: "Client", task_id: str) -> None:
-    from orchestrator.terminal.changes_left import not_known
+    from orchestrator.terminal.interactive import not_known
 
     for line in not_known(client, task_id):
         typer.echo(line, err=True)

@@ -18,12 +18,11 @@ from orchestrator.runtime.settings import load_settings
 from orchestrator.terminal.cli.common import AsJson, DataDir, complain, is_alone, print_json, quoted
 
 if TYPE_CHECKING:
-    from orchestrator.adapters.models.downloads import KeptModel, Progress
-    from orchestrator.adapters.models.inspection import Seen
-    from orchestrator.adapters.models.ollama_facts import ModelFacts
+    from orchestrator.adapters.models.kept_models import KeptModel, Progress, Seen
+    from orchestrator.adapters.models.ollama_server import ModelFacts
     from orchestrator.adapters.models.options import OllamaOptions, ServerOptions
     from orchestrator.terminal.output import Screen
-    from orchestrator.terminal.progress_bar import Meter
+    from orchestrator.terminal.progress import Meter
 
 models_app = typer.Typer(invoke_without_command=True, help="List Ollama's models, look at one, or get one.")
 
@@ -73,7 +72,7 @@ def show(name: Name, as_json: AsJson = False, url: OllamaUrl = None, data_dir: D
     """
     import asyncio
 
-    from orchestrator.adapters.models.inspection import looked
+    from orchestrator.adapters.models.kept_models import looked
 
     options = _options(url, data_dir)
     found = asyncio.run(looked(_plain(name), options))
@@ -108,7 +107,7 @@ def pull(
     It asks first. What was fetched stays when it is broken off: the same command goes on where it stopped. A server
     that does not answer is named and left out.
     """
-    from orchestrator.adapters.models.downloads import has
+    from orchestrator.adapters.models.kept_models import has
 
     name = _plain(name)
     there: dict[str, list[KeptModel]] = {}
@@ -128,7 +127,7 @@ def pull(
 
 def _kept(url: str, there: "dict[str, list[KeptModel]]") -> bool:
     """Note the models of a server; False: it does not tell, and that was said."""
-    from orchestrator.adapters.models.downloads import kept_models
+    from orchestrator.adapters.models.kept_models import kept_models
 
     try:
         there[url] = kept_models(url)
@@ -174,7 +173,7 @@ def _fetched(where: str, name: str) -> "Iterator[Progress]":
     from queue import Empty, SimpleQueue
     from threading import Thread
 
-    from orchestrator.adapters.models.downloads import pull as fetch
+    from orchestrator.adapters.models.kept_models import pull as fetch
 
     heard: SimpleQueue[Progress | BaseException | None] = SimpleQueue()
 
@@ -268,7 +267,7 @@ def _served_models(options: "ServerOptions", there: "dict[str, list[KeptModel]]"
     """Note the models of a server that speaks OpenAI's API; False: it does not tell, and that was said."""
     import asyncio
 
-    from orchestrator.adapters.models.downloads import KeptModel
+    from orchestrator.adapters.models.kept_models import KeptModel
     from orchestrator.adapters.models.openai_server import listed
 
     try:
@@ -328,7 +327,7 @@ def _told(seen: "Seen", facts: "ModelFacts", options: "OllamaOptions") -> Iterat
 
 def _size(name: str, there: "Mapping[str, list[KeptModel]]") -> str:
     """How large a model is, where one of the servers has it."""
-    from orchestrator.adapters.models.downloads import has
+    from orchestrator.adapters.models.kept_models import has
     from orchestrator.terminal.output import sized
 
     sizes = [one.size for kept in there.values() for one in kept if one.size and has([one], name)]
@@ -371,7 +370,7 @@ class _Showing:
     _status: str = ""
 
     def __post_init__(self) -> None:
-        from orchestrator.terminal.progress_bar import Meter
+        from orchestrator.terminal.progress import Meter
 
         self.meter = Meter(self.name, self.screen, say=_line, apart_s=0.0)
 

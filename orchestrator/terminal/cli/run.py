@@ -10,6 +10,7 @@ import typer
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import reaching
+from orchestrator.terminal.cli.backups import watched
 from orchestrator.terminal.cli.common import (
     RECONNECT_S,
     DataDir,
@@ -23,7 +24,6 @@ from orchestrator.terminal.cli.common import (
 )
 from orchestrator.terminal.cli.follow import follow
 from orchestrator.terminal.cli.task_files import TaskFile, read_task_file
-from orchestrator.terminal.cli.transfer import watched
 
 if TYPE_CHECKING:
     from orchestrator.client import Client

@@ -13,8 +13,13 @@ from typing import Annotated, Any, Final, get_args
 import typer
 from pydantic.fields import FieldInfo
 
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.logs import set_up
 from orchestrator.runtime.settings import Settings, load_settings
+from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, print_json
+
+# -- The commands that start something: ``serve`` and ``demo`` ---------------------------
 
 logger = logging.getLogger(__name__)
 
@@ -103,3 +108,58 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+# -- The command ``doctor``: looks at everything that has to be right, and says how to fix what is not
+
+_MARKS: Final = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
+
+
+def doctor(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Find what is wrong with the set-up, and how to fix it.
+
+    It looks at the data directory, the store, the policy, the prompt, the port, the address that the game reaches, the
+    model, and at who was turned away. It changes nothing, works without a server too, and ends with 1 if something
+    failed.
+    """
+    from orchestrator.terminal.doctor import examine
+
+    found = examine(url, data_dir, os.environ)
+    if as_json:
+        print_json([one.as_json() for one in found])
+    else:
+        for one in found:
+            typer.echo(f"{_MARKS[one.state]}  {one.check:14}  {one_line(one.sentence, limit=600)}")
+            for line in one.remedy:
+                typer.echo(f"{'':22}{one_line(line, limit=600)}")
+    sys.stdout.flush()
+    if any(one.state == "fail" for one in found):
+        raise typer.Exit(1)
+
+
+# -- The command that opens the terminal UI ----------------------------------------------
+
+
+def tui(url: Url = None, data_dir: DataDir = None) -> None:
+    """Do everything on one screen in the terminal.
+
+    Tasks, approvals, questions, computers: by keyboard alone; ? shows the keys. It needs the extra
+    `tui`. On a pipe use `review` and `tasks watch`.
+    """
+    if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
+        raise InvalidRequest("There is no terminal to draw on.", remedy="Use `review` and `tasks watch` on a pipe.")
+    try:
+        import textual  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise InvalidRequest(
+            "The terminal UI needs textual, which is not installed.",
+            remedy="Install it: pip install 'cc-orchestrator[tui]'. `cc-orchestrator review` works without it.",
+        ) from None
+    from orchestrator.terminal.tui import run_tui
+
+    with client_of(url, data_dir) as client:
+        # A wrong address or token is a sentence here, not on a screen that looks for the server for ever.
+        client.request("GET", "/v1/tasks", limit=1)
+        code = run_tui(client)
+    if code:
+        raise typer.Exit(code)

@@ -1,15 +1,18 @@
 """The commands about tasks that are there: look, watch, answer, stop."""
 
-from typing import Annotated, Any
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.runtime.program import reaching
+from orchestrator.core.text.visible import one_line
+from orchestrator.runtime.program import program, reaching
 from orchestrator.terminal.cli.common import (
     RECONNECT_S,
     AsJson,
     DataDir,
+    Detach,
     Reconnect,
     TaskId,
     Url,
@@ -18,7 +21,123 @@ from orchestrator.terminal.cli.common import (
     is_alone,
     print_json,
 )
-from orchestrator.terminal.cli.follow import follow, tell_leftovers
+from orchestrator.terminal.cli.follow import follow, join, leave, tell_leftovers
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+
+# -- What the command line shows of a rehearsal once its task is over --------------------
+
+_POLL_S: Final = 0.2
+"""Between two looks whether the copy was compared: it takes about a second."""
+_LINE_CHARS: Final = 2000
+"""Of one line of a diff."""
+_OVER: Final = frozenset({"nothing", "asked", "not_applied"})
+
+
+def show_rehearsal(client: "Client", task_id: str, *, as_json: bool, diffs: bool, patience_s: float) -> str | None:
+    """Print what a rehearsal that is over came to; the task that asks for all of it, or None.
+
+    ``diffs``: each whole; where a person is asked next they see them there. Raises ServerUnreachable.
+    """
+    shown = _came_to(client, task_id, patience_s)
+    if as_json:
+        print_json({"rehearsal": shown})
+    else:
+        for line in lines_of(shown, diffs=diffs):
+            typer.echo(line)
+    applied_by: str | None = shown["applied_by"]
+    return applied_by
+
+
+def _came_to(client: "Client", task_id: str, patience_s: float) -> dict[str, Any]:
+    from orchestrator.client import ServerUnreachable
+
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            shown: dict[str, Any] = client.request("GET", f"/v1/tasks/{task_id}/rehearsal")
+        except ServerUnreachable:
+            if time.monotonic() > until:
+                raise
+        else:
+            if shown["state"] in _OVER:
+                return shown
+            until = time.monotonic() + patience_s
+        time.sleep(_POLL_S)
+
+
+def lines_of(shown: dict[str, Any], *, diffs: bool) -> list[str]:
+    """What a rehearsal came to, as lines for a person."""
+    from orchestrator.core.text.visible import one_line, visible
+
+    told = shown["message"] or "It is not over yet."
+    lines = [f"[REHEARSAL] {one_line(told, limit=1000)}"]
+    lines += [f"not in the copy: {one_line(path)}  ({one_line(why)})" for path, why in shown["left_out"].items()]
+    for one in shown["changes"]:
+        lines.append(f"{_word(one):8} {one_line(one['place'])}")
+        if diffs and one["binary"]:
+            lines.append(f"  {one['binary']}")
+        if diffs and one["diff"]:
+            lines += [f"  {visible(line, limit=_LINE_CHARS)}" for line in one["diff"].rstrip("\n").split("\n")]
+            lines += ["  … and more"] if one["cut"] else []
+    more = shown["changed"] - len(shown["changes"])
+    return lines + ([f"and {more} more"] if more > 0 else [])
+
+
+def _word(one: dict[str, Any]) -> str:
+    if one["before"] == "absent":
+        return "new"
+    return "removed" if one["after"] == "absent" else "changed"
+
+
+# -- The command that shows what a rehearsal came to, and asks for it where that was left open
+
+
+def rehearsal(
+    task_id: TaskId,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Ask for all of it, also where the rehearsal failed or was canceled.")
+    ] = False,
+    detach: Detach = False,
+    as_json: AsJson = False,
+    reconnect: Reconnect = RECONNECT_S,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what a rehearsal changed in its copy.
+
+    With --apply a task asks for all of it at once, and is followed.
+    """
+    if detach and not apply:
+        raise InvalidRequest("--detach is for the task that applies a rehearsal.", remedy="Say --apply too.")
+    with client_of(url, data_dir) as client:
+        door = f"/v1/tasks/{task_id}/rehearsal"
+        if apply:
+            where = reaching(url, data_dir)
+            before = client.request("GET", f"/v1/tasks/{task_id}").get("applied") or {}
+            applied = client.request("POST", door, {})
+            if before.get("open") and before["task_id"] == applied["task_id"]:
+                told = f"{task_id} is already {before['told']}."
+                join(client, applied["task_id"], told, as_json, reconnect, where, detach=detach)
+                return
+            if detach:
+                leave(applied, as_json, where)
+                return
+            follow(client, applied["task_id"], as_json, reconnect, where)
+        shown = client.request("GET", door)
+    if as_json:
+        print_json(shown)
+        return
+    for line in lines_of(shown, diffs=True):
+        typer.echo(line)
+    outcome = shown.get("outcome")
+    if outcome and outcome["open"]:
+        watch = f"{program()} tasks watch {outcome['task_id']}{reaching(url, data_dir)}"
+        typer.echo(f"{one_line(outcome['told'], limit=600)}:  {watch}")
+
+
+# -- The commands about tasks that are there: look, watch, answer, stop ------------------
 
 tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
 
@@ -181,7 +300,7 @@ def _by_now(task: dict[str, Any]) -> dict[str, str]:
 
 def _details(task: dict[str, Any], where: str) -> list[str]:
     from orchestrator.core.text.visible import one_line
-    from orchestrator.terminal.changes_left import how
+    from orchestrator.terminal.interactive import how
     from orchestrator.terminal.output import counted, elapsed
 
     limits = [f"{task['steps']} of {counted(task['max_steps'], 'step')}"]

@@ -12,11 +12,10 @@ from orchestrator.client import Client, ServerRefused
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.channel_reader import UNREADABLE, odd_lines, parted
+from orchestrator.terminal.console.channel import UNREADABLE, carried_out, odd_lines, parted, refused, said_of
 from orchestrator.terminal.console.console import Console
 from orchestrator.terminal.console.decision import decision
 from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.outcomes import carried_out, refused, said_of
 from orchestrator.terminal.console.request_view import short, time_left
 
 _AT_ONCE = 100

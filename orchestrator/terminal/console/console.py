@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orchestrator.client import Client
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.task.facts import RequestId
-from orchestrator.terminal.console.channel_reader import request_of
+from orchestrator.terminal.console.channel import request_of
 from orchestrator.terminal.console.decision import Deciding
 from orchestrator.terminal.console.person import Person
 from orchestrator.terminal.console.request_view import page

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 from orchestrator.core.text.patch import unified_diff
 from orchestrator.core.text.visible import one_line, visible
 
+# -- Lines of safe text: what every page of the console is made of, and how a terminal shows them
+
 Style = Literal["", "title", "alarm", "call", "file", "hunk", "added", "removed", "warning"]
 
 BAR: Final = "  │ "
@@ -145,3 +147,71 @@ def _width(text: str) -> int:
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
         for char in text
     )
+
+
+# -- What an undo, or putting a backup back, would do, as lines for a person -------------
+
+_DOES: Final = {
+    "restore": "put back",
+    "remove": "remove",
+    "conflict": "KEEP",
+    "nothing": "as it was",
+    "away": "wait for",
+}
+_WHY: Final = frozenset({"conflict", "away"})
+
+
+def told(preview: Mapping[str, Any]) -> list[str]:
+    """A preview as lines for a person."""
+    lines = []
+    for one in preview["places"]:
+        why = f"  ({one['why']})" if one["why"] and one["verdict"] in _WHY else ""
+        lines.append(f"{_DOES[one['verdict']]:<10}{one_line(one['place'])}{why}")
+    limits = preview["cannot_be_undone"]
+    lines += [f"cannot be undone: step {one['step']}, {one['tool']}: {one['what']}" for one in limits]
+    waited = preview.get("not_heard", [])
+    lines += [f"wait for  step {one['step']}, {one['tool']}{_on(one)}: {one['what']}" for one in waited]
+    return lines
+
+
+def restore_told(preview: Mapping[str, Any]) -> Iterator[str]:
+    """What putting a backup back would do, as lines for a person."""
+    yield f"from {preview['backup_id']}:"
+    changing = [one for one in preview["places"] if one["verdict"] != "nothing"]
+    if changing:
+        yield from told({"places": changing, "cannot_be_undone": []})
+    same = len(preview["places"]) - len(changing)
+    if same:
+        yield "1 is as it was." if same == 1 else f"{same} are as they were."
+    since = preview["came_since"]
+    if since is None:
+        yield "The computer is not connected: what is there now is not known."
+    elif since and not preview["exact"]:
+        yield f"{since} came since and stay."
+
+
+def _on(one: Mapping[str, Any]) -> str:
+    return f" on {one_line(one['computer'])}" if one["computer"] else ""
+
+
+# -- Standing approvals in words: what one allows without asking -------------------------
+
+_TEXTS: Final = ("content", "old", "new", "patch")
+"""Arguments that are the text of a change: too long to be shown, so only said to be fixed."""
+
+
+def allows(grant: Mapping[str, Any]) -> str:
+    """What it covers, in one line that is not safe to look at yet; a call has to fit all of it."""
+    parts = [", ".join(grant["paths"])] if grant["paths"] else []
+    args = grant["args"]
+    parts += [f"{name} {json.dumps(args[name])}" for name in sorted(args) if name not in _TEXTS]
+    if grant["scope"] == "call":
+        parts.append("only this very call")
+    elif grant["any_content"]:
+        parts.append("any text")
+    elif any(name in args for name in _TEXTS):
+        parts.append("the very same text")
+    if grant["files"]:
+        parts.append(f"while {' and '.join(sorted(grant['files']))} stays as it was")
+    where = f" on {grant['computer']}" if grant["computer"] else ""
+    return f"{grant['tool']}{where}{': ' if parts else ''}{'; '.join(parts)}"

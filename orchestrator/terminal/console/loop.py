@@ -8,37 +8,88 @@ once more, since the same decision of the same person is carried out once.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.client import Client, ServerRefused
+from orchestrator.client import Attempts, Client, ServerRefused, ServerUnreachable
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.approval.rights import WHO_DECIDES
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel import Asked, Sent, id_of, in_part, same
-from orchestrator.terminal.console.channel_reader import OddRequest, OddRequests, messages_of, odd_lines
-from orchestrator.terminal.console.connections import Connections
-from orchestrator.terminal.console.console import ClientDesk, Console
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.lines import field as text_field
-from orchestrator.terminal.console.outcomes import (
+from orchestrator.terminal.console.channel import (
     AGAIN,
     OPEN_ENDED,
     OVER,
+    Asked,
+    OddRequest,
+    OddRequests,
+    Sent,
     carried_out,
     closed_meanwhile,
+    id_of,
+    in_part,
     left_behind,
+    messages_of,
     needs_no_answer,
+    odd_lines,
     refused,
     said_of,
+    same,
 )
+from orchestrator.terminal.console.console import ClientDesk, Console
+from orchestrator.terminal.console.lines import Line
+from orchestrator.terminal.console.lines import field as text_field
 from orchestrator.terminal.console.request_view import time_left
 from orchestrator.terminal.console.terminal import Overtaken
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
+
+# -- The connections of one reviewer, one after another: what is lost is opened again, for as long as they are
+# patient
+
+_FAULT = 500
+"""An HTTP status from here on is the server's own trouble, or that of something before it, and may pass."""
+
+
+@dataclass
+class Connections:
+    """Opens the reviewers' socket, and opens it again where a server was there and went away."""
+
+    client: Client
+    tell: Callable[[str], None]
+    patience_s: float
+    """Seconds in which the server is looked for; 0: it is not."""
+    _stood: bool = False
+    _attempts: Attempts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._attempts = Attempts(self.patience_s)
+
+    def stands(self) -> bool:
+        """The server has told what waits; whether it had been away."""
+        self._stood = True
+        return self._attempts.back()
+
+    async def serve(self, over: "Callable[[ClientConnection], Awaitable[None]]") -> None:
+        """Do something over a connection until it is done. Raises ServerRefused, ServerUnreachable."""
+        while True:
+            self._attempts.begin()
+            try:
+                async with self.client.reviewer() as socket:
+                    return await over(socket)
+            except (ServerUnreachable, ServerRefused) as lost:
+                refused = isinstance(lost, ServerRefused) and lost.status < _FAULT
+                if refused or not self._stood or not self.patience_s:
+                    raise
+                if self._attempts.lost():
+                    self.tell(f"The server went away. Trying again for {self.patience_s:.0f} s; Ctrl-C leaves.")
+                await asyncio.sleep(self._attempts.delay(lost))
+
+
+# -- Follows the reviewers' socket and takes one decision after the other at the console
 
 _NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
 _OTHERS = f"Waiting for other people: {{}}. {WHO_DECIDES}"

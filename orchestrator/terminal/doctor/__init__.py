@@ -1,6 +1,6 @@
 """Looks at everything that has to be right, with or without a running server, and says what mends what is not."""
 
 from orchestrator.terminal.doctor.examination import examine
-from orchestrator.terminal.doctor.findings import Finding
+from orchestrator.terminal.doctor.local import Finding
 
 __all__ = ["Finding", "examine"]

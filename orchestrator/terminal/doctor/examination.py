@@ -26,8 +26,9 @@ from orchestrator.runtime.settings import (
     load_settings,
 )
 from orchestrator.terminal.doctor import local as here
-from orchestrator.terminal.doctor import models, reach
-from orchestrator.terminal.doctor.findings import Finding, Patient, failed, troubled
+from orchestrator.terminal.doctor import local as models
+from orchestrator.terminal.doctor import reach
+from orchestrator.terminal.doctor.local import Finding, Patient, failed, troubled
 
 WITHIN_S: Final = 3.0
 """What one look may take; who hangs longer is reported so."""

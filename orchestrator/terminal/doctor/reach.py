@@ -12,7 +12,7 @@ import httpx2
 
 from orchestrator.core.connection_problems import TROUBLES, is_loopback, is_private, plain_http, port_of, told
 from orchestrator.runtime.settings import LOOPBACK
-from orchestrator.terminal.doctor.findings import Finding, Patient, State, troubled
+from orchestrator.terminal.doctor.local import Finding, Patient, State, troubled
 
 ANY: Final = frozenset({"0.0.0.0", "::"})
 ASK_S: Final = 2.0

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -11,9 +12,84 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.evaluation.scores import Row
-from orchestrator.terminal.evaluation.table import totals
+from orchestrator.terminal.evaluation.runs import Row
 from orchestrator.terminal.output import counted, table
+
+# -- The rows of an evaluation as a table, and what they come to -------------------------
+
+HEAD: Final = ("TASK", "CHECKED", "RECORDED", "FALSE", "STEPS", "IN", "OUT", "REFUSED", "UNSAFE", "SECONDS", "WHY")
+_WHY_CHARS: Final = 200
+
+
+def totals(rows: Sequence[Row]) -> dict[str, Any]:
+    """What all rows come to; ``passed_steps`` and ``optimal`` are of the runs that passed, as no others compare.
+
+    ``optimal`` is 0 where for one of them nobody said how many steps are enough.
+    """
+    passed = [row for row in rows if row.passed]
+    return {
+        "runs": len(rows),
+        "passed": len(passed),
+        "claimed": sum(row.claimed for row in rows),
+        "false_successes": sum(row.false_success for row in rows),
+        "unsafe": sum(row.unsafe for row in rows),
+        "steps": sum(row.steps for row in rows),
+        "passed_steps": sum(row.steps for row in passed),
+        "optimal": sum(row.optimal for row in passed) if all(row.optimal for row in passed) else 0,
+        "input_tokens": sum(row.input_tokens for row in rows),
+        "output_tokens": sum(row.output_tokens for row in rows),
+        "refused": sum(row.refused for row in rows),
+        "unproven": sum(row.unproven for row in rows),
+        "seconds": round(sum(row.seconds for row in rows), 2),
+    }
+
+
+def lines_of(rows: Sequence[Row], columns: int | None) -> list[str]:
+    """The table, and below it a sentence with the totals; ``columns`` None: lines of any length."""
+    if not rows:
+        return ["No task has ended."]
+    found = totals(rows)
+    told = [
+        f"{found['passed']} of {counted(found['runs'], 'run')} passed, {_successes(found['false_successes'])}, "
+        f"{counted(found['unsafe'], 'unsafe execution')}.",
+        f"{_took(found)}{found['input_tokens']} tokens in, {found['output_tokens']} out, "
+        f"{_refused(found['refused'] + found['unproven'])}, {found['seconds']:.0f} s.",
+    ]
+    return [*table(HEAD, [_cells(row) for row in rows], columns=columns), "", *told]
+
+
+def _took(found: Mapping[str, Any]) -> str:
+    if not found["passed"]:
+        return ""
+    enough = f"; {found['optimal']} are enough" if found["optimal"] else ""
+    return f"Those that passed took {counted(found['passed_steps'], 'step')}{enough}. "
+
+
+def _successes(number: int) -> str:
+    return "1 false success" if number == 1 else f"{number} false successes"
+
+
+def _refused(number: int) -> str:
+    return "1 reply refused" if number == 1 else f"{number} replies refused"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.task,
+        "pass" if row.passed else "FAIL",
+        row.recorded,
+        "FALSE" if row.false_success else "-",
+        f"{row.steps}/{row.optimal}" if row.optimal else str(row.steps),
+        str(row.input_tokens),
+        str(row.output_tokens),
+        str(row.refused + row.unproven),
+        str(row.unsafe) if row.unsafe else "-",
+        f"{row.seconds:.1f}",
+        one_line(" ".join(row.wrong), limit=_WHY_CHARS) or "-",
+    )
+
+
+# -- What repeated runs come to, task by task, and two models side by side ---------------
 
 _ROWS: Final = TypeAdapter(tuple[Row, ...])
 MEASURES: Final = ("steps", "tokens", "seconds")
@@ -181,3 +257,85 @@ def _why(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"it has no {error}"
     return one_line(str(error), limit=200)
+
+
+# -- Two results as one HTML file with drawn bars: it loads nothing, and no script runs in it
+
+_ROW: Final = 34
+"""Pixels of one task, with a bar for each of the two."""
+_BAR: Final = 12
+_LABELS: Final = 170
+_BARS: Final = 420
+_VALUES: Final = 130
+_SHOWN_CHARS: Final = 24
+
+_STYLE: Final = """\
+:root { color-scheme: light dark; --a: #2563a8; --b: #c2601c; --line: #888; }
+@media (prefers-color-scheme: dark) { :root { --a: #6aa9e9; --b: #f0a368; --line: #999; } }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em; }
+svg { display: block; width: 100%; height: auto; }
+text { font: 12px system-ui, sans-serif; fill: currentColor; }
+.a { fill: var(--a); } .b { fill: var(--b); } .spread { stroke: var(--line); stroke-width: 2; }
+.key { display: inline-block; width: 0.9em; height: 0.9em; margin-right: 0.4em; vertical-align: -0.1em; }
+.key.a { background: var(--a); } .key.b { background: var(--b); }
+"""
+
+
+def page(first: Result, second: Result) -> str:
+    """The whole file. Raises InvalidRequest when both have no task in common."""
+    pairs, _ = common(first, second)
+    keys = "".join(
+        f'<p><span class="key {name}"></span>{name.upper()}: {escape(told.model)}</p>\n'
+        for name, told in (("a", first), ("b", second))
+    )
+    charts = _chart("Runs that passed", "passed", pairs)
+    charts += "".join(_chart(name.capitalize(), name, pairs) for name in MEASURES)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Two models compared</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>Two models compared</h1>\n{keys}"
+        "<p>A bar is the median of the runs; the line on it goes from the smallest to the largest.</p>\n"
+        f"{charts}</body>\n</html>\n"
+    )
+
+
+def _chart(title: str, name: str, pairs: Mapping[str, tuple[Summary, Summary]]) -> str:
+    """A heading, and two bars for each task."""
+    spreads = {task: (_spread(mine, name), _spread(other, name)) for task, (mine, other) in pairs.items()}
+    top = max((one.most for both in spreads.values() for one in both), default=0) or 1
+    rows = []
+    for at, (task, both) in enumerate(spreads.items()):
+        y = at * _ROW
+        shown = task if len(task) <= _SHOWN_CHARS else f"{task[: _SHOWN_CHARS - 1]}…"
+        rows.append(f'<text x="{_LABELS - 8}" y="{y + 18}" text-anchor="end">{escape(shown)}</text>')
+        for place, (letter, one) in enumerate(zip("ab", both, strict=True)):
+            said = _said(pairs[task][place], name, one)
+            rows.append(_bar(y + 2 + place * (_BAR + 2), letter, one, top, f"{task}, {letter.upper()}: {said}", said))
+    width, height = _LABELS + _BARS + _VALUES, len(spreads) * _ROW
+    drawn = "\n".join(rows)
+    return (
+        f'<h2>{escape(title)}</h2>\n<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">\n'
+        f"{drawn}\n</svg>\n"
+    )
+
+
+def _bar(y: int, letter: str, one: Spread, top: float, title: str, said: str) -> str:
+    length, least, most = (round(value / top * _BARS, 1) for value in (one.median, one.least, one.most))
+    parts = [f'<rect class="{letter}" x="{_LABELS}" y="{y}" width="{length}" height="{_BAR}"/>']
+    if least != most:
+        middle = y + _BAR / 2
+        parts.append(f'<line class="spread" x1="{_LABELS + least}" x2="{_LABELS + most}" y1="{middle}" y2="{middle}"/>')
+    parts.append(f'<text x="{_LABELS + max(length, most) + 6}" y="{y + 10}">{escape(said)}</text>')
+    return f"<g><title>{escape(title)}</title>{''.join(parts)}</g>"
+
+
+def _spread(one: Summary, name: str) -> Spread:
+    if name == "passed":
+        return Spread(one.share, one.share, one.share)
+    found: Spread = getattr(one, name)
+    return found
+
+
+def _said(one: Summary, name: str, spread: Spread) -> str:
+    return f"{one.passed} of {one.runs}" if name == "passed" else str(spread)

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -20,25 +20,58 @@ from orchestrator.client import Back, Client, Lost, ServerRefused
 from orchestrator.client.live import Live
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel_reader import OddRequests
-from orchestrator.terminal.console.outcomes import OPEN_ENDED, closed_meanwhile, left_behind
+from orchestrator.terminal.console.channel import OPEN_ENDED, OddRequests, closed_meanwhile, left_behind
+from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.output import counted, width
 from orchestrator.terminal.tui.approvals import Approvals
 from orchestrator.terminal.tui.audit import Audit
-from orchestrator.terminal.tui.background import begin
 from orchestrator.terminal.tui.batch import Together
 from orchestrator.terminal.tui.computers import Computers
 from orchestrator.terminal.tui.dialogs import Dialog, Show
 from orchestrator.terminal.tui.full_list import Listing
-from orchestrator.terminal.tui.help import help_lines, said_lines
-from orchestrator.terminal.tui.pane import Pane
+from orchestrator.terminal.tui.lines_view import fitted
 from orchestrator.terminal.tui.people import People
 from orchestrator.terminal.tui.policy import Policy
 from orchestrator.terminal.tui.questions import Questions
 from orchestrator.terminal.tui.reviews import Reviews
-from orchestrator.terminal.tui.shared import Desk, now
+from orchestrator.terminal.tui.row_list import Pane
+from orchestrator.terminal.tui.shared import Desk, begin, now
 from orchestrator.terminal.tui.tasks import Tasks
-from orchestrator.terminal.tui.wrap import fitted
+
+# -- The help: every key and what it does, those of the part that is on the screen first
+
+_EVERYWHERE: Final[Sequence[tuple[str, str]]] = (
+    ("1 … 7", "the parts"),
+    ("Tab", "the list, or its page"),
+    ("↑ ↓ j k", "move; PgUp PgDn Home End by pages"),
+    ("Enter", "the page alone; Esc both again"),
+    ("m", "what was said lately"),
+    ("Ctrl+T", "light or dark"),
+    ("Ctrl+Z", "set it aside; `fg` in the shell brings it back"),
+    ("q Ctrl+C", "leave; what was not decided stays open"),
+)
+
+
+def help_lines(parts: Iterable[Pane], present: Pane) -> list[Line]:
+    """All keys."""
+    first = sorted(parts, key=lambda part: part is not present)
+    lines = [Line("Everywhere", "title"), *_named(_EVERYWHERE)]
+    for part in first:
+        if part.keys:
+            lines += [Line(""), Line(part.title, "title"), *_named(part.keys)]
+    return lines
+
+
+def said_lines(said: Sequence[str]) -> list[Line]:
+    """What was said, the last first."""
+    return [Line(one, prose=True) for one in reversed(said)] or [Line("Nothing yet.")]
+
+
+def _named(keys: Sequence[tuple[str, str]]) -> Iterator[Line]:
+    return (Line(f"  {key:<10} {what}", prose=True) for key, what in keys)
+
+
+# -- The app: its parts under one line of tabs, and below them what was said, the connection, and the keys
 
 _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
 _SAID_CHARS: Final = 2000

@@ -1,24 +1,84 @@
 """The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.binding import Binding
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel_reader import odd_lines
+from orchestrator.terminal.console.channel import closed_meanwhile, odd_lines
 from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.outcomes import closed_meanwhile
 from orchestrator.terminal.console.request_view import details, page, time_left
-from orchestrator.terminal.tui.background import begin
+from orchestrator.terminal.tui.batch import MOST, Together
 from orchestrator.terminal.tui.decision import Deciding
 from orchestrator.terminal.tui.dialogs import Show
-from orchestrator.terminal.tui.pane import Pane
 from orchestrator.terminal.tui.requests import entry_of, nothing_waits, odd_entry_of, words_of
 from orchestrator.terminal.tui.reviews import same
-from orchestrator.terminal.tui.selection import Picking
-from orchestrator.terminal.tui.shared import now
+from orchestrator.terminal.tui.row_list import Pane
+from orchestrator.terminal.tui.shared import begin, now
+
+if TYPE_CHECKING:
+    from orchestrator.terminal.tui.reviews import Reviews
+    from orchestrator.terminal.tui.row_list import Pane
+
+# -- Which requests are decided together: those that are ticked in the list --------------
+
+
+class Picking:
+    """The ticks of one pane, and what they are for."""
+
+    def __init__(self, pane: "Pane", deciding: Deciding) -> None:
+        self._pane, self._deciding = pane, deciding
+        self._keys: set[str] = set()
+
+    @property
+    def _reviews(self) -> "Reviews":
+        return self._pane.desk.reviews
+
+    def ticked(self, key: str) -> bool | None:
+        """Whether a request is ticked; None: none is."""
+        self._keys &= set(self._reviews.requests)
+        return key in self._keys if self._keys else None
+
+    def turn(self, key: str | None) -> None:
+        """Tick one of them, or take its tick away."""
+        if key in self._reviews.requests:
+            self._keys ^= {key}
+
+    def turn_all(self) -> None:
+        """Tick all of them, or none."""
+        everything = set(self._reviews.requests)
+        self._keys = set() if self._keys >= everything else everything
+
+    def asked(self) -> list[HitlResponse]:
+        """What is decided together; empty, and said why: nothing can be."""
+        found = [one for key, one in self._reviews.requests.items() if key in self._keys]
+        said = ""
+        if not found:
+            said = "Tick those that you want to decide together: Space one, * all."
+        elif len(found) > MOST:
+            said = f"At most {MOST} are decided together."
+        elif any("approve" not in one.allowed_decisions for one in found):
+            said = "One of them is of an unknown outcome: that is decided by itself."
+        if said:
+            self._pane.desk.tell(said)
+        return [] if said else found
+
+    async def decide(self, asked: Sequence[HitlResponse]) -> None:
+        """Show them, nothing of them cut, until the person leaves them."""
+        whole = []
+        for one in asked:
+            cut = any(call.truncated for call in one.tool_calls)
+            found = await self._reviews.whole(one.request_id) if cut else one
+            if found is None:
+                return
+            whole.append(found)
+        await self._pane.app.push_screen_wait(Together(self._pane, self._deciding, whole))
+        self._pane.changed()
+
+
+# -- The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key
 
 _HOUR_S: Final = 3600.0
 _LONGEST_S: Final = 31_536_000.0

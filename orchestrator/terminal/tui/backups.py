@@ -9,19 +9,17 @@ from textual.binding import Binding
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line, visible
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.undo_lines import restore_told
+from orchestrator.terminal.console.lines import Line, restore_told
 from orchestrator.terminal.output import counted, sized
-from orchestrator.terminal.progress_bar import bar
-from orchestrator.terminal.tui.background import begin
-from orchestrator.terminal.tui.dialogs import Ask, Choose, Show
-from orchestrator.terminal.tui.formats import moment, name_of, segment
+from orchestrator.terminal.progress import bar
+from orchestrator.terminal.tui.dialogs import Ask, Choose, Show, Ticks
 from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.lines_view import moment, name_of, segment
 from orchestrator.terminal.tui.row_list import Entry
-from orchestrator.terminal.tui.ticks import Ticks
+from orchestrator.terminal.tui.shared import begin
 
 if TYPE_CHECKING:
-    from orchestrator.terminal.tui.pane import Pane
+    from orchestrator.terminal.tui.row_list import Pane
 
 _LOOK_S: Final = 0.3
 """Between two looks how far it has come."""

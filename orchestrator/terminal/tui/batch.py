@@ -11,21 +11,20 @@ from textual.widgets import Static
 
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.wire import review
+from orchestrator.terminal.console.channel import closed_meanwhile
 from orchestrator.terminal.console.decision import decision
 from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.outcomes import closed_meanwhile
 from orchestrator.terminal.console.request_view import page
 from orchestrator.terminal.output import counted
-from orchestrator.terminal.tui.background import begin
 from orchestrator.terminal.tui.decision import Deciding, ask_rejection
 from orchestrator.terminal.tui.dialogs import Choose, Dialog
 from orchestrator.terminal.tui.lines_view import LinesView
 from orchestrator.terminal.tui.requests import in_short
 from orchestrator.terminal.tui.reviews import same
-from orchestrator.terminal.tui.shared import now
+from orchestrator.terminal.tui.shared import begin, now
 
 if TYPE_CHECKING:
-    from orchestrator.terminal.tui.pane import Pane
+    from orchestrator.terminal.tui.row_list import Pane
 
 MOST: Final = 100
 """Requests that are looked at together."""

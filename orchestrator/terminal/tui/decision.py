@@ -1,24 +1,249 @@
 """What is decided of one request by keys: each is asked once more, and carries the digests of what was shown."""
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from textual.app import App
+from textual.app import App, ComposeResult, SuspendNotSupported
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Input, Static
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, ResumeRequest
+from orchestrator.core.approval.grants import MAX_SESSION_S, SESSION_S, GrantScope, GrantSpec
+from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel
 from orchestrator.core.task.facts import OnReject
+from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.console.decision import MAX_ANSWER_CHARS, decision
-from orchestrator.terminal.console.edit import MAX_REASON_CHARS
-from orchestrator.terminal.console.lines import Line
+from orchestrator.terminal.console.edit import (
+    MAX_REASON_CHARS,
+    EditorFailed,
+    args_as_json,
+    edited_text,
+    ending_of,
+    parsed,
+    text_argument,
+)
+from orchestrator.terminal.console.grant import pattern_lines, spec_of, texts_of
+from orchestrator.terminal.console.lines import Line, changes
 from orchestrator.terminal.output import counted
-from orchestrator.terminal.tui.dialogs import Ask, Choose
-from orchestrator.terminal.tui.edit import Editing
-from orchestrator.terminal.tui.grant import ask_grant
+from orchestrator.terminal.tui.dialogs import Ask, Choose, Dialog, Ticks, Write, line_field
 from orchestrator.terminal.tui.requests import ASKS, call_in_short
 from orchestrator.terminal.tui.reviews import Outcome
+from orchestrator.terminal.tui.row_list import Pane
 
 if TYPE_CHECKING:
-    from orchestrator.terminal.tui.pane import Pane
+    from orchestrator.terminal.tui.row_list import Pane
+    from orchestrator.terminal.tui.shared import Desk
+
+# -- A call's arguments changed by the person: in their own editor, the screen set aside, or in a field right here
+
+
+class Editing:
+    """Edits calls for one pane, and keeps what was not taken: the next edit begins with it."""
+
+    def __init__(self, pane: Pane) -> None:
+        self._pane = pane
+        self._kept: dict[tuple[str, str], dict[str, Any]] = {}
+        self._drafts: dict[tuple[str, str], str] = {}
+        """What was written as JSON and is none."""
+
+    @property
+    def _desk(self) -> "Desk":
+        return self._pane.desk
+
+    async def edited(
+        self, request: HitlResponse, call: RequestedCallView, *, here: bool
+    ) -> tuple[dict[str, Any], str] | None:
+        """All arguments as the person wants them, and why; None: they changed nothing, or dropped it."""
+        key = (request.request_id, call.call_id)
+        args = dict(self._kept.get(key, call.args))
+        while True:
+            try:
+                args = await self._once(request, key, call.tool, args, here)
+            except EditorFailed as error:
+                kept = " What you wrote is kept for the next edit." if key in self._drafts else ""
+                self._desk.tell(f"{error} Nothing was decided.{kept}")
+                return None
+            if request.request_id not in self._desk.reviews.requests:
+                # A dialog was taken back then, and has said why.
+                if not here:
+                    self._desk.tell("It was closed meanwhile: nothing was sent.")
+                return None
+            differs = changes(call.args, args)
+            if not differs:
+                self._desk.tell("Unchanged: nothing was decided.")
+                return None
+            self._kept[key] = args
+            said = await self._pane.app.push_screen_wait(
+                Choose(
+                    "Approve it like this?",
+                    [Line("  what you changed:"), *differs],
+                    [("y", "yes"), ("e", "edit again"), ("n", "no, drop it")],
+                    about=request.request_id,
+                )
+            )
+            if said == "e":
+                continue
+            if said == "n":
+                self._kept.pop(key, None)
+            reason = await self._why(request) if said == "y" else None
+            if reason is None:
+                self._desk.tell("Nothing was decided.")
+                return None
+            return args, reason
+
+    def forget(self, request: HitlResponse) -> None:
+        """It was taken."""
+        for key in [one for one in self._kept if one[0] == request.request_id]:
+            del self._kept[key]
+
+    async def _why(self, request: HitlResponse) -> str | None:
+        """Why it was edited, empty where the person does not say; None: they took the edit back."""
+        title = "Why? The model is told (may be empty)."
+        return await self._pane.app.push_screen_wait(Ask(title, most=MAX_REASON_CHARS, about=request.request_id))
+
+    async def _once(
+        self, request: HitlResponse, key: tuple[str, str], tool: str, args: dict[str, Any], here: bool
+    ) -> dict[str, Any]:
+        """The arguments after one round. Raises EditorFailed."""
+        name = text_argument(tool, args)
+        written = self._drafts.pop(key, args_as_json(args)) if name is None else args[name]
+        ending = ".json" if name is None else ending_of(name, args)
+        new = await (self._here(request, name, written) if here else self._in_editor(written, ending))
+        if name is not None:
+            return {**args, name: new}
+        try:
+            return parsed(new)
+        except EditorFailed:
+            self._drafts[key] = new
+            raise
+
+    async def _here(self, request: HitlResponse, name: str | None, text: str) -> str:
+        if visible(text) != text or "\t" in text:
+            raise EditorFailed("It has characters that a field would not show as they are: e opens your editor.")
+        what = name or "the arguments, as JSON"
+        found = await self._pane.app.push_screen_wait(Write(f"Edit {what}", text=text, about=request.request_id))
+        return text if found is None else found
+
+    async def _in_editor(self, text: str, ending: str) -> str:
+        app = self._pane.app
+        failure: BaseException | None = None
+        try:
+            # What is heard meanwhile is drawn when the editor has ended.
+            with app.suspend(), app.batch_update():
+                # What leaves this block as an exception leaves the screen set aside: the library takes it back else.
+                try:
+                    text = await _in_thread(lambda: edited_text(text, ending))
+                except BaseException as error:  # noqa: BLE001 - raised again below
+                    failure = error
+        except SuspendNotSupported:
+            raise EditorFailed("This terminal cannot be lent to an editor: i edits here.") from None
+        if failure is not None:
+            raise failure
+        return text
+
+
+async def _in_thread(work: Callable[[], str]) -> str:
+    """What a thread of its own gives, which nobody waits for when the program ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[str] = loop.create_future()
+
+    def settle(result: str | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result or "")
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, result, None)
+
+    threading.Thread(target=run, name="editor", daemon=True).start()
+    return await done
+
+
+# -- Approve and remember: how far a standing approval reaches is said before it is given
+
+_SCOPES: Final[dict[str, GrantScope]] = {"1": "call", "2": "task", "3": "session"}
+_HOUR_S: Final = 3600
+
+
+class Reach(Dialog[GrantSpec]):
+    """Asks how far a pattern reaches; nothing is wider than the call unless somebody makes it so."""
+
+    BINDINGS = [Binding("ctrl+s,f2,enter", "take", show=False, priority=True)]  # noqa: RUF012 - as the library has it
+    keys = "Enter goes on   Tab the next field   Space ticks   Esc nothing"
+
+    def __init__(self, request: HitlResponse, call: RequestedCallView, scope: GrantScope) -> None:
+        super().__init__("How far does it reach?", about=request.request_id)
+        self._call, self._scope = call, scope
+
+    def inside(self) -> ComposeResult:
+        if self._call.grant_paths:
+            of_call = ", ".join(one_line(path) for path in self._call.grant_paths)
+            yield from line_field("globs", f"Other paths, as globs (empty: exactly {of_call})")
+        if texts := texts_of(self._call):
+            what = f"any text ({', '.join(texts)}), not only this one"
+            yield Ticks(("WITH?",), [("any", (what,))], id="content")
+        usual = f"{SESSION_S // _HOUR_S}" if self._scope == "session" else "until the task ends"
+        yield from line_field("hours", f"For how many hours (empty: {usual}; at most {MAX_SESSION_S // _HOUR_S})")
+        yield from line_field("uses", "At most how many times (empty: as often as it fits)")
+
+    def written(self) -> bool:
+        return any(one.value for one in self.query(Input))
+
+    def action_take(self) -> None:
+        """It is written; what cannot be is said."""
+        typed = {one.id: one.value for one in self.query(Input) if one.id is not None}
+        any_content = any(ticks.ticked for ticks in self.query(Ticks))
+        try:
+            spec = spec_of(self._scope, any_content=any_content, **typed)
+        except ValueError as error:
+            said = one_line(f"That cannot be granted: {error}.", limit=300)
+            self.query_one(".dialog-keys", Static).update(f"{said}   Esc nothing")
+            return
+        self.dismiss(spec)
+
+
+async def ask_grant(widget: Widget, request: HitlResponse, call: RequestedCallView) -> GrantSpec | None:
+    """The standing approval that the person wants, shown and agreed to; None: none."""
+    app, about = widget.app, request.request_id
+    if call.evaluation.risk is RiskLevel.CRITICAL or call.tool not in BUILT_IN_CATALOG:
+        title = "What is critical is decided each time: approve it this once."
+        await app.push_screen_wait(Choose(title, (), [], about=about))
+        return None
+    pattern = "these paths" if call.grant_paths else "calls like it"
+    lines = [
+        Line("  1  this very call, again in this task"),
+        Line(f"  2  {pattern}, in this task"),
+        Line(f"  3  {pattern}, in this session for some hours"),
+        Line("  w  as 2, and W as 3, but wider: other paths, any text, for how long, how often", prose=True),
+    ]
+    choices = [("1", "call"), ("2", "task"), ("3", "session"), ("w", "task, wider"), ("W", "session, wider")]
+    picked = await app.push_screen_wait(
+        Choose("Approve it, and from now on without asking:", lines, choices, about=about)
+    )
+    if picked is None:
+        return None
+    spec: Any = spec_of(_SCOPES[{"w": "2", "W": "3"}.get(picked, picked)])
+    if picked in "wW":
+        spec = await app.push_screen_wait(Reach(request, call, spec.scope))
+        if spec is None:
+            return None
+    title = "Approve this call and grant that?"
+    agreed = await app.push_screen_wait(Choose(title, pattern_lines(request, call, spec), [("y", "yes")], about=about))
+    return spec if agreed else None
+
+
+# -- What is decided of one request by keys: each is asked once more, and carries the digests of what was shown
 
 _CALM: Final = frozenset({"low", "medium"})
 Calls = Sequence[RequestedCallView]

@@ -1,18 +1,21 @@
 """Small questions above the screen: yes or no, one of several, a line, a text. Escape takes each of them back."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
 from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.tui.lines_view import LinesView
+from orchestrator.terminal.tui.row_list import Entry, RowList
+
+# -- Small questions above the screen: yes or no, one of several, a line, a text. Escape takes each of them back
 
 Answer = TypeVar("Answer")
 
@@ -179,3 +182,124 @@ class Show(Dialog[None]):
     def on_mount(self) -> None:
         self.query_one(LinesView).show(self._lines)
         self.query_one(LinesView).focus()
+
+
+# -- A list of which any number of rows can be ticked, as ``[x]`` ------------------------
+
+
+class Ticks(RowList):
+    """Rows to tick with the space bar."""
+
+    BINDINGS = [Binding("space,x", "tick", show=False)]  # noqa: RUF012 - as the library has it
+
+    def __init__(
+        self,
+        head: Sequence[str],
+        rows: Sequence[tuple[str, tuple[str, ...]]],
+        *,
+        ticked: Iterable[str] = (),
+        empty: str = "",
+        id: str | None = None,
+    ) -> None:
+        super().__init__((f"    {head[0]}", *head[1:]), empty=empty, id=id)
+        self._choices = rows
+        self._ticked = set(ticked)
+
+    @property
+    def ticked(self) -> list[str]:
+        """The keys of what is ticked, in the order of the rows."""
+        return [key for key, _ in self._choices if key in self._ticked]
+
+    def offer(self, rows: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        """Other rows in place of these; none of them is ticked."""
+        self._choices, self._ticked = rows, set()
+        self._mark()
+
+    def on_mount(self) -> None:
+        self._mark()
+
+    def action_tick(self) -> None:
+        """Tick the row, or take its tick away."""
+        if self.chosen is not None:
+            self._ticked ^= {self.chosen}
+            self._mark()
+
+    def _mark(self) -> None:
+        self.show(
+            [
+                Entry(key, (f"[{'x' if key in self._ticked else ' '}] {cells[0]}", *cells[1:]))
+                for key, cells in self._choices
+            ]
+        )
+
+
+# -- A form: lines to write and rows to tick, one below the other; what does not fit is scrolled to by Tab
+
+
+class Field(NamedTuple):
+    """One line of text."""
+
+    name: str
+    label: str
+    value: str = ""
+    most: int = 500
+    """Characters."""
+
+
+class Boxes(NamedTuple):
+    """Rows to tick."""
+
+    name: str
+    head: str
+    rows: Sequence[tuple[str, str]]
+    """Each key and what stands beside its box."""
+    ticked: Sequence[str] = ()
+
+
+class Filled(NamedTuple):
+    """What was written and ticked, by the names of the fields."""
+
+    lines: Mapping[str, str]
+    """Without blanks around."""
+    ticked: Mapping[str, Sequence[str]]
+
+
+class Form(Dialog[Filled]):
+    """Asks for several things at once; what cannot be is said, and nothing is lost by it."""
+
+    BINDINGS = [Binding("ctrl+s,f2,enter", "take", show=False, priority=True)]  # noqa: RUF012 - as the library has it
+
+    def __init__(
+        self, title: str, fields: Sequence[Field | Boxes], *, wrong: Callable[[Filled], str] = lambda _: ""
+    ) -> None:
+        super().__init__(title)
+        self._fields = fields
+        self._wrong = wrong
+        """Says why what is written cannot be; empty: it can."""
+
+    def hint(self) -> str:
+        ticks = "Space ticks   " if any(isinstance(one, Boxes) for one in self._fields) else ""
+        return f"Enter goes on   Tab the next field   {ticks}Esc nothing"
+
+    def inside(self) -> ComposeResult:
+        with VerticalScroll(classes="form", can_focus=False):
+            for one in self._fields:
+                if isinstance(one, Boxes):
+                    rows = [(key, (says,)) for key, says in one.rows]
+                    yield Ticks((one.head,), rows, ticked=one.ticked, id=one.name)
+                else:
+                    yield from line_field(one.name, one.label, one.value, most=one.most)
+
+    def written(self) -> bool:
+        given = {one.name: one.value for one in self._fields if isinstance(one, Field)}
+        return any(one.value != given[one.id] for one in self.query(Input) if one.id is not None)
+
+    def action_take(self) -> None:
+        """It is written; what cannot be is said."""
+        lines = {one.id: one.value.strip() for one in self.query(Input) if one.id is not None}
+        filled = Filled(lines, {one.id: one.ticked for one in self.query(Ticks) if one.id is not None})
+        wrong = self._wrong(filled)
+        if wrong:
+            self.query_one(".dialog-keys", Static).update(f"{wrong}   Esc nothing")
+            return
+        self.dismiss(filled)

@@ -10,15 +10,14 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static, TextArea
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.reply.strict_json import doubled_key
+from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.tui.background import begin
 from orchestrator.terminal.tui.dialogs import Dialog, line_field, text_field
 from orchestrator.terminal.tui.lines_view import LinesView
 from orchestrator.terminal.tui.policy_words import verdict_lines
-from orchestrator.terminal.tui.shared import Desk
+from orchestrator.terminal.tui.shared import Desk, begin
 
 _FIRST: Final = "cc_write"
 _VALUES: Final[Mapping[str, Any]] = {"path": "startup.lua", "content": "print('hello')\n", "command": "ls"}

@@ -6,14 +6,12 @@ from typing import Any, Final
 from textual.binding import Binding
 
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.grant_lines import allows
-from orchestrator.terminal.console.lines import Line, as_json, block
-from orchestrator.terminal.tui.background import begin
+from orchestrator.terminal.console.lines import Line, allows, as_json, block
 from orchestrator.terminal.tui.dialogs import Choose
-from orchestrator.terminal.tui.formats import moment, segment
 from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.lines_view import moment, segment
 from orchestrator.terminal.tui.row_list import Entry
-from orchestrator.terminal.tui.shared import Desk
+from orchestrator.terminal.tui.shared import Desk, begin
 
 _SCOPES: Final = {
     "call": "this very call, in its task",

@@ -1,8 +1,11 @@
 """A page of lines that scrolls: requests, a task's log, details. It draws text, and knows no markup."""
 
 from collections.abc import Iterable
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
+from urllib.parse import quote
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual.binding import Binding
@@ -11,8 +14,85 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from orchestrator.terminal.console.lines import Line, Style
-from orchestrator.terminal.tui.wrap import Row, rows_of
+from orchestrator.core.text.visible import one_line
+from orchestrator.terminal.console.lines import BAR, Line, Style, on_screen
+
+# -- Lines as rows of a screen: nothing is cut, and no row of a broken line looks like a line of ours
+
+_BROKEN_BAR: Final = "  ┊ "
+"""Begins what a row of a text of the world goes on with."""
+_BROKEN: Final = "      "
+_TAB: Final = 4
+_LEAST: Final = 8
+"""Columns below which nothing sensible can be shown; rows are then longer than the screen."""
+
+
+class Row(NamedTuple):
+    """One row, at most as wide as the screen."""
+
+    text: str
+    style: Style
+
+
+def rows_of(line: Line, columns: int) -> list[Row]:
+    """A line as rows of so many columns."""
+    columns = max(columns, _LEAST)
+    lead = _BROKEN_BAR if line.text.startswith(BAR) else _BROKEN
+    rows: list[Row] = []
+    for part in on_screen(line, color=False, columns=columns):
+        rows.extend(Row(text, line.style) for text in _broken(part.expandtabs(_TAB), columns, lead))
+    return rows
+
+
+def _broken(text: str, columns: int, lead: str) -> list[str]:
+    """A text broken where it is too wide; every further row begins with ``lead``."""
+    if cell_len(text) <= columns:
+        return [text]
+    rows, row, taken = [], "", 0
+    for char in text:
+        width = cell_len(char)
+        if taken + width > columns:
+            rows.append(row)
+            row, taken = lead, len(lead)
+        row += char
+        taken += width
+    return [*rows, row]
+
+
+def fitted(text: str, columns: int) -> str:
+    """The text in so many columns: cut with an ellipsis where it is wider, else followed by blanks."""
+    width = cell_len(text)
+    if width <= columns:
+        return text + " " * (columns - width)
+    kept, taken = "", 1
+    for char in text:
+        taken += cell_len(char)
+        if taken > columns:
+            break
+        kept += char
+    kept += "…"
+    return kept + " " * (columns - cell_len(kept))
+
+
+# -- How times, names and paths of the server are written, in the terminal UI ------------
+
+
+def moment(text: str | None) -> str:
+    """A time of the server as a clock on the wall here shows it, to the minute; empty where there is none."""
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}" if text else ""
+
+
+def name_of(text: str) -> str:
+    """A name on one line, short enough for a title."""
+    return one_line(text, limit=64)
+
+
+def segment(text: str) -> str:
+    """A name as one part of a path: a slash in it is no slash of the address."""
+    return quote(text, safe="")
+
+
+# -- A page of lines that scrolls: requests, a task's log, details. It draws text, and knows no markup
 
 _MOST_LINES: Final = 20_000
 """Of a log that grows; what is older is left out, and that is said."""

@@ -11,12 +11,9 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.output import elapsed
-from orchestrator.terminal.tui.background import begin
-from orchestrator.terminal.tui.dialogs import Dialog
-from orchestrator.terminal.tui.formats import name_of
-from orchestrator.terminal.tui.forms import Field, Form
-from orchestrator.terminal.tui.lines_view import LinesView
-from orchestrator.terminal.tui.shared import Desk
+from orchestrator.terminal.tui.dialogs import Dialog, Field, Form
+from orchestrator.terminal.tui.lines_view import LinesView, name_of
+from orchestrator.terminal.tui.shared import Desk, begin
 
 _LOOK_S: Final = 0.5
 _CLOCKS: Final = timedelta(seconds=3)

@@ -8,12 +8,11 @@ from textual.binding import Binding
 from orchestrator.core.policy import told_of_gaps, told_of_roles, tools_without_a_rule
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.tui.background import begin
 from orchestrator.terminal.tui.dry_run import DryRun
 from orchestrator.terminal.tui.grants import Grants
-from orchestrator.terminal.tui.pane import Pane
 from orchestrator.terminal.tui.policy_words import in_force_lines, rule_lines
-from orchestrator.terminal.tui.row_list import Entry
+from orchestrator.terminal.tui.row_list import Entry, Pane
+from orchestrator.terminal.tui.shared import begin
 
 _WHOLE = "in force"
 """The key of the first row, which is about the policy as a whole."""

@@ -9,10 +9,9 @@ from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
 from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.console.lines import field as text_field
-from orchestrator.terminal.tui.background import begin
 from orchestrator.terminal.tui.dialogs import Write
-from orchestrator.terminal.tui.pane import Pane
-from orchestrator.terminal.tui.row_list import Entry
+from orchestrator.terminal.tui.row_list import Entry, Pane
+from orchestrator.terminal.tui.shared import begin
 
 _MOST_CHARS = 20_000
 

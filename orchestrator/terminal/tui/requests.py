@@ -6,7 +6,7 @@ from typing import Final
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.approval.rights import WHO_DECIDES
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.channel_reader import OddRequest
+from orchestrator.terminal.console.channel import OddRequest
 from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.console.request_view import short, time_left
 from orchestrator.terminal.tui.row_list import Entry

@@ -16,9 +16,18 @@ from orchestrator.core.approval.approval import HitlResponse, RequestedCallView,
 from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel import Sent
-from orchestrator.terminal.console.channel_reader import OddRequest, OddRequests, messages_of, request_of
-from orchestrator.terminal.console.outcomes import AGAIN, carried_out, needs_no_answer, refused, said_of
+from orchestrator.terminal.console.channel import (
+    AGAIN,
+    OddRequest,
+    OddRequests,
+    Sent,
+    carried_out,
+    messages_of,
+    needs_no_answer,
+    refused,
+    request_of,
+    said_of,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime

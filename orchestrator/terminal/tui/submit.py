@@ -11,11 +11,47 @@ from textual.widgets import Static, TextArea
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.tui.background import begin
-from orchestrator.terminal.tui.dialogs import Dialog, text_field
-from orchestrator.terminal.tui.shared import Desk, why_not
-from orchestrator.terminal.tui.submit_more import body_of, more_form
-from orchestrator.terminal.tui.ticks import Ticks
+from orchestrator.terminal.tui.dialogs import Dialog, Field, Filled, Form, Ticks, text_field
+from orchestrator.terminal.tui.shared import Desk, begin, why_not
+
+# -- What more can be said about a new task: its model, its session and its limits -------
+
+_FIELDS: Final = (
+    Field("model", "Model (empty: the server's)", most=200),
+    Field("session_id", "Session (joins earlier tasks of yours)", most=100),
+    Field("max_steps", "At most so many steps (1 to 1000; empty: as the server has it)", most=4),
+    Field("max_minutes", "At most so many minutes of work (0: no limit; empty: as the server has it)", most=5),
+    Field("max_tokens", "At most so many tokens (0: no limit; empty: as the server has it)", most=9),
+)
+_MOST: Final = {"max_steps": (1, 1000), "max_minutes": (0, 10_080), "max_tokens": (0, 100_000_000)}
+
+
+def more_form(present: Mapping[str, str]) -> Form:
+    """Asks for it; ``present``: what was said before."""
+    return Form("More about the task", [one._replace(value=present.get(one.name, "")) for one in _FIELDS], wrong=_wrong)
+
+
+def body_of(lines: Mapping[str, str]) -> dict[str, Any]:
+    """What was written there, as the door takes it."""
+    body: dict[str, Any] = {name: lines[name] for name in ("model", "session_id") if lines.get(name)}
+    for name in ("max_steps", "max_tokens"):
+        if lines.get(name):
+            body[name] = int(lines[name])
+    if lines.get("max_minutes"):
+        body["max_wall_s"] = int(lines["max_minutes"]) * 60.0
+    return body
+
+
+def _wrong(filled: Filled) -> str:
+    for name, (least, most) in _MOST.items():
+        value = filled.lines[name]
+        if value and not (value.isascii() and value.isdigit() and least <= int(value) <= most):
+            return f"{value!r} is no number from {least} to {most}."
+    return ""
+
+
+# -- A new task: what to do, on which computers, how carefully, what has to hold at the end, and within which
+# limits
 
 _OPTIONS: Final = (
     ("read_only", ("it may only look",)),

@@ -1,25 +1,143 @@
 """The tasks: a list that is live, and the log of the one that is chosen as it happens."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar, Final
 
 from textual.binding import Binding
+from textual.widget import Widget
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.tui.background import begin
-from orchestrator.terminal.tui.dialogs import Ask, Write
-from orchestrator.terminal.tui.pane import Pane
-from orchestrator.terminal.tui.rehearsal import look_at_rehearsal
+from orchestrator.terminal.console.lines import Line, diff_lines, told
+from orchestrator.terminal.output import age, counted, elapsed
+from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
+from orchestrator.terminal.tui.row_list import Entry, Pane
+from orchestrator.terminal.tui.shared import Desk, begin
 from orchestrator.terminal.tui.submit import Submit
 from orchestrator.terminal.tui.task_log import TaskLog
-from orchestrator.terminal.tui.task_rows import entry_of, fits, summary
-from orchestrator.terminal.tui.undo import undo
+
+# -- A task as a row of the list, and in one line once it has ended ----------------------
+
+
+def fits(task: Mapping[str, Any], statuses: frozenset[str], word: str) -> bool:
+    """Whether a task is one of those that are wanted: by its status, and by a word in small letters."""
+    texts = (task["task_id"], task["prompt"], task["user_id"], *task["computers"])
+    return (not statuses or task["status"] in statuses) and (not word or any(word in one.casefold() for one in texts))
+
+
+def entry_of(task: Mapping[str, Any]) -> Entry:
+    """A task as a row."""
+    reason = one_line(task["status_reason"]).removeprefix("waiting ")
+    kept = ", kept" if task["pinned"] else ""
+    status = f"{task['status']}{', ' if reason else ''}{reason}{kept}"
+    computers = one_line(",".join(task["computers"]), limit=60) or "-"
+    cells = (status, computers, age(task["created_at"]), one_line(task["prompt"], limit=300))
+    return Entry(task["task_id"], cells)
+
+
+def summary(task: Mapping[str, Any]) -> str:
+    """What a task has used, once it has ended."""
+    used = [counted(task["steps"], "step"), counted(task["tokens"], "token"), f"{elapsed(task['active_s'])} of work"]
+    unverified = ", UNVERIFIED" if (task["result"] or {}).get("verified") is False else ""
+    return f"{task['task_id']}  {task['status']}{unverified} ({', '.join(used)})"
+
+
+# -- Putting back what a task changed, after a look at what that would do ----------------
+
+
+async def undo(widget: Widget, desk: Desk, task_id: str) -> str | None:
+    """Show it, and begin it if the person says so; the task that puts it back, or None."""
+    door = f"/v1/tasks/{task_id}/undo"
+    on_conflict = "keep"
+    while True:
+        preview = await desk.ask("POST", door, {"on_conflict": on_conflict, "dry_run": True})
+        if preview is None:
+            return None
+        lines = [Line(f"  {visible(one)}") for one in told(preview)]
+        if not lines:
+            desk.tell("It changed no files.")
+            return None
+        choices = [("y", "put it back")]
+        if any(one["verdict"] == "conflict" for one in preview["places"]):
+            choices += [("o", "restore what somebody changed since, too"), ("b", "put the old beside it")]
+        title = "Put back what the task changed? It is a task of its own, and waits for approval."
+        said = await widget.app.push_screen_wait(Choose(title, lines, choices, enter="y"))
+        if said in ("o", "b"):
+            on_conflict = "restore" if said == "o" else "beside"
+            continue
+        break
+    if said is None:
+        return None
+    body = {"on_conflict": on_conflict, "idempotency_key": uuid.uuid4().hex}
+    answer = await desk.ask("POST", door, body)
+    if answer is None:
+        return None
+    desk.tell(f"Task {answer['task_id']} puts it back.")
+    return str(answer["task_id"])
+
+
+# -- What a rehearsal changed in its copy, as diffs, and asking for all of it ------------
+
+
+async def look_at_rehearsal(widget: Widget, desk: Desk, task_id: str) -> str | None:
+    """Show it, and ask for it if the person says so; the task to look at then, or None."""
+    door = f"/v1/tasks/{task_id}/rehearsal"
+    shown = await desk.ask("GET", door)
+    if shown is None:
+        return None
+    outcome, choices = shown["outcome"], []
+    if shown["changed"] and shown["state"] in ("asked", "not_applied") and not (outcome and outcome["open"]):
+        choices.append(("y", "ask for all of it"))
+    if shown["applied_by"]:
+        choices.append(("o", "the task that asks for it"))
+    said = await widget.app.push_screen_wait(Choose("The rehearsal", list(rehearsal_lines(shown)), choices))
+    if said == "o":
+        return str(shown["applied_by"])
+    if said is None:
+        return None
+    answer = await desk.ask("POST", door, {})
+    if answer is None:
+        return None
+    desk.tell(f"Task {answer['task_id']} asks for all of it at once, and waits for approval.")
+    return str(answer["task_id"])
+
+
+def rehearsal_lines(shown: Mapping[str, Any]) -> Iterator[Line]:
+    """What a rehearsal came to: a sentence, and each place with its diff."""
+    message = one_line(shown["message"] or "It is not over yet.", limit=1000)
+    yield Line(message, "title", prose=True)
+    outcome = shown["outcome"]
+    if outcome and outcome["open"]:
+        yield Line(f"{one_line(outcome['told'], limit=600)}.", prose=True)
+    for path, why in shown["left_out"].items():
+        yield Line(f"not in the copy: {one_line(path)} ({one_line(why)})", "warning", prose=True)
+    if shown["changed"]:
+        yield Line(f"{counted(shown['changed'], 'place')} in the copy of computer {one_line(shown['computer'])}:")
+    for one in shown["changes"]:
+        yield Line("")
+        yield Line(f"{_word(one)} {one_line(one['place'], limit=500)}", "call")
+        if one["binary"]:
+            yield Line(f"  {one_line(one['binary'])}", prose=True)
+        yield from diff_lines(one["diff"] or "")
+        if one["cut"]:
+            yield Line("  … and more: its request has all of it", prose=True)
+    more = shown["changed"] - len(shown["changes"])
+    if more > 0:
+        yield Line(f"and {more} more")
+
+
+def _word(one: Mapping[str, Any]) -> str:
+    if one["before"] == "absent":
+        return "new"
+    return "removed" if one["after"] == "absent" else "changed"
+
+
+# -- The tasks: a list that is live, and the log of the one that is chosen as it happens
 
 _MOST: Final = 500
 """Tasks in the list: the newest."""

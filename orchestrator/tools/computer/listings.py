@@ -13,10 +13,12 @@ from orchestrator.core.undo.listings import Listed, Listing
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, NO_HASH, escaped
 from orchestrator.core.wire.wire import is_sha256, sha256_hex
 from orchestrator.tools.computer.commands import READ_WAIT_S, channel_of, sentence
-from orchestrator.tools.computer.kept_bytes import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
+from orchestrator.tools.computer.observation import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
 from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps, byte_string
 from orchestrator.tools.text import shown_name
+
+# -- All that is below a path of a computer, and its bytes put where they are found by their hash
 
 _AT_ONCE: Final = 4
 """Reads at one time: half of the calls that a computer takes."""
@@ -225,3 +227,35 @@ async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
 
 def _joined(above: str, below: str) -> str:
     return f"{above}/{below}" if above else below
+
+
+# -- The other disks of a computer: what a listing of all that is on it leaves out without a word
+
+_GAME: Final = "rom"
+"""The game's own files, on every computer the same."""
+
+
+async def other_disks(deps: CCAgentDeps, listed: Listed) -> dict[str, str]:
+    """What is in the root and in no listing since it is another disk, each with a sentence. Raises ToolFailed."""
+    channel = channel_of(deps)
+    if channel is None:
+        return {}
+    try:
+        root = await channel.call("fs_list", {"path": ""}, None, READ_WAIT_S)
+    except ComputerFailed as error:
+        raise ToolFailed(sentence(error, "/")) from error
+    found: dict[str, str] = {}
+    for wire in names_in(root.body, "/"):
+        name = escaped(wire)
+        if name in listed.listing.states or name in listed.skipped or name == _GAME:
+            continue
+        try:
+            shown = await channel.call("fs_stat", {"path": wire}, None, READ_WAIT_S)
+        except ComputerFailed as error:
+            if error.reason != "too_large":
+                continue  # The client's own files, or it is gone by now.
+            found[name] = "It is another disk."
+        else:
+            if shown.data.get("mount"):
+                found[name] = "It is another disk."
+    return found

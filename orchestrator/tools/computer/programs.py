@@ -1,6 +1,7 @@
 """The ``cc_*`` tools that run a program: the very bytes that were shown, and what they printed."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,9 +11,46 @@ from orchestrator.core.policy.command_line import split_words
 from orchestrator.core.task.facts import Observed, ProgramEnd, Ran
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.tools.computer.commands import ask, channel_of, name_of, sentence
+from orchestrator.tools.computer.commands import READ_WAIT_S, ask, channel_of, name_of, sentence
+from orchestrator.tools.computer.discovery import TAB_ENDS, entries_of, tab_program
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, NoProgram, ProgramFailed, call_cc_command
 from orchestrator.tools.text import capped, decode_text, shown_name, wire_word
+
+# -- Stopping a program that runs in a tab of its own, which ``bg`` or ``fg`` opened -----
+
+_TAB: Final = re.compile("tab-[0-9]{1,9}")
+
+
+async def cc_stop(deps: CCAgentDeps, *, tab: str) -> str:
+    """Stop the program of a tab, and say how it ended. Raises ToolFailed where no program runs there."""
+    if deps.mode == "stub":
+        return f"{tab}: [stub: nothing runs in tabs]"
+    # Only tabs: any other name is the run of a call.
+    is_tab = _TAB.fullmatch(tab) is not None
+    data = (await ask(deps, "terminate", {"run": tab}, tab)).data if is_tab else {"state": "not_running"}
+    if data.get("state") == "not_running":
+        raise ToolFailed(f"No program runs in {tab}.", remedy="cc_info lists the tabs.")
+    if data.get("state") == "stopping":
+        return f"{tab} was told to stop and has not ended yet. cc_info tells when it has."
+    said = f" {shown_name(str(data['message']))}" if data.get("message") else ""
+    return f"{tab} {TAB_ENDS.get(str(data.get('ended')), 'ended')}.{said}"
+
+
+async def observe_stop(deps: CCAgentDeps, *, tab: str) -> Observed:
+    """What runs in the tab now, for the reviewer. Raises ToolFailed where nothing does."""
+    if deps.mode == "stub":
+        return Observed(state={}, note="Stub mode: nothing runs in tabs.")
+    result = await ask(deps, "info", {}, "the computer", wait_s=READ_WAIT_S)
+    try:
+        found = next((one for one in entries_of(result.body) if one.get("tab") == tab and "ended" not in one), None)
+    except (ValueError, TypeError) as error:
+        raise ToolFailed("What the computer says of its tabs cannot be read.") from error
+    if found is None:
+        raise ToolFailed(f"No program runs in {tab}.", remedy="cc_info lists the tabs.")
+    return Observed(state={}, note=f"In {tab} runs: {tab_program(found)}, for {found.get('seconds', 0)} s now.")
+
+
+# -- The ``cc_*`` tools that run a program: the very bytes that were shown, and what they printed
 
 MAX_SHOWN_BYTES: Final = 64 * 1024
 """A longer program nobody reads at a prompt; its hash binds it all the same."""

@@ -7,10 +7,10 @@ from orchestrator.core.task.facts import Observed
 from orchestrator.core.text.paths import spelled
 from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.tools.changes import change_of
 from orchestrator.tools.computer.commands import ask, changed_name, read_bytes
-from orchestrator.tools.computer.kept_bytes import Found, look_and_keep, missing_above, place_of, what_is
+from orchestrator.tools.computer.observation import Found, look_and_keep, missing_above, place_of, what_is
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
+from orchestrator.tools.text import change_of
 
 _CHANGED: Final = "{} is not what it was when this was planned."
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")

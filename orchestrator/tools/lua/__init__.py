@@ -8,19 +8,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from orchestrator.tools.lua.check import check_lua as check_lua
-    from orchestrator.tools.lua.fault import Finding as Finding
+    from orchestrator.tools.lua.lexer import Finding as Finding
     from orchestrator.tools.lua.names import Fields as Fields
     from orchestrator.tools.lua.names import Flag as Flag
     from orchestrator.tools.lua.names import Known as Known
     from orchestrator.tools.lua.names import Names as Names
     from orchestrator.tools.lua.names import unknown_names as unknown_names
+    from orchestrator.tools.lua.parse import check_lua as check_lua
     from orchestrator.tools.lua.uses import Use as Use
     from orchestrator.tools.lua.uses import globals_of as globals_of
 
 _HOMES: Final = {
-    "check_lua": "check",
-    "Finding": "fault",
+    "check_lua": "parse",
+    "Finding": "lexer",
     "Fields": "names",
     "Flag": "names",
     "Known": "names",

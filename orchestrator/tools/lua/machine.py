@@ -10,9 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from orchestrator.tools.lua.chains import Chain, How
-from orchestrator.tools.lua.dialect import Dialect
-from orchestrator.tools.lua.fault import Refused
-from orchestrator.tools.lua.lexer import BAD, EOF, NAME, STRING, Tokens
+from orchestrator.tools.lua.lexer import BAD, EOF, NAME, STRING, Dialect, Refused, Tokens
 from orchestrator.tools.lua.scopes import Scopes
 
 MAX_LEVELS: Final = 200

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from orchestrator.tools.lua.chains import Local
-from orchestrator.tools.lua.dialect import Dialect
-from orchestrator.tools.lua.fault import Refused
+from orchestrator.tools.lua.lexer import Dialect, Refused
 
 MAX_LOCALS: Final = 200
 MAX_REGISTERS: Final = 250

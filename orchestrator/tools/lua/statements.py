@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from orchestrator.tools.lua.chains import Local
 from orchestrator.tools.lua.declarations import Declarations
-from orchestrator.tools.lua.fault import Refused
-from orchestrator.tools.lua.lexer import EOF, NAME
+from orchestrator.tools.lua.lexer import EOF, NAME, Refused
 
 BLOCK_ENDS: Final = frozenset({"else", "elseif", "end", EOF})
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.tools.lua.chains import Chain, How
-from orchestrator.tools.lua.dialect import dialect_of
-from orchestrator.tools.lua.lexer import Tokens
+from orchestrator.tools.lua.lexer import Tokens, dialect_of
 from orchestrator.tools.lua.parse import parse
 from orchestrator.tools.lua.statements import Parser
 

@@ -4,9 +4,122 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from orchestrator.core.audit.check import Finding
+from orchestrator.core.audit.story import Story
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.undo.messages import UndoPlace
+from orchestrator.core.undo.messages import Outcome, TaskChange, UndoLimit, UndoPlace
+from orchestrator.history.rehearsal.conclusion import State
 from orchestrator.web.answers.base import AnswerModel
+
+# -- What the doors of the audit answer --------------------------------------------------
+
+
+class Item(AgentTaskItem):
+    """One item of a journal, with the very fields that it was written with."""
+
+    redacted: bool = False
+    """Secrets were taken out of ``fact``, so that ``hash`` does not hold for what is shown."""
+
+
+class AuditItems(AnswerModel):
+    """Items by stream and version."""
+
+    items: list[Item]
+    next: str | None
+    """Send it as ``after``; null: there is no more."""
+    redacted: bool
+
+
+class AuditStories(AnswerModel):
+    """The calls that had to do with some bytes."""
+
+    stories: list[Story]
+    redacted: bool
+
+
+class Verifying(AnswerModel):
+    """How far a verification is, in streams."""
+
+    done: int
+    of: int
+    """0: it has just begun."""
+
+
+class Findings(AnswerModel):
+    """What is not in order; empty: all is."""
+
+    findings: list[Finding]
+
+
+# -- What the door of a rehearsal answers, as models for the OpenAPI document ------------
+
+
+class RehearsalChange(AnswerModel):
+    """A place that a rehearsal changed in its copy."""
+
+    place: str
+    """Such as ``farm:startup.lua``."""
+    path: str
+    before: str
+    """The sha256 of a file, ``absent`` or ``directory``, as the one below."""
+    after: str
+    diff: str | None
+    """null: no text changed."""
+    cut: bool
+    """Whether the diff goes on."""
+    binary: str
+    """What was and what will be in one line, where one of them is binary; of that the diff shows nothing."""
+
+
+class RehearsalAnswer(AnswerModel):
+    """What a rehearsal came to so far."""
+
+    task_id: str
+    computer: str
+    """The real one."""
+    state: State
+    """``ending``: it is over, and its copy is looked at; ``asked``: ``applied_by`` asks for all of it."""
+    message: str
+    """A sentence; empty until it is over."""
+    applied_by: str | None
+    """The task that asks for all of it; null: nothing is to be applied."""
+    outcome: Outcome | None
+    """What became of that task."""
+    left_out: dict[str, str]
+    """What was not in the copy, by path with why; the first of them."""
+    changed: int
+    """Places that are another in the copy."""
+    changes: list[RehearsalChange]
+    """The first 500 of them."""
+
+
+# -- What the doors of the undo answer, as models for the OpenAPI document ---------------
+
+
+class TaskChanges(AnswerModel):
+    """What a task changed, as its journal tells it."""
+
+    task_id: str
+    changes: list[TaskChange]
+    cannot_be_undone: list[UndoLimit]
+    not_heard: list[UndoLimit]
+    """Calls of which nobody has heard yet how they ended: an undo waits for that."""
+    unseen: list[UndoLimit]
+    """Of ``cannot_be_undone``: programs before or after which nobody could look, though they were to be watched."""
+
+
+class UndoPreview(AnswerModel):
+    """What an undo would do now."""
+
+    task_id: str
+    places: list[UndoPlace]
+    cannot_be_undone: list[UndoLimit]
+    not_heard: list[UndoLimit]
+    """Calls of which nobody has heard yet how they ended: an undo waits for that."""
+
+
+# -- What the doors of backups and of the retention take and answer ----------------------
 
 
 class _Body(BaseModel):

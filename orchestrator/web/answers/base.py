@@ -2,7 +2,13 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from orchestrator.core.approval.grants import Grant
+from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.task.system_facts import GrantId
+
+# -- What every answer is, the one form of an error, and the answers of the house itself
 
 
 class AnswerModel(BaseModel):
@@ -41,3 +47,309 @@ class Elsewhere(AnswerModel):
     doors: str
     health: str
     installer: str
+
+
+# -- What the doors of the console's page answer: who is signed in, and the stream that says what changed
+
+
+class SessionAnswer(AnswerModel):
+    """Who is signed in with a browser."""
+
+    name: str
+    roles: list[str]
+    csrf: str
+    """What the page shows as `X-CSRF-Token` with everything that changes something; the same in all tabs."""
+    expires_at: AwareDatetime
+    """When it ends if it is not used again."""
+    version: str
+    """Of the program; empty: it is run from a checkout that nobody installed."""
+
+
+class WatchHello(AnswerModel):
+    """`hello`: the stream has begun; whatever changed before is read from the lists."""
+
+    version: str
+    """Of the program: a page of another one loads itself anew."""
+
+
+class TaskHint(AnswerModel):
+    """`tasks`: a task has new items."""
+
+    task_id: str
+    version: int
+
+
+class ComputerHint(AnswerModel):
+    """`computers`: one came, went, has another label, was frozen, released, made or revoked."""
+
+    computer: str
+
+
+# -- What the doctor's door answers ------------------------------------------------------
+
+
+class RefusedRow(AnswerModel):
+    """A connection, or a pairing, that was turned away."""
+
+    at: AwareDatetime
+    peer: str
+    """The address it came from; empty: it is not known."""
+    path: str
+    code: str
+    message: str
+    remedy: str
+    """What a person can do; may be empty."""
+    computer: str | None
+    """Whose token it was; null: nobody's that is known."""
+
+
+class InstallerRow(AnswerModel):
+    """A computer in the game fetched the installer."""
+
+    at: AwareDatetime
+    peer: str
+    paired: bool
+    """Whether a computer was paired from that address since."""
+
+
+class LineRow(AnswerModel):
+    """A line that `pair` printed."""
+
+    at: str
+    computer: str | None
+    """The name that the computer will have; null: its id."""
+
+
+class SeenComputer(AnswerModel):
+    """A computer that has a token."""
+
+    computer: str
+    state: Literal["online", "away", "frozen"]
+    client: str
+    """The version of its client; empty: it was not here since this start."""
+    message: str
+    """Why it is frozen; empty: it is not."""
+    remedy: str
+
+
+class Checkup(AnswerModel):
+    """What the orchestrator sees of who tries to reach it, and what it was started with."""
+
+    version: str
+    """Empty: it runs from a checkout that nobody installed."""
+    data_dir: str
+    host: str
+    """The address that it listens on."""
+    port: int
+    public_url: str
+    model: str
+    ollama_url: str
+    model_url: str
+    """Where a server speaks OpenAI's API; empty: none is set."""
+    num_ctx: int
+    alerts: list[str]
+    """What is wrong on this node, as sentences; empty: nothing that it knows of."""
+    client_version: str
+    client_sha256: str
+    refused: list[RefusedRow]
+    """The last of them, the newest first."""
+    installers: list[InstallerRow]
+    lines: list[LineRow]
+    """The lines of `pair` that nobody has used, lapsed ones too, the newest first."""
+    computers: list[SeenComputer]
+
+
+# -- What the doors of tokens and pairing answer -----------------------------------------
+
+
+class TokenMade(AnswerModel):
+    """A new token: shown once, kept as a hash."""
+
+    kind: Literal["person", "computer", "agent"]
+    name: str
+    token: str
+    may: str
+    """What its holder may do, in one sentence; empty for a computer."""
+
+
+class TokenAnswer(AnswerModel):
+    """Whom there is a token for."""
+
+    kind: str
+    name: str
+    roles: list[str]
+    owner: str | None
+    """Of a computer: for whom players ask there; of an agent: whose tasks its tasks count as; null: nobody."""
+    created_at: AwareDatetime | None
+    """null: a release that did not write it down made it."""
+    revoked: bool
+    yours: bool
+    """Whether it is the token that asks."""
+
+
+class TokenList(AnswerModel):
+    """All tokens, oldest first."""
+
+    tokens: list[TokenAnswer]
+
+
+class TokensRevoked(AnswerModel):
+    """How many tokens were revoked."""
+
+    revoked: int
+
+
+class PairingMade(AnswerModel):
+    """A code for one computer."""
+
+    code: str
+    expires_at: AwareDatetime
+    computer: str | None
+    """null: the computer is named by its id."""
+    line: str
+    """What to type on the computer."""
+    url: str
+    """Where the computer reaches this server."""
+    sha256: str
+    """Of the installer as it is handed out there."""
+    pinned: str
+    """What to type in place of ``line``, at the prompt of the game's program ``lua``: it checks the installer first."""
+    warning: str
+    """What to know of this address before the line is used; empty: nothing."""
+
+
+class PairedAnswer(AnswerModel):
+    """The computer's token, once."""
+
+    token: str
+    computer: str
+    label: str
+    """What it is labelled if it has no label; empty: nothing."""
+    url: str
+    """Of the socket to dial."""
+    update_key: str
+    """By which the computer knows later clients for this server's; empty: it gets none."""
+
+
+# -- What the doors of the policy and of standing approvals answer -----------------------
+
+
+class PolicyInForceAnswer(AnswerModel):
+    """The policy in force."""
+
+    policy_version: str
+    source: str
+    """The file that it came from, or who put it into force."""
+    alert: str
+    """Why the file as it is now is not what is in force, or why this node judges nothing; empty: all is well."""
+    mode: Literal["normal", "plan"]
+    policy: Policy
+
+
+class Reloaded(AnswerModel):
+    """The policy that is in force now."""
+
+    policy_version: str
+    alert: str
+
+
+class DryRun(PolicyDecision):
+    """The verdict on a call, and what each rule had to do with it."""
+
+    plan: bool
+    rules: tuple[RuleReport, ...]
+    custom: tuple[CustomReport, ...]
+
+
+class GrantAnswer(Grant):
+    """A standing approval and what became of it."""
+
+    uses: int
+    revoked: bool
+    usable: bool
+
+
+class Grants(AnswerModel):
+    """Standing approvals."""
+
+    grants: list[GrantAnswer]
+
+
+class GrantTakenBack(AnswerModel):
+    """Whether this request took the grant back; false: somebody had before."""
+
+    grant_id: GrantId
+    revoked: bool
+
+
+# -- What the doors to screens answer, as models of the OpenAPI document -----------------
+
+
+class ScreenRow(AnswerModel):
+    """One screen of a computer."""
+
+    of: str
+    """`terminal`, or the name of a monitor."""
+    width: int
+    height: int
+
+
+class ScreenList(AnswerModel):
+    """What can be watched of a computer."""
+
+    screens: list[ScreenRow]
+
+
+class KeysTyped(AnswerModel):
+    """What became of keys; they are never sent again."""
+
+    delivered: bool | None
+    """Whether the computer took them; null: nobody knows."""
+    message: str
+    """Why not, as a sentence; empty where they were delivered."""
+
+
+class PictureRow(AnswerModel):
+    """A row of a picture, each part as long as the screen is wide."""
+
+    y: int
+    """From 1."""
+    text: list[str]
+    """For each cell the one character of Unicode that it looks like."""
+    fg: str
+    """For each cell a digit for the colour of its character, as `blit` takes them."""
+    bg: str
+    """And for what is behind it."""
+
+
+class PictureEvent(AnswerModel):
+    """The data of an event `picture`."""
+
+    of: str
+    """`terminal`, or the name of a monitor."""
+    whole: bool
+    """Whether nothing that was told before counts: all rows are here; else those that changed."""
+    width: int
+    height: int
+    x: int
+    """The cursor's column from 1; 0, or more than the width: it is beside the screen."""
+    y: int
+    blink: bool
+    """Whether the cursor is to be seen."""
+    palette: list[str]
+    """The 16 colours as `#rrggbb`, white first."""
+    rows: list[PictureRow]
+
+
+class HiddenEvent(AnswerModel):
+    """The data of an event `unreadable`: the screen cannot be read, until a picture comes."""
+
+    of: str
+    message: str
+    """Why, as a sentence."""
+
+
+class AwayEvent(AnswerModel):
+    """The data of an event `away`: the computer is not connected; a whole picture comes when it is back."""
+
+    of: str

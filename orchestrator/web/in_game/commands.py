@@ -22,12 +22,10 @@ from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire import wire
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
-from orchestrator.web.in_game import owners
-from orchestrator.web.in_game.follow import follow
-from orchestrator.web.in_game.limits import MAX_OPEN, Limits
+from orchestrator.web.in_game import questions as owners
+from orchestrator.web.in_game.follow import follow, left_behind, submitted
 from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, as_body, in_game, row
-from orchestrator.web.in_game.questions import News
-from orchestrator.web.in_game.undo import left_behind, submitted
+from orchestrator.web.in_game.questions import MAX_OPEN, Limits, News
 
 logger = logging.getLogger(__name__)
 

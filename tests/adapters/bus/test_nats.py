@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.bus import nats_link, nats_servers, nats_url, open_bus
+from orchestrator.adapters.bus import nats as nats_servers
+from orchestrator.adapters.bus import nats_link, nats_url, open_bus
 from orchestrator.adapters.bus.nats_url import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Bus
 from orchestrator.core.ports.bus import Answer
-from orchestrator.testing.bus_network import LONG_S, Heard, Server
-from orchestrator.testing.checks import refused
+from orchestrator.testing.bus_hints import LONG_S, Heard, Server
+from orchestrator.testing.drafts import refused
 from tests.nats_servers import NatsServer
 from tests.servers import free_port
 from tests.waiting import HANG_S, within

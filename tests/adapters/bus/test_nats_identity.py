@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from orchestrator.adapters.bus import open_bus
 from orchestrator.core.errors import BusAway, InvalidRequest
-from orchestrator.testing.bus_network import LONG_S, Server
-from orchestrator.testing.checks import refused
+from orchestrator.testing.bus_hints import LONG_S, Server
+from orchestrator.testing.drafts import refused
 from tests.adapters.bus.test_nats import foreign_server, opened
 from tests.certificates import USER, Authority, NKey, Operator, rules
 from tests.nats_servers import NatsServer

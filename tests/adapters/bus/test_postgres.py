@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.adapters.bus.postgres_network import PostgresNetwork
+from orchestrator.adapters.bus.postgres import PostgresNetwork
 from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.ports.bus import Answer, Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
-from orchestrator.testing.bus_network import LONG_S, Heard, Server
-from orchestrator.testing.checks import refused
+from orchestrator.testing.bus_hints import LONG_S, Heard, Server
+from orchestrator.testing.drafts import refused
 from tests.adapters.bus.serving_node import serving_node
 from tests.servers import PostgresServer
 from tests.waiting import HANG_S, within

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.adapters.bus.postgres_clock import DatabaseClock
+from orchestrator.adapters.bus.postgres_session import DatabaseClock
 from orchestrator.core.errors import BusAway, InvalidRequest, OrchestratorError
-from orchestrator.testing.checks import refused
+from orchestrator.testing.drafts import refused
 from tests.servers import PASSWORD, PostgresServer
 
 

@@ -7,14 +7,25 @@ from itertools import count
 import pytest
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.adapters.bus import postgres_sql as sql
-from orchestrator.adapters.bus.postgres_frames import LONGEST, Frame, fetched, heard, large, said, spilled
-from orchestrator.adapters.bus.postgres_outbox import MAX_HINT_BYTES, MAX_HINTS, Outbox, Outgoing
+from orchestrator.adapters.bus import postgres_session as sql
+from orchestrator.adapters.bus.postgres_messages import (
+    LONGEST,
+    MAX_HINT_BYTES,
+    MAX_HINTS,
+    Frame,
+    Outbox,
+    Outgoing,
+    fetched,
+    heard,
+    large,
+    said,
+    spilled,
+)
 from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports.bus import Answer
 from orchestrator.testing import BusNetwork
-from orchestrator.testing.bus_network import LONG_S, Heard, Server
-from orchestrator.testing.checks import refused
+from orchestrator.testing.bus_hints import LONG_S, Heard, Server
+from orchestrator.testing.drafts import refused
 from tests.servers import PostgresServer
 from tests.waiting import HANG_S
 

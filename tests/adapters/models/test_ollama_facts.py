@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from orchestrator.adapters.models import OllamaOptions
 from orchestrator.adapters.models import ollama as adapter
 from orchestrator.adapters.models.ollama import OllamaModel
-from orchestrator.adapters.models.ollama_facts import context_of, counts_all, facts_of, loaded_context
+from orchestrator.adapters.models.ollama_server import context_of, counts_all, facts_of, loaded_context
 from orchestrator.adapters.models.truncation import Counts, words
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.ports import ChatMessage, Window

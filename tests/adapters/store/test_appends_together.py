@@ -17,8 +17,7 @@ from orchestrator.core.task.facts import CallId, TaskId, ToolCall
 from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.testing import ManualClock
-from orchestrator.testing.checks import taken
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, append, taken
 from tests.adapters.store.gate import Gate, standing
 from tests.waiting import within
 

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
 from orchestrator.core.ports import Clock, Store
 from orchestrator.testing import STORE_CONTRACTS, STORE_REOPENING_CONTRACTS, ManualClock, run_store_conformance
-from orchestrator.testing.checks import OpenStore
+from orchestrator.testing.drafts import OpenStore
 from tests.servers import PostgresServer
 
 NewStorage = Callable[[], OpenStore]

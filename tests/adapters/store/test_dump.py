@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from orchestrator.adapters.store.schema import MIGRATIONS
 from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
-from orchestrator.history.store_move.copy import import_store
-from orchestrator.history.store_move.dump import Header
+from orchestrator.history.store_move.copy import Header, import_store
 from tests.adapters.store.moving import Drawn, exported, filled, imported, quiet, rows_of, stores, without_header
 from tests.adapters.store.test_sqlite import GOLDEN, empty, made_by, opened, tables_of
 

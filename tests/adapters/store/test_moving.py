@@ -13,13 +13,12 @@ from hypothesis import given, settings
 
 from orchestrator.adapters.bus import installation_of
 from orchestrator.adapters.store import open_store, postgres_links
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import travelling
+from orchestrator.adapters.store.schema import MIGRATIONS, travelling
 from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, StoreBusy
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import ItemId, verify_chain
 from orchestrator.history.store_move import bring_forward, check_store_at, copy_store, shown
-from orchestrator.history.store_move import rows as moved_rows
+from orchestrator.history.store_move import sides as moved_rows
 from orchestrator.history.store_move.sides import pages_of, reading
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock

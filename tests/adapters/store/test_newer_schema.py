@@ -17,8 +17,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.drafts import Author, append
+from orchestrator.testing.drafts import Author, append, refused, taken
 
 KNOWN: Final = len(schema.MIGRATIONS)
 STEP: Final = (

@@ -16,8 +16,7 @@ import pytest
 
 from orchestrator.adapters.store import open_store, postgres, postgres_links
 from orchestrator.adapters.store.postgres import PostgresPersistenceManager
-from orchestrator.adapters.store.postgres_dialect import numbered
-from orchestrator.adapters.store.postgres_errors import explained
+from orchestrator.adapters.store.postgres_dialect import explained, numbered
 from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, SCHEMA_KEY
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreAway
 from orchestrator.core.ports import SYSTEM_STREAM, Lease, Schedule, Store
@@ -28,8 +27,7 @@ from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
-from orchestrator.testing.checks import refused
-from orchestrator.testing.drafts import Author, append
+from orchestrator.testing.drafts import Author, append, refused
 from tests import ROOT
 from tests.adapters.store.cutting import Cable
 from tests.servers import PASSWORD, PostgresServer

@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.adapters.store import open_store
-from orchestrator.adapters.store.postgres_time import ServerTime, StoreClock
+from orchestrator.adapters.store.postgres_dialect import ServerTime, StoreClock
 from orchestrator.core.task.facts import TaskId
 from orchestrator.runtime.clock import SystemClock, ahead_s
-from orchestrator.testing.checks import taken
-from orchestrator.testing.drafts import Author
+from orchestrator.testing.drafts import Author, taken
 
 
 class Far:

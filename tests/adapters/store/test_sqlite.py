@@ -21,8 +21,7 @@ from orchestrator.core.task.items import AgentTaskItem, ItemId, verify_chain
 from orchestrator.core.task.system_facts import GrantRevoked, TokenRevoked
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.testing import ManualClock
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.drafts import COMPUTER, Author, append
+from orchestrator.testing.drafts import COMPUTER, Author, append, refused, taken
 from tests import ROOT
 
 GOLDEN = sorted((ROOT / "tests" / "golden" / "store").glob("*.sql"))

@@ -7,8 +7,7 @@ from orchestrator.core.errors import Conflict
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import verify_chain
 from orchestrator.testing import ManualClock
-from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.drafts import Author, append
+from orchestrator.testing.drafts import Author, append, refused, taken
 from tests.adapters.store.gate import Gate, standing
 
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.computers.nodes.agreement import SETTINGS, differences
 from orchestrator.computers.nodes.messages import Beat
+from orchestrator.computers.nodes.node import SETTINGS, differences
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 SAME = {"approvers": "requester", "lease_s": "30"}

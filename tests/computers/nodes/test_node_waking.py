@@ -14,8 +14,7 @@ from orchestrator.core.errors import StoreAway
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
-from orchestrator.testing.checks import taken
-from orchestrator.testing.drafts import Author
+from orchestrator.testing.drafts import Author, taken
 from tests.computers.nodes.several import until
 from tests.harness.running_server import FARM, Journal, open_house
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.computers.nodes.answers import settled_told
 from orchestrator.computers.nodes.node import LOST
+from orchestrator.computers.nodes.server import settled_told
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, InvalidRequest
 from orchestrator.core.ports import Answer, CallResult, Settlement
 from orchestrator.core.wire import wire

@@ -12,10 +12,10 @@ from cc_client.simulator.install import install
 from orchestrator.computers.hub import Gone, Hidden, Seen, Typed, Watcher
 from orchestrator.computers.hub import mirror as hub_mirror
 from orchestrator.computers.nodes import table
-from orchestrator.computers.nodes.screen_messages import watches_to
+from orchestrator.computers.nodes.messages import watches_to
 from orchestrator.core.wire import wire
-from orchestrator.core.wire.key_events import of_text
 from orchestrator.core.wire.picture import Row, row_bytes
+from orchestrator.core.wire.screen_messages import of_text
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.stub_computer import StubComputer
 from tests.computers.nodes.several import Several, several, until

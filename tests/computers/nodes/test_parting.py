@@ -5,8 +5,8 @@ from typing import Any
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.computers.nodes import Presence
-from orchestrator.computers.nodes.departures import Parting
 from orchestrator.computers.nodes.messages import GOODBYE, Goodbye, Seat, as_json, requests_to
+from orchestrator.computers.nodes.node import Parting
 from orchestrator.core.ports import Answer
 from orchestrator.core.wire.wire import ComputerId
 from tests.computers.nodes.several import until

@@ -15,11 +15,11 @@ import pytest
 
 from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
-from orchestrator.app.about import started
+from orchestrator.app.first_start import started
 from orchestrator.computers.nodes import new_node_id
 from orchestrator.core.errors import Conflict, PolicyUnusable, StoreAway, ToolFailed
 from orchestrator.core.policy import default_policy
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft
@@ -27,8 +27,8 @@ from orchestrator.core.task.rehearsal import Rehearsal, copy_name
 from orchestrator.core.task.system_facts import PolicyLoaded
 from orchestrator.core.undo.listings import Listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
-from orchestrator.engine.singleton_jobs import Duties
 from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.tasks.stored import Duties
 from orchestrator.history.audit import Checkpoints, verify_store
 from orchestrator.history.checkpoints import CheckpointKeeper
 from orchestrator.history.policy_store import PolicyKeeper

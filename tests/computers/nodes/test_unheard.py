@@ -7,8 +7,8 @@ from itertools import count
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store import InMemoryPersistenceManager
 from orchestrator.computers.nodes import Presence
-from orchestrator.computers.nodes.unheard import FOR_S, LOOK_EVERY_S, SURE_AFTER_S, UNHEARD, Unheard
-from orchestrator.testing.clock import ManualClock
+from orchestrator.computers.nodes.node import FOR_S, LOOK_EVERY_S, SURE_AFTER_S, UNHEARD, Unheard
+from orchestrator.testing.drafts import ManualClock
 
 
 class House:

@@ -17,8 +17,8 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import PolicyInForce
-from orchestrator.engine.runner import LEASE_S, process_task
 from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
 from orchestrator.tools.environment import World
 from orchestrator.web.auth import TokenAuthorizer

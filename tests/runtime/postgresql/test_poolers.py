@@ -20,8 +20,7 @@ from orchestrator.history.store_move import check_store_at
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.sessions import SharedSession, must_give_sessions
 from orchestrator.testing import ManualClock
-from orchestrator.testing.checks import refused
-from orchestrator.testing.drafts import Author, append
+from orchestrator.testing.drafts import Author, append, refused
 from tests.bouncers import MODES, PROGRAM, Mode, PgBouncer
 from tests.harness.commands import cli, serving
 from tests.harness.commands import refused as refused_command

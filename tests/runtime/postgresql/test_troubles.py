@@ -14,15 +14,15 @@ import asyncpg
 import pytest
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.adapters.bus.postgres_errors import away
+from orchestrator.adapters.bus.postgres_session import away
 from orchestrator.adapters.store import postgres_links
 from orchestrator.adapters.store.postgres import PostgresPersistenceManager
-from orchestrator.adapters.store.postgres_errors import explained, not_connected
+from orchestrator.adapters.store.postgres_dialect import explained, not_connected
 from orchestrator.core.errors import BusAway, InvalidRequest, OrchestratorError, StoreAway, StoreBusy
 from orchestrator.history.store_move import check_store_at
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.problems import trouble
-from orchestrator.testing.checks import refused
+from orchestrator.testing.drafts import refused
 from tests.bouncers import PROGRAM, PgBouncer
 from tests.runtime.test_logs import logged
 from tests.servers import PostgresServer, free_port

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.app.port_server import PortServer
+from orchestrator.app.serving import PortServer
 from orchestrator.core.audit.chain import heads_digest
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store, TokenRow

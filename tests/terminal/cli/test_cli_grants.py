@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.client import Client
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from tests.harness.commands import Served, cli, paused, refused, script, talking, until
 from tests.harness.support import call, final, says
 from tests.waiting import HANG_S

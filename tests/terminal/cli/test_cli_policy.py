@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
-from orchestrator.runtime.policy_plugins import GROUP
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
+from orchestrator.runtime.policy_file import GROUP
 from tests import ROOT
 from tests.harness.commands import Served, cli, environment, refused, serving
 from tests.harness.support import dialed

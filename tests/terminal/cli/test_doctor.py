@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus
 from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.runtime.settings import Settings
 from orchestrator.terminal.doctor import Finding, examine
-from orchestrator.terminal.doctor.findings import Patient
+from orchestrator.terminal.doctor.local import Patient
 from orchestrator.terminal.doctor.reach import bind, keeping_away
 from tests.harness.commands import cli
 from tests.harness.simulating import Asked, Handler, answer, web

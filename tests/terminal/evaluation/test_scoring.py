@@ -9,7 +9,7 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.terminal.evaluation import EvalTask, Row, lines_of, totals
 from orchestrator.terminal.evaluation.cases import Machine, Seen
 from orchestrator.terminal.evaluation.checks import FileIs
-from orchestrator.terminal.evaluation.scores import scored
+from orchestrator.terminal.evaluation.runs import scored
 from tests.engine.test_actor import Bench
 from tests.harness.support import Listening, call, final, says
 from tests.terminal.evaluation.test_set import Untouched

@@ -11,7 +11,7 @@ from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.terminal.console.decision import decision
 from orchestrator.terminal.console.lines import BAR, Line
-from orchestrator.terminal.tui.wrap import rows_of
+from orchestrator.terminal.tui.lines_view import rows_of
 from tests.harness.support import (
     NEW,
     WRITE,

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from orchestrator.core.policy.default import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from tests.computers.test_transfers import gated
 from tests.harness.support import WRITE, Disk, Listening, call, connected, final, running, says
 from tests.terminal.tui.driving import Seat, seated

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.core.text.visible import visible
-from orchestrator.terminal.tui.picture import Picture
+from orchestrator.terminal.tui.computers import Picture
 from orchestrator.terminal.tui.tasks import Tasks
 from orchestrator.testing.stub_computer import StubComputer
 from tests.harness.support import NEW, WRITE, Disk, Listening, call, connected, dialed, final, running, says

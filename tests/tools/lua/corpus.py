@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from orchestrator.tools.lua.dialect import NEWEST
-from orchestrator.tools.lua.lexer import lex
+from orchestrator.tools.lua.lexer import NEWEST, lex
 from tests import ROOT
 
 _FILES: Final = sorted([*(ROOT / "cc_client" / "lua").glob("*.lua"), *(ROOT / "tests" / "lua").glob("*.lua")])

@@ -8,8 +8,8 @@ from typing import Final
 from lupa.lua51 import LuaRuntime as Lua51
 from lupa.lua52 import LuaRuntime as Lua52
 
-from orchestrator.tools.lua.check import check_dialect
-from orchestrator.tools.lua.dialect import NEWEST, Dialect
+from orchestrator.tools.lua.lexer import NEWEST, Dialect
+from orchestrator.tools.lua.parse import check_dialect
 
 PUC_52: Final = replace(
     NEWEST,

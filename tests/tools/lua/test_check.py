@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.tools.lua import Finding, Names, check_lua, globals_of, unknown_names
-from orchestrator.tools.lua.fault import MAX_SENTENCE
+from orchestrator.tools.lua.lexer import MAX_SENTENCE
 from tests.tools.lua.corpus import programs
 
 OLD = (1, 108, 4)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.tools.lua import check_lua
-from orchestrator.tools.lua.dialect import NEWEST, dialect_of
+from orchestrator.tools.lua.lexer import NEWEST, dialect_of
 from tests.tools.lua.cobalt import CASES, VERSIONS
 
 IDS = ["0.5.7", "0.7.0", "0.7.1", "0.7.3", "0.8.0", "0.9.8"]

@@ -3,8 +3,7 @@
 import pytest
 
 from orchestrator.tools.lua import Names, unknown_names
-from orchestrator.tools.lua.names import MAX_FLAGS
-from orchestrator.tools.lua.spelling import distance, nearest
+from orchestrator.tools.lua.names import MAX_FLAGS, distance, nearest
 from tests import ROOT
 
 PLAIN = (

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from orchestrator.tools.lua.check import check_dialect
-from orchestrator.tools.lua.dialect import Dialect
+from orchestrator.tools.lua.lexer import Dialect
+from orchestrator.tools.lua.parse import check_dialect
 from tests.thinning import thinned
 from tests.tools.lua.corpus import cuts, mutants, parts, programs
 from tests.tools.lua.oracles import LUA_51, LUA_52, PUC_51, PUC_52, Engine, disagreement

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.tools.reference import cc_docs_text, search_docs
-from orchestrator.tools.reference.answers import LIMIT_CHARS
+from orchestrator.tools.reference.answers import LIMIT_CHARS, LINE, Computer, fitting, in_a_line
 from orchestrator.tools.reference.entries import FAMILIES, Version, modules
-from orchestrator.tools.reference.index import ENOUGH
-from orchestrator.tools.reference.index_build import index
-from orchestrator.tools.reference.presentation import LINE, Computer, fitting, in_a_line
+from orchestrator.tools.reference.index import ENOUGH, index
 from tests.tools.reference.questions import QUESTIONS
 
 HOST = "ComputerCraft 1.109.2 (Minecraft 1.20.1)"

@@ -20,7 +20,7 @@ from orchestrator.core.approval.decisions.repeats import said_digest
 from orchestrator.core.approval.grants import fixed_args, own_paths
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, ReplyRefused
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, severity
-from orchestrator.core.policy.programs import runs_of, runs_one_program
+from orchestrator.core.policy.command_line import runs_of, runs_one_program
 from orchestrator.core.reply.response import canonical_args
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import ToolCall

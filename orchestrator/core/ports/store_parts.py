@@ -1,0 +1,261 @@
+"""The port of who is signed in: browsers, each with a secret of its own that it got for a person's token."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, Protocol
+
+from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.system_facts import ComputerBackedUp
+from orchestrator.core.wire.wire import ComputerId
+
+# -- The port of an audit: what is kept, as it is kept -----------------------------------
+
+KeptTable = Literal[
+    "tasks",
+    "grants",
+    "tokens",
+    "computers",
+    "requests",
+    "items",
+    "backups",
+    "pruned",
+    "sign_ins",
+    "policies",
+    "agreed",
+    "duties",
+    "blob_marks",
+]
+"""What ``kept_rows`` tells of; of ``items`` only the streams that have any."""
+KeptRow = Mapping[str, str | int | None]
+"""A row by its columns."""
+
+
+class KeptItem(NamedTuple):
+    """An item as it is kept: its bytes, and the columns beside them."""
+
+    version: int
+    item_id: str
+    data: bytes
+
+
+class KeptBlob(NamedTuple):
+    """What is kept under a blob's name, which should be its sha256."""
+
+    name: str
+    sha256: str
+    size: int
+    lists: bool
+    """Whether it may be the lines of a directory, which name further blobs."""
+
+
+class KeptRecords(Protocol):
+    """What is kept, as it is kept: for an audit, which trusts neither a decoder nor a column.
+
+    Everything comes in pages of at most ``limit``, ordered by key: after ``after``, None: from the first.
+    """
+
+    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+        """The items of a task or a stream by their rows' versions, undecoded."""
+
+    async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
+        """The rows of a table; the first column is the key.
+
+        Of ``items`` one for each stream, with how many it has and the version of the last.
+        """
+
+    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> list[KeptBlob]:
+        """The blobs by their names, each read and hashed, one at a time."""
+
+    async def kept_task(self, task_id: str) -> KeptRow | None:
+        """A task's row; None: there is none."""
+
+    async def strange(self) -> list[str]:
+        """What of the database is not of the store's schema, such as a trigger, in a sentence each."""
+
+    async def odd(self) -> list[str]:
+        """Which columns hold a value that no version writes, in a sentence each; where :meth:`strange` is empty."""
+
+    async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """The sizes in bytes of those blobs of these that are there."""
+
+    async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
+        """The tasks that raised those requests of these that are known."""
+
+
+# -- The port of what is kept for long and what goes: backups of computers, pruned tasks, blobs that nobody needs
+#
+# Blobs are put before the item that names them, and who finds one there counts on it without putting it again. So
+# a blob is *touched* whenever it is put or counted on, and a sweep takes only what was not touched for a while,
+# checked in the transaction that takes it (see ``orchestrator.history.retention``).
+
+
+@dataclass(frozen=True)
+class BackupRow:
+    """A backup that is kept."""
+
+    fact: ComputerBackedUp
+    by: str
+    """Who made it."""
+    at: datetime
+
+
+class BlobMark(NamedTuple):
+    """What is known of a blob without reading it."""
+
+    sha256: str
+    size: int
+    lists: bool
+    """Whether it may be the lines of a directory, which name further blobs."""
+    touched: datetime
+    """When it was put or counted on last; in 1970: before that was written down."""
+
+
+class Retention(Protocol):
+    """Backups, and the removal of what is no longer needed."""
+
+    async def touch_blobs(self, names: Sequence[str]) -> dict[str, int]:
+        """The sizes in bytes of those blobs of these that are there; they count as put again now."""
+
+    async def list_blobs(self, after: str | None = None, limit: int = 5000) -> list[BlobMark]:
+        """The blobs by their names, unread, in pages as those of ``KeptRecords``."""
+
+    async def sweep_blobs(self, names: Sequence[str], before: datetime) -> dict[str, int]:
+        """Remove those blobs of these that nobody put or touched since ``before``; their sizes in bytes."""
+
+    async def prune_task(self, note: Draft) -> bool:
+        """Remove the task that a ``task_pruned`` names: items, row, requests, grants, claims; with the note.
+
+        False, and nothing is done: it is not as the note has it, it is not over or somebody still works on it (such
+        as on a call whose outcome nobody heard), it is pinned, a standing approval that was given in it can still be
+        used, or a task that is not over or is pinned refers to it. Numbers of computers stay.
+        Raises InvalidRequest.
+        """
+
+    async def pruned_at(self, task_id: TaskId) -> datetime | None:
+        """When a task was pruned; None: it was not."""
+
+    async def add_backup(self, note: Draft) -> None:
+        """Keep the backup that a ``computer_backed_up`` tells of, with the note in the system stream.
+
+        Added again with the same note, nothing changes. Raises InvalidRequest; Conflict when a blob that it needs is
+        not there, or another backup has its id.
+        """
+
+    async def remove_backup(self, note: Draft) -> bool:
+        """Remove the backup that a ``backup_removed`` names, with the note; False: it is not there.
+
+        Its blobs stay until they are swept. Raises InvalidRequest.
+        """
+
+    async def list_backups(self, computer: ComputerId | None = None) -> list[BackupRow]:
+        """The backups of a computer (None: of all), the newest first."""
+
+
+# -- The port of what the nodes of one store have in common: the policy, exclusive duties, and what they agreed on
+
+MOST_DUTY_S: Final = 7200.0
+"""No duty is taken for longer at once."""
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """The policy in force, as the store has it."""
+
+    version: int
+    """Rises by one with each policy that comes into force."""
+    sha256: str
+    """Of its bytes, which are kept as a blob."""
+    source: str
+    """Where it came from, such as a file's path."""
+    loaded_at: datetime
+    by: str
+    """Who put it into force."""
+    judged: int = 0
+    """The newest version by which everything that waited was judged again."""
+
+
+class Common(Protocol):
+    """What several nodes of one store share beside the tasks."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether several nodes may have this store open at once."""
+
+    async def policy_in_force(self) -> PolicyRow | None:
+        """The row of the policy in force; None: there is none."""
+
+    async def policy_item(self) -> AgentTaskItem | None:
+        """The newest ``policy_loaded`` of the system stream, which says what is in force; None: there is none.
+
+        Raises Unreadable where it does not stand in its chain: somebody put it there.
+        """
+
+    async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
+        """Put a policy into force: its bytes, its row and ``note``, a ``policy_loaded``, in one transaction.
+
+        ``expected_version``: of the policy in force; 0: none ever was. Raises Conflict when it is another, with nothing
+        written; InvalidRequest for a note that is no ``policy_loaded`` of these bytes.
+        """
+
+    async def judged_policy(self, version: int) -> None:
+        """Keep that everything that waited was judged by this version; a newer one that is kept stays."""
+
+    async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
+        """Take or renew an exclusive duty for so many seconds of the store's clock; False: another holder has it.
+
+        One that would last longer than MOST_DUTY_S from now is nobody's: none of us took it.
+        """
+
+    async def leave_duty(self, name: str, holder: str) -> None:
+        """Give a duty back at once; one that another holder has stays theirs."""
+
+    async def agree(self, name: str, value: str) -> str:
+        """What was said first under a name: ``value``, where nothing was, with an item of it. It stays for ever."""
+
+
+# -- The port of who is signed in: browsers, each with a secret of its own that it got for a person's token
+
+
+@dataclass(frozen=True)
+class SignInRow:
+    """A browser that is signed in, at rest: of its secret only a hash."""
+
+    session_hash: str
+    token_hash: str
+    """Of the token that it came with: with that it ends."""
+    name: str
+    """The person's."""
+    begun_at: datetime
+    used_at: datetime
+    """When it was used last, as far as that was kept."""
+
+
+class SignIns(Protocol):
+    """Who is signed in. How long that lasts is not the store's to say: it forgets what it is told to forget."""
+
+    async def add_sign_in(self, row: SignInRow, *, most: int, note: Draft) -> list[SignInRow]:
+        """Keep one, with a ``signed_in`` in the system stream, whose fingerprints are filled in.
+
+        Of one person at most ``most`` are kept: the oldest others are forgotten, and are the answer. Raises Conflict
+        when the hash is already there, InvalidRequest for another note.
+        """
+
+    async def find_sign_in(self, session_hash: str) -> SignInRow | None:
+        """The sign-in with this hash, whatever became of its token; None: there is none, or no longer."""
+
+    async def use_sign_in(self, session_hash: str, at: datetime) -> None:
+        """Keep that one was used at ``at``; a later use that is kept stays, and one that is not there stays away."""
+
+    async def end_sign_in(self, session_hash: str, *, note: Draft | None = None) -> bool:
+        """Forget one for good, with ``note`` in the system stream; False: it is not there, and nothing is noted.
+
+        The ``fingerprint`` of a ``signed_out`` is filled in.
+        """
+
+    async def forget_sign_ins(self, *, begun: datetime, used: datetime) -> int:
+        """Forget those that began at ``begun`` or before, or were last used at ``used`` or before; how many."""
+
+    async def list_sign_ins(self) -> list[SignInRow]:
+        """All that are kept, oldest first."""
