@@ -27,7 +27,7 @@ from orchestrator.history.rehearsal import CannotRehearse
 from orchestrator.runtime.metrics import FIGURES, PREFIX
 from orchestrator.runtime.settings import ENV_PREFIX, Settings
 from orchestrator.web.computers import NotASocket, TooManyKeys, WrongSubprotocol
-from orchestrator.web.endpoint_table import DOORS, Answer, Door
+from orchestrator.web.endpoint_table import DOORS, Answer, Endpoint
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
 from orchestrator.web.rate_limits import TooManyTries
@@ -105,7 +105,7 @@ def rest() -> str:
     return "\n".join(lines)
 
 
-def taken(door: Door) -> str:
+def taken(door: Endpoint) -> str:
     """The fields of the body and the parameters, those that may be left out with a question mark."""
     fields = door.body.model_fields.items() if door.body is not None else ()
     body = [f"`{name}`" if field.is_required() else f"`{name}`?" for name, field in fields]
@@ -114,7 +114,7 @@ def taken(door: Door) -> str:
     return ", ".join((*body, *query, *headers))
 
 
-def answered(door: Door) -> str:
+def answered(door: Endpoint) -> str:
     """Each status and what comes with it, then the refusals."""
     good = [f"{status} {content(one)}".rstrip() for status, one in door.answers.items()]
     bad = [str(status) for status in refusals_of(door) if status not in EVERYWHERE]

@@ -11,7 +11,7 @@ from orchestrator.client import HINTS
 from orchestrator.core.task.facts import TaskFact
 from orchestrator.core.wire import review, wire
 from orchestrator.core.wire.link import MAX_COMPLAINTS
-from orchestrator.web.app import Doors
+from orchestrator.web.app import Endpoints
 from orchestrator.web.events import HINTS as TOLD_HINTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,10 +108,10 @@ def test_every_door_is_told_and_every_told_door_is_there() -> None:
         (method, re.sub(r"\{[a-z_]+\}", "{}", path.split("?")[0]))
         for method, path in re.findall(r"`(GET|POST|DELETE) (/[^ `]*)", section("## 3. REST"))
     }
-    doors: Any = Doors.__new__(Doors)
+    endpoints: Any = Endpoints.__new__(Endpoints)
     there = {
         (method, re.sub(r"\{[a-z_:]+\}", "{}", route.path))
-        for route in doors._routes()
+        for route in endpoints._routes()
         for method in getattr(route, "methods", None) or ()
         if method != "HEAD" and route.path != "/computer"
     }

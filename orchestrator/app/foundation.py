@@ -16,7 +16,7 @@ from orchestrator.app.observability import Watching
 from orchestrator.computers.nodes import new_node_id
 from orchestrator.core.errors import BusAway
 from orchestrator.core.ports import Bus, Clock, Store
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import Checkpoints
 from orchestrator.history.policy_store import PolicyKeeper, first_file
@@ -33,7 +33,7 @@ _BUS_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Ground:
+class Foundation:
     """What stands while anything else does."""
 
     settings: Settings
@@ -41,7 +41,7 @@ class Ground:
     """The id of this node for this start."""
     watching: Watching
     authorizer: TokenAuthorizer
-    law: PolicyInForce
+    active_policy: NodePolicy
     service: TaskService
     policy: PolicyKeeper
 
@@ -58,7 +58,7 @@ async def open_ground(
     clock: Clock | None,
     wrap_store: Callable[[Store], Store],
     wrap_bus: Callable[[Bus], Bus],
-) -> AsyncIterator[Ground]:
+) -> AsyncIterator[Foundation]:
     """The ground of one start, its policy in force and the start recorded; closed after the block, however that ends.
 
     Raises BusAway, PolicyInvalid, InvalidRequest, and what opening a store raises.
@@ -70,23 +70,23 @@ async def open_ground(
         closing.push_async_callback(store.close)
         line = wrap_bus(open_bus(settings.bus, node=node))
         closing.push_async_callback(line.close)
-        authorizer, law = TokenAuthorizer(store, approvers=settings.approvers), PolicyInForce()
+        authorizer, active_policy = TokenAuthorizer(store, approvers=settings.approvers), NodePolicy()
         service = TaskService(
             store=store,
             bus=await _reached(line, settings, store),
             clock=store.clock,
             authorizer=authorizer,
             observer=watching.observe,
-            law=law,
+            active_policy=active_policy,
             prompt=in_force(settings.data_dir),
             node=node,
             model_wait_s=settings.model_wait_s,
         )
         policy = PolicyKeeper(service, settings.policy_path, file, Checkpoints(settings.data_dir))
-        law.policy, law.custom = policy.usable, lambda: policy.custom
+        active_policy.policy, active_policy.custom = policy.usable, lambda: policy.custom
         await policy.begin()
         await service.record(started(settings, policy.policy, node))
-        yield Ground(settings, node, watching, authorizer, law, service, policy)
+        yield Foundation(settings, node, watching, authorizer, active_policy, service, policy)
 
 
 def name_of(settings: Settings) -> str:

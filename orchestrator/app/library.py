@@ -24,12 +24,12 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService, final_result
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.tools.deps import CCAgentDeps
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ async def execute_task_with_agent(
     ``exc.task`` and ``decisions``. Raises InvalidRequest for a check that cannot be made.
     """
     store = getattr(task, "store", None) or InMemoryPersistenceManager()
-    world = World(store=store, workspace=deps.workspace, library=deps)
+    world = Environment(store=store, workspace=deps.workspace, library=deps)
     in_force = policy or default_policy()
     service = TaskService(
         store=store,
@@ -91,7 +91,7 @@ async def execute_task_with_agent(
         clock=SystemClock(),
         authorizer=_AnyoneDecides(),
         observer=_Log(task if isinstance(task, AgentTask) else None),
-        law=PolicyInForce(lambda: in_force, world.context),
+        active_policy=NodePolicy(lambda: in_force, world.context),
     )
     task_id = await _submitted(service, task, deps, max_steps, checks, wait_for_model=wait_for_model)
     if decisions:
@@ -171,7 +171,7 @@ def _asks(task: AgentTask, call_id: CallId) -> bool:
     return record is not None and record.state is CallState.ASKING
 
 
-async def _act(service: TaskService, world: World, model: ChatModel, task_id: TaskId) -> None:
+async def _act(service: TaskService, world: Environment, model: ChatModel, task_id: TaskId) -> None:
     """Act until the one task of this journal waits for a person or is over."""
     while True:
         lease = await service.store.lease("library", LEASE_S)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from orchestrator.adapters.bus import InstallationBus
 from orchestrator.app.first_start import about, admin_token, prepare, to_be_shared, version
-from orchestrator.app.foundation import Ground, name_of, open_ground
+from orchestrator.app.foundation import Foundation, name_of, open_ground
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.app.models import Models, ollama_options, server_options
 from orchestrator.app.observability import Watching
@@ -32,9 +32,9 @@ from orchestrator.history.remote_heads import HeadsAway, places_of
 from orchestrator.history.retention import Pruner, Rule
 from orchestrator.runtime.clock import ahead_s
 from orchestrator.runtime.settings import Settings
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from orchestrator.tools.shared_workspace import RefusedWorkspace, workspace_of
-from orchestrator.web.app import Doors
+from orchestrator.web.app import Endpoints
 from orchestrator.web.auth import check_approvers
 from orchestrator.web.base import Defaults
 from orchestrator.web.in_game import Desk, NewTask
@@ -57,7 +57,7 @@ class Orchestrator:
     node: Node
     """This node as the others see it, and the computers of all."""
     workers: Workers
-    doors: Doors
+    endpoints: Endpoints
     rehearsals: Rehearsals
     admin_token: str | None
     """Only when this start made it."""
@@ -67,9 +67,9 @@ class Orchestrator:
 
         Alone, nobody goes on before the next start: who stops the server does not wait for a model then, whose reply
         is asked for again, and only shortly for calls, whose outcome is known more surely now than later. With others
-        the doors go on answering until the load balancers have seen that they are to send nobody any more.
+        the endpoints go on answering until the load balancers have seen that they are to send nobody any more.
         """
-        self.doors.draining = self.node.presence.draining = True
+        self.endpoints.draining = self.node.presence.draining = True
         self.node.presence.say()
         alone = not self.node.others()
         within_s = min(self.settings.drain_s, ALONE_S) if alone else self.settings.drain_s
@@ -95,23 +95,25 @@ async def open_orchestrator(
     first = prepare(settings)
     async with open_ground(settings, clock=clock, wrap_store=wrap_store, wrap_bus=wrap_bus) as ground:
         token = await admin_token(ground.service, settings)
-        world = World(store=ground.store, workspace=await _workspace(ground), run_timeout_s=settings.run_timeout_s)
+        world = Environment(
+            store=ground.store, workspace=await _workspace(ground), run_timeout_s=settings.run_timeout_s
+        )
         # Drawn at the first start of the store, and the same for all its nodes.
         update_secret = await ground.store.agree(UPDATES, secrets.token_hex(32))
         hub, here = _joined(ground, world, update_secret)
-        ground.law.context = world.context
+        ground.active_policy.context = world.context
         undoing = Undoing(ground.service, world)
         # What changed while nothing ran is judged before anybody can decide.
         await ground.policy.judge()
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
-        doors = _doors(ground, undoing, hub, here, models, keeper)
-        doors.update_secret = update_secret
+        endpoints = _endpoints(ground, undoing, hub, here, models, keeper)
+        endpoints.update_secret = update_secret
         workers = _workers(ground, undoing, models)
         here.presence.tasks = lambda: workers.at_work
         orchestrator = Orchestrator(
-            settings, ground.store, ground.service, hub, here, workers, doors, doors.rehearsals, token
+            settings, ground.store, ground.service, hub, here, workers, endpoints, endpoints.rehearsals, token
         )
         async with _at_work(orchestrator, keeper, ground.watching, looking):
             if first:
@@ -119,7 +121,7 @@ async def open_orchestrator(
             yield orchestrator
 
 
-async def _workspace(ground: Ground) -> Workspace:
+async def _workspace(ground: Foundation) -> Workspace:
     """What ``local_*`` may work in; where that is not what the other nodes have, it refuses, and the log says so."""
     settings = ground.settings
     workspace = await workspace_of(ground.store, settings.workspace_path)
@@ -129,7 +131,7 @@ async def _workspace(ground: Ground) -> Workspace:
     return workspace
 
 
-def _joined(ground: Ground, world: World, update_secret: str) -> tuple[Hub, Node]:
+def _joined(ground: Foundation, world: Environment, update_secret: str) -> tuple[Hub, Node]:
     """The computers of this node, and this node among the others; the world works with the computers of all."""
     service, settings = ground.service, ground.settings
     presence = Presence(service.bus, ground.node, name=name_of(settings), version=version(), url=settings.public_url)
@@ -145,9 +147,11 @@ def _joined(ground: Ground, world: World, update_secret: str) -> tuple[Hub, Node
     return hub, here
 
 
-def _doors(ground: Ground, undoing: Undoing, hub: Hub, here: Node, models: Models, keeper: CheckpointKeeper) -> Doors:
+def _endpoints(
+    ground: Foundation, undoing: Undoing, hub: Hub, here: Node, models: Models, keeper: CheckpointKeeper
+) -> Endpoints:
     settings, service, watching = ground.settings, ground.service, ground.watching
-    return Doors(
+    return Endpoints(
         service=service,
         authorizer=ground.authorizer,
         computers=here.fleet,
@@ -167,16 +171,16 @@ def _doors(ground: Ground, undoing: Undoing, hub: Hub, here: Node, models: Model
     )
 
 
-def _rehearsals(ground: Ground, undoing: Undoing, here: Node) -> Rehearsals:
+def _rehearsals(ground: Foundation, undoing: Undoing, here: Node) -> Rehearsals:
     settings, transfers = ground.settings, Transfers(undoing.service.clock)
     here.readings.here = transfers.rows
-    copying = Copying(undoing.service.store, undoing.world, ground.law.may_read, transfers)
+    copying = Copying(undoing.service.store, undoing.world, ground.active_policy.may_read, transfers)
     rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
     ground.authorizer.guest = rehearsals.guest
     return rehearsals
 
 
-def _workers(ground: Ground, undoing: Undoing, models: Models) -> Workers:
+def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:
     return Workers(
         service=undoing.service,
         world=undoing.world,
@@ -193,22 +197,22 @@ async def _at_work(
     parts: Orchestrator, keeper: CheckpointKeeper, watching: Watching, looking: Sequence[asyncio.Task[None]]
 ) -> AsyncIterator[None]:
     """Everything that goes on by itself, begun, and ended in order: what serves first, then what works."""
-    settings, doors = parts.settings, parts.doors
+    settings, endpoints = parts.settings, parts.endpoints
     parts.hub.desk = desk = Desk(
-        doors.undoing,
+        endpoints.undoing,
         new_task=NewTask(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
-        refused=doors.attempts.refused_at,
+        refused=endpoints.attempts.refused_at,
     )
     parts.node.open()
     background = [
         kept_up("the workers", parts.workers.work()),
-        kept_up("the look at the policy", doors.policy.watch()),
+        kept_up("the look at the policy", endpoints.policy.watch()),
         kept_up("the keeper of checkpoints", keeper.keep()),
-        kept_up("the pruner", doors.pruner.keep()),
+        kept_up("the pruner", endpoints.pruner.keep()),
         kept_up("the look for nodes on another bus", parts.node.unheard.keep()),
         kept_up("the look for lost hints", MissedHints(parts.service).keep()),
-        kept_up("the count of refusals", doors.attempts.keep()),
-        kept_up("the look for revoked tokens", doors.sockets.watch(parts.store, doors.browsers.standing)),
+        kept_up("the count of refusals", endpoints.attempts.keep()),
+        kept_up("the look for revoked tokens", endpoints.sockets.watch(parts.store, endpoints.browsers.standing)),
         *watching.keep(),
         *looking,
     ]
@@ -218,12 +222,12 @@ async def _at_work(
         await parts.rehearsals.close()
         desk.close()
         await parts.hub.close()
-        await doors.close()
+        await endpoints.close()
         for part in background:
             part.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         with contextlib.suppress(OrchestratorError):
-            await doors.attempts.tell()
+            await endpoints.attempts.tell()
         await parts.node.close()
         await keeper.stopped()
         await watching.close()

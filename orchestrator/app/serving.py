@@ -150,7 +150,7 @@ async def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; ``ready`` is told the URL once the port listens.
 
-    It stops in this order: the doors say that it drains, the tasks are handed over while load balancers look elsewhere
+    It stops in this order: the endpoints say that it drains; the tasks are handed over while balancers look elsewhere
     (a second signal ends both at once), rehearsals end, computers, reviewers and streams are told to come again, and
     last goes what listens.
     """
@@ -175,7 +175,7 @@ async def serve(
             await _unless(at_once, orchestrator.drain())
             await orchestrator.rehearsals.close()
             await orchestrator.hub.close()
-            await orchestrator.doors.close()
+            await orchestrator.endpoints.close()
             if orchestrator.node.others():
                 await _unless(at_once, asyncio.sleep(min(_LAST_S, settings.grace_s)))
             server.stop()
@@ -215,7 +215,7 @@ _REFUSALS = _Refusals()
 
 
 def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE) -> PortServer:
-    """What serves the doors: frames as large as ours, no compression, no signals of its own.
+    """What serves the endpoints: frames as large as ours, no compression, no signals of its own.
 
     ``most``: connections. ``spare``: open files that are not for connections.
     """
@@ -227,7 +227,7 @@ def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE
     http: Any = partial(BoundedProtocol, peers=peers)
     ws: Any = partial(FrameProtocol, peers=peers)
     config = uvicorn.Config(
-        orchestrator.doors.app(),
+        orchestrator.endpoints.app(),
         http=http,
         ws=ws,
         proxy_headers=bool(proxies),

@@ -1,4 +1,4 @@
-"""Why a computer cannot connect, each with the exact lines that mend it: one table for every place that says so.
+"""Why a computer cannot connect, each with the exact lines that fix it: one table for every place that says so.
 
 The client has the same table in Lua (cc_client/lua/why.lua), because it has to speak where nothing
 can be reached; ``tests/golden/why.json`` holds both to the same words. The lines are short, since

@@ -34,7 +34,7 @@ def _knows_nothing(computer: ComputerId | None) -> PolicyContext:
 
 
 @dataclass
-class PolicyInForce:
+class NodePolicy:
     """Judges by the policy that is in force when it is asked; whoever changes that swaps the whole of it."""
 
     policy: Callable[[], Policy] = default_policy

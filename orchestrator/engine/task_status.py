@@ -11,7 +11,7 @@ from orchestrator.core.task.limits import told
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.undo.messages import Outcome, outcome_of, that_counts
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 _LAST: Final = 10
 """Undos of one task that are looked at, the last of them: each is a task to load."""
@@ -23,7 +23,7 @@ _DEEP: Final = 20
 """Undos of undos that are followed: with each the answer is the other one."""
 
 
-async def waits_for(task: AgentTask, store: Store, world: World) -> str:
+async def waits_for(task: AgentTask, store: Store, world: Environment) -> str:
     """Why a task stands where it does: a parked one waits for a computer that is away, or is another task's."""
     if task.ended is not None or task.status is TaskStatus.PAUSED or task.phase is Phase.WAITING:
         return task.status_reason
@@ -81,7 +81,7 @@ async def since(task: AgentTask, store: Store) -> str:
     return f"only rehearsed, on a copy of {task.rehearses.computer}; {told}"
 
 
-async def outcomes(task_ids: Sequence[TaskId], store: Store, world: World | None = None) -> tuple[Outcome, ...]:
+async def outcomes(task_ids: Sequence[TaskId], store: Store, world: Environment | None = None) -> tuple[Outcome, ...]:
     """What became of some tasks that restore, the last of them; what was pruned is left out.
 
     ``world``: by which is told what they wait for; None: that is left out.
@@ -90,7 +90,7 @@ async def outcomes(task_ids: Sequence[TaskId], store: Store, world: World | None
     return tuple([await _outcome(task, store, world) for task in loaded if task is not None])
 
 
-async def _outcome(task: AgentTask, store: Store, world: World | None) -> Outcome:
+async def _outcome(task: AgentTask, store: Store, world: Environment | None) -> Outcome:
     waits = await waits_for(task, store, world) if world is not None else ""
     return outcome_of(task, waits=waits, undone_by=await _undone_by(task, store, _DEEP))
 

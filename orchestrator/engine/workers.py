@@ -15,7 +15,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.actor import Leaving, TaskActor, TaskJournal, note_failure
 from orchestrator.engine.tasks import AWAY, TaskService, patiently
 from orchestrator.runtime.logs import about
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 # -- One task at work: ``process_task`` acts for a leased task until it waits or is over
 #
@@ -33,7 +33,7 @@ async def process_task(
     lease: Lease,
     *,
     service: TaskService,
-    world: World,
+    world: Environment,
     model_for: Callable[[AgentTask], ChatModel],
     leaving: Leaving | None = None,
     lease_s: float = LEASE_S,
@@ -134,7 +134,7 @@ class Workers:
     """The workers of one node."""
 
     service: TaskService
-    world: World
+    world: Environment
     model_for: Callable[[AgentTask], ChatModel]
     holder: str
     count: int = 4

@@ -36,7 +36,7 @@ async def ask_user(deps: CCAgentDeps, *, question: str) -> str:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: a plain async function ``(deps, **args) -> str`` and what the house must know of it."""
+    """One tool: a plain async function ``(deps, **args) -> str`` and what the server must know of it."""
 
     name: str
     function: Callable[..., Awaitable[str]]

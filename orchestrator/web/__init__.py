@@ -1,1 +1,1 @@
-"""The doors: REST, events and the two sockets, on one port."""
+"""The endpoints: REST, events and the two sockets, on one port."""

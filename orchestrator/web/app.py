@@ -24,35 +24,35 @@ from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
 from orchestrator.history.retention import Pruner
-from orchestrator.web.audit import AuditDoors
+from orchestrator.web.audit import AuditEndpoints
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
-from orchestrator.web.backups import BackupDoors, RetentionDoors, TransferDoors
+from orchestrator.web.backups import BackupEndpoints, RetentionEndpoints, TransferEndpoints
 from orchestrator.web.base import Defaults
 from orchestrator.web.bodies import offered
 from orchestrator.web.browsers import Browsers
-from orchestrator.web.computers import MirroringComputers, ScreenDoors, peer_of
-from orchestrator.web.decisions import DecisionDoors
-from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
+from orchestrator.web.computers import MirroringComputers, ScreenEndpoints, peer_of
+from orchestrator.web.decisions import DecisionEndpoints
+from orchestrator.web.doctor import NOWHERE, About, DoctorEndpoints
 from orchestrator.web.errors import Forbidding, defect, error_form, explained, http_error, nobody_there, refused
 from orchestrator.web.events import over_socket
-from orchestrator.web.install import InstallDoors, Visits
+from orchestrator.web.install import InstallEndpoints, Visits
 from orchestrator.web.openapi import openapi_door
 from orchestrator.web.origin import Place
-from orchestrator.web.page import PageDoors
+from orchestrator.web.page import PageEndpoints
 from orchestrator.web.pairing import Pairings
 from orchestrator.web.peers import is_known
-from orchestrator.web.people import PeopleDoors
-from orchestrator.web.policies import PolicyDoors
+from orchestrator.web.people import PeopleEndpoints
+from orchestrator.web.policies import PolicyEndpoints
 from orchestrator.web.rate_limits import Attempts, Tries
 from orchestrator.web.reviewer import serve_reviewer
-from orchestrator.web.session import SessionDoors
+from orchestrator.web.session import SessionEndpoints
 from orchestrator.web.shutdown import draining
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
-from orchestrator.web.tasks import RehearsalDoors, TaskDoors, UndoDoors
-from orchestrator.web.watch import WatchDoors
+from orchestrator.web.tasks import RehearsalEndpoints, TaskEndpoints, UndoEndpoints
+from orchestrator.web.watch import WatchEndpoints
 
 
-class ComputerDoor(MirroringComputers, Protocol):
+class ComputerEndpoint(MirroringComputers, Protocol):
     """The hub, as the socket route needs it."""
 
     async def serve(
@@ -70,23 +70,23 @@ class ComputerDoor(MirroringComputers, Protocol):
         """
 
 
-class Doors(
-    TaskDoors,
-    UndoDoors,
-    RehearsalDoors,
-    DecisionDoors,
-    PolicyDoors,
-    AuditDoors,
-    PeopleDoors,
-    ScreenDoors,
-    BackupDoors,
-    RetentionDoors,
-    InstallDoors,
-    DoctorDoors,
-    SessionDoors,
-    WatchDoors,
-    TransferDoors,
-    PageDoors,
+class Endpoints(
+    TaskEndpoints,
+    UndoEndpoints,
+    RehearsalEndpoints,
+    DecisionEndpoints,
+    PolicyEndpoints,
+    AuditEndpoints,
+    PeopleEndpoints,
+    ScreenEndpoints,
+    BackupEndpoints,
+    RetentionEndpoints,
+    InstallEndpoints,
+    DoctorEndpoints,
+    SessionEndpoints,
+    WatchEndpoints,
+    TransferEndpoints,
+    PageEndpoints,
 ):
     """The handlers of one orchestrator."""
 
@@ -95,7 +95,7 @@ class Doors(
         *,
         service: TaskService,
         authorizer: TokenAuthorizer,
-        computers: ComputerDoor,
+        computers: ComputerEndpoint,
         nodes: Callable[[], dict[str, Any]],
         transfers: Callable[[], Awaitable[list[dict[str, Any]]]],
         defaults: Defaults,
@@ -112,7 +112,7 @@ class Doors(
     ) -> None:
         self.service = service
         self.authorizer = authorizer
-        self.computers: ComputerDoor = computers
+        self.computers: ComputerEndpoint = computers
         self.nodes = nodes
         self.defaults = defaults
         self.check_model = check_model
@@ -150,7 +150,7 @@ class Doors(
             Exception: defect,
         }
         app = Starlette(routes=self._routes(), exception_handlers=errors)
-        # A redirect would name the host that the request claims, and no door has two spellings.
+        # A redirect would name the host that the request claims, and no endpoint has two spellings.
         app.router.redirect_slashes = False
         elsewhere = app.router.default
 
@@ -316,7 +316,7 @@ class Doors(
                 # No page has anything to say here, whoever is signed in.
                 identity = await self.authorizer.authenticate(websocket.headers.get("authorization"))
             if identity.kind != kind:
-                raise Unauthenticated(f"This door is for a {kind}; the token is of the kind {identity.kind}.")
+                raise Unauthenticated(f"This endpoint is for a {kind}; the token is of the kind {identity.kind}.")
             is_known(websocket, identity.token_hash)
             self.sockets.check_room(identity)
         except OrchestratorError as error:

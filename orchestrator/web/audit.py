@@ -1,4 +1,4 @@
-"""The doors to the audit: what happened, whether it is as it was written, and whether it was in order.
+"""The endpoints to the audit: what happened, whether it is as it was written, and whether it was in order.
 
 Reviewers and admins read all of it; whoever submitted a task reads what was done for that. What is
 given out is without secrets; the whole goes only to admins who ask for it (hitl.md A8).
@@ -43,7 +43,7 @@ _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
 _CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")
 
 
-class AuditDoors(Room):
+class AuditEndpoints(Room):
     """``/v1/audit``."""
 
     checkpoints: Checkpoints | None
@@ -180,7 +180,7 @@ def _cursor(request: Request) -> Place | None:
     text = request.query_params.get("after", "")
     found = _CURSOR.fullmatch(text)
     if text and found is None:
-        raise InvalidRequest("after is no place that this door gave out.", remedy="Send the last answer's next.")
+        raise InvalidRequest("after is no place that this endpoint gave.", remedy="Send the last answer's next.")
     return None if found is None else Place(found[2], int(found[1]))
 
 

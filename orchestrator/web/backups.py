@@ -1,4 +1,4 @@
-"""The doors to backups of computers."""
+"""The endpoints to backups of computers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -19,10 +19,10 @@ from orchestrator.web.base import Room
 from orchestrator.web.bodies import EmptyBody, read_body, short_form, task_id_of
 from orchestrator.web.tasks import preview_form
 
-# -- The door to what is being read from computers ---------------------------------------
+# -- The endpoint to what is being read from computers ---------------------------------------
 
 
-class TransferDoors(Room):
+class TransferEndpoints(Room):
     """``/v1/transfers``."""
 
     transfers: Callable[[], Awaitable[list[dict[str, Any]]]]
@@ -34,10 +34,10 @@ class TransferDoors(Room):
         return JSONResponse({"transfers": await self.transfers()})
 
 
-# -- The doors that keep tasks and let them go -------------------------------------------
+# -- The endpoints that keep tasks and let them go -------------------------------------------
 
 
-class RetentionDoors(Room):
+class RetentionEndpoints(Room):
     """``/v1/prune``, ``/v1/tasks/{id}/pin`` and ``/unpin``."""
 
     pruner: Pruner
@@ -68,10 +68,10 @@ class RetentionDoors(Room):
         return JSONResponse({**short_form(task), "pinned": task.pinned})
 
 
-# -- The doors to backups of computers ---------------------------------------------------
+# -- The endpoints to backups of computers ---------------------------------------------------
 
 
-class BackupDoors(Room):
+class BackupEndpoints(Room):
     """``/v1/backups``, ``/v1/computers/{name}/backups`` and ``/restore``."""
 
     backups: Backups

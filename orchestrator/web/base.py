@@ -1,4 +1,4 @@
-"""What all doors share: the service behind them, who is asking, and that the house may be closing."""
+"""What all endpoints share: the service behind them, who is asking, and that the server may be closing."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ class Defaults:
 
 
 class Room:
-    """The doors of one subject; ``Doors`` is all of them."""
+    """The endpoints of one subject; ``Endpoints`` is all of them."""
 
     service: TaskService
     authorizer: TokenAuthorizer
@@ -42,9 +42,9 @@ class Room:
         """The person who is asking, or with ``agents`` the program. Raises Unauthenticated, Forbidden."""
         identity = await self.identified(request)
         if identity.kind == "agent" and not agents:
-            raise Forbidden("A program's token opens no door that decides.", remedy="A person has to do this.")
+            raise Forbidden("A program's token opens no endpoint that decides.", remedy="A person has to do this.")
         if identity.kind not in ("person", "agent"):
-            raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
+            raise Unauthenticated("This endpoint is for people; the token is a computer's.", remedy="Send a person's.")
         return identity
 
     async def identified(self, connection: HTTPConnection) -> Identity:

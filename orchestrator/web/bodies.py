@@ -1,4 +1,4 @@
-"""What goes in and out of the doors: bodies as models, answers as plain JSON."""
+"""What goes in and out of the endpoints: bodies as models, answers as plain JSON."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ MAX_REQUEST_BYTES = 1024 * 1024
 """A task's prompt or a decision is far smaller; what is larger is refused unread."""
 
 MAX_OPEN_BYTES: Final = 8 * 1024
-"""The same at a door that is open to anybody: nobody without a token keeps more of this host's memory."""
+"""The same at a endpoint that is open to anybody: nobody without a token keeps more of this host's memory."""
 
 MAX_KEY_CHARS: Final = 200
 """Of an idempotency key, as in a body."""
@@ -101,7 +101,7 @@ def offered(websocket: WebSocket, subprotocol: str) -> str | None:
     return subprotocol if subprotocol in websocket.scope.get("subprotocols", []) else None
 
 
-# -- What goes in and out of the doors: bodies as models, answers as plain JSON ----------
+# -- What goes in and out of the endpoints: bodies as models, answers as plain JSON ----------
 
 
 class _Body(BaseModel):

@@ -1,4 +1,4 @@
-"""The doors to computers: who is there, which are frozen and why, and letting one come back."""
+"""The endpoints to computers: who is there, which are frozen and why, and letting one come back."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, compute
 from orchestrator.web.errors import error_form
 from orchestrator.web.events import EventStream
 
-# -- The doors to computers: who is there, which are frozen and why, and letting one come back
+# -- The endpoints to computers: who is there, which are frozen and why, and letting one come back
 
 
 class NotASocket(OrchestratorError):
@@ -58,7 +58,7 @@ class TokenWasRevoked(Unauthenticated):
 
 
 class RefusingComputers(Computers, Protocol):
-    """The hub, as the doors need it that tell whom it turned away."""
+    """The hub, as the endpoints need it that tell whom it turned away."""
 
     refusals: Refusals
 
@@ -69,7 +69,7 @@ class RefusingComputers(Computers, Protocol):
         """An admin confirmed a computer's label, and the store knows it."""
 
 
-class ComputerDoors(Room):
+class ComputerEndpoints(Room):
     """``/v1/computers``, and who is turned away at ``/computer``."""
 
     computers: RefusingComputers
@@ -184,7 +184,7 @@ class ComputerDoors(Room):
 def remember(
     refusals: Refusals, at: datetime, connection: HTTPConnection, error: OrchestratorError, computer: str = ""
 ) -> None:
-    """Keep what somebody was told at a door who may be a computer that cannot come in."""
+    """Keep what somebody was told at a endpoint who may be a computer that cannot come in."""
     path = connection.url.path
     refusals.add(Refused(at, peer_of(connection), path, error.code, error.message, computer, error.remedy))
 
@@ -199,7 +199,7 @@ def peer_of(connection: HTTPConnection) -> str:
         return ""
 
 
-# -- The doors to screens: who looks at a computer, live, and what is typed there from outside
+# -- The endpoints to screens: who looks at a computer, live, and what is typed there from outside
 #
 # A picture is shown as it stands there, to people with a token: what somebody sees who stands before the
 # computer. Who types is the person who paired it, or an admin; that is written down before anything goes out.
@@ -224,12 +224,12 @@ class TooManyKeys(OrchestratorError):
 
 
 class MirroringComputers(RefusingComputers, Protocol):
-    """The hub, as these doors need it."""
+    """The hub, as these endpoints need it."""
 
     mirror: Mirror
 
 
-class ScreenDoors(ComputerDoors):
+class ScreenEndpoints(ComputerEndpoints):
     """``/v1/computers/{name}/screen``, ``/screens`` and ``/keys``."""
 
     computers: MirroringComputers

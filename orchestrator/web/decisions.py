@@ -1,4 +1,4 @@
-"""The doors to decisions: what waits for a person, and what the person says."""
+"""The endpoints to decisions: what waits for a person, and what the person says."""
 
 import asyncio
 from datetime import timedelta
@@ -33,7 +33,7 @@ from orchestrator.web.rate_limits import Attempts
 from orchestrator.web.redaction import without_secrets
 
 
-class DecisionDoors(Room):
+class DecisionEndpoints(Room):
     """``/v1/requests``, ``/v1/decisions``, ``/v1/resume``, ``/v1/approve`` and ``/v1/reject``."""
 
     attempts: Attempts

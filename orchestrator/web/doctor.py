@@ -48,8 +48,8 @@ class About:
 NOWHERE: Final = About()
 
 
-class DoctorDoors(Room):
-    """``/v1/doctor``, and what is no door at all."""
+class DoctorEndpoints(Room):
+    """``/v1/doctor``, and what is no endpoint at all."""
 
     computers: RefusingComputers
     public_url: str

@@ -1,4 +1,4 @@
-"""Every door as a table: what it is for, what it takes, and each status that it answers with.
+"""Every endpoint as a table: what it is for, what it takes, and each status that it answers with.
 
 The OpenAPI document is drawn from it; a test holds it against the routes. Models are named here and
 nowhere built, so that this costs nothing before somebody asks for the document.
@@ -56,7 +56,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Door:
+class Endpoint:
     """One route with one method."""
 
     method: str
@@ -128,7 +128,7 @@ def _ok(says: str, *models: type[BaseModel]) -> Mapping[int, Answer]:
 
 
 _TASKS: Final = (
-    Door(
+    Endpoint(
         "POST", "/v1/tasks", "submit", "tasks", "Submit a task.",
         {201: Answer("It is in the queue.", (tasks.TaskShort,))},
         {
@@ -138,7 +138,7 @@ _TASKS: Final = (
         },
         takes=(_KEY,), body=forms.SubmitBody, who="submitter",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/tasks", "tasks", "tasks", "List tasks, the newest first.",
         _ok("The tasks.", tasks.TaskList),
         takes=(
@@ -148,11 +148,11 @@ _TASKS: Final = (
         ),
         who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/tasks/{task_id}", "task", "tasks", "Look at a task.",
         _ok("The task whole.", tasks.TaskLong), who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/tasks/{task_id}/events", "events", "tasks",
         "Follow a task: each item of its journal, and hints of what is being written.",
         {200: Answer("Server-sent events, until the task has ended.", media="text/event-stream")},
@@ -164,15 +164,15 @@ _TASKS: Final = (
         ),
         who="program",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tasks/{task_id}/cancel", "cancel", "tasks", "Cancel a task, as its requester or an admin.",
         _ok("It is canceled.", tasks.TaskShort), {409: "`task_ended`"}, body=forms.CancelBody,
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/tasks/{task_id}/changes", "changes", "tasks", "What a task changed so far, place by place.",
         _ok("As its journal tells it.", undo.TaskChanges), who="program",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tasks/{task_id}/undo", "undo", "tasks",
         "Put back what a task changed, as its requester or an admin: a task of its own, which passes the gate.",
         {
@@ -182,107 +182,107 @@ _TASKS: Final = (
         {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
         takes=(_KEY,), body=UndoRequest,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
         "Keep a task whatever the retention says, as its requester or an admin.",
         _ok("It is pinned.", backups.Pinned), body=forms.EmptyBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tasks/{task_id}/unpin", "unpin", "tasks", "Keep a task no longer than others.",
         _ok("It is not pinned.", backups.Pinned), body=forms.EmptyBody,
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/tasks/{task_id}/rehearsal", "rehearsal", "tasks",
         "What a rehearsal came to: each place that it changed in its copy, and the task that asks for all of it.",
         _ok("What it came to so far.", rehearsal.RehearsalAnswer), who="program",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
         "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
         {201: Answer("The task that asks for all of it; the same while it goes on.", (tasks.TaskShort,))},
         {422: "`invalid_request`: it is applied already, is not over yet, or changed nothing"},
         body=forms.EmptyBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",
         _ok("The answer is recorded.", tasks.TaskShort),
         {409: "`not_pending`: somebody answered it (the message says who and when), or the task is over"},
         body=forms.AnswerBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/stop", "stop", "tasks", "Cancel every task that is not over: one's own; as an admin, everybody's.",
         _ok("What was stopped.", tasks.Stopped), body=forms.StopBody,
     ),
 )  # fmt: skip
 
 _DECISIONS: Final = (
-    Door(
+    Endpoint(
         "GET", "/v1/requests", "requests", "decisions", "List what waits for a person, oldest first, long texts cut.",
         _ok("The requests.", decisions.Requests), who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/requests/{request_id}", "request", "decisions", "Look at an open request, whole.",
         _ok("The request.", HitlResponse), {409: _NOT_PENDING}, who="program",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/requests/{request_id}/extend", "extend", "decisions", "Give people more time for a request.",
         _ok("It expires later.", tasks.TaskShort), {409: _NOT_PENDING}, body=forms.ExtendBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/requests/{request_id}/withdraw", "withdraw", "decisions",
         "Take a request back, as its requester or an admin: its calls do not run, and the model is told.",
         _ok("It is closed.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or `invalid_decision`: an outcome is unknown"},
         body=forms.EmptyBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/requests/{request_id}/renew", "renew", "decisions",
         "Ask again for what nobody answered in time; a new request follows.",
         _ok("It is asked again.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or `task_ended`"}, body=forms.EmptyBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/decisions", "decisions", "decisions", "Decide several requests, each by itself.",
         _ok("What became of each, in their order.", decisions.DecidedList), body=forms.DecisionsBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/resume/{request_id}", "resume", "decisions", "Decide a request: one action for all, or each call.",
         _DECIDED, {409: _DECISION}, takes=(_WAIT, _KEY, _MATCH), body=ResumeRequest,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/approve/{request_id}", "approve", "decisions", "Approve every call of a request that still waits.",
         _DECIDED, {409: _DECISION}, takes=(_WAIT, _KEY, _MATCH), body=forms.QuickDecision,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/reject/{request_id}", "reject", "decisions", "Reject every call of a request that still waits.",
         _DECIDED, {409: _DECISION}, takes=(_WAIT, _KEY, _MATCH), body=forms.QuickDecision,
     ),
 )  # fmt: skip
 
 _POLICY: Final = (
-    Door(
+    Endpoint(
         "GET", "/v1/policy", "show_policy", "policy", "Look at the policy in force.",
         _ok("The policy.", policy.PolicyInForceAnswer), who="program",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/policy", "apply_policy", "policy", "Put a policy into force on all nodes.",
         _ok("What is in force.", policy.Reloaded),
         {409: "`conflict`: another came into force meanwhile", 422: "`policy_invalid`: it cannot be loaded"},
         body=forms.PolicyBody, who="admin",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/policy/reload", "reload_policy", "policy", "Look at the policy's file now.",
         _ok("What is in force.", policy.Reloaded), body=forms.EmptyBody, who="admin",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/policy/dry-run", "dry_run", "policy", "Ask what the policy says of a call; nothing runs.",
         _ok("The verdict, and why.", policy.DryRun), {422: "`policy_invalid`: the policy that was sent"},
         body=forms.DryRunBody, who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/grants", "grants", "policy",
         "List the standing approvals that one gave or whose tasks they cover; reviewers and admins see all.",
         _ok("The grants.", policy.Grants), takes=(_free("session_id", "Only those of a session."),), who="program",
     ),
-    Door(
+    Endpoint(
         "DELETE", "/v1/grants/{grant_id}", "revoke_grant", "policy",
         "Take a standing approval back; what is running is not stopped.",
         _ok("It does not stand any more.", policy.GrantTakenBack),
@@ -298,7 +298,7 @@ _ASKED_ABOUT: Final = (
 _NO_STREAM: Final = {404: "there is no such task, or the place to go on from is gone"}
 
 _AUDIT: Final = (
-    Door(
+    Endpoint(
         "GET", "/v1/audit", "audit", "audit",
         "Read the journals, stream by stream or the newest first: one's own tasks; reviewers and admins all of them.",
         _ok("Items; with `sha256` stories of calls.", audit.AuditItems, audit.AuditStories), _NO_STREAM,
@@ -317,7 +317,7 @@ _AUDIT: Final = (
             _free("whole", "1 or true: with the secrets; it takes the role admin."),
         ),
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/audit/verify", "audit_verify", "audit",
         "Verify every stream against its chain, its row and the last checkpoint.",
         {
@@ -333,7 +333,7 @@ _AUDIT: Final = (
             ),
         ),
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/audit/check", "audit_check", "audit",
         "Find what ran and was not allowed, and what was allowed and never ran.",
         _ok("The findings.", audit.Findings), _NO_STREAM, takes=_ASKED_ABOUT,
@@ -341,35 +341,35 @@ _AUDIT: Final = (
 )  # fmt: skip
 
 _PEOPLE: Final = (
-    Door(
+    Endpoint(
         "GET", "/v1/nodes", "list_nodes", "people", "List the servers that share this one's store and are heard now.",
         _ok("The nodes, the one that answers first.", computers.NodeList), who="program", stored=False,
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/computers", "list_computers", "people", "List the computers that have a token, connected or not.",
         _ok("The computers, by name.", computers.ComputerList), who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/computers/{name}", "computer", "people", "Look at a computer, and at why it is frozen.",
         _ok("The computer, with both sides of what froze it.", computers.ComputerLong), who="program",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/computers/{name}/release", "release_computer", "people",
         "Let a frozen computer come back: the one that dials next is it, and what was open there is unknown.",
         _ok("Whether it was frozen.", computers.ComputerFreed), who="admin",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/computers/{name}/confirm-label", "confirm_label", "people",
         "Confirm the label that a computer has now: rules look at no former one any more.",
         _ok("Whether it had another label before.", computers.LabelDone), {409: "`conflict`: it has another label"},
         body=forms.LabelBody, who="admin",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/computers/{name}/screens", "screens", "people", "List what can be watched of a computer.",
         _ok("Its terminal and its monitors; none where its client is too old.", screens.ScreenList),
         {409: "`computer_away`: it is not connected, or does not answer"},
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/computers/{name}/screen", "screen", "people",
         "Watch a screen live: the whole picture, then what changes.",
         {
@@ -382,7 +382,7 @@ _PEOPLE: Final = (
         {429: "`too_many_watch`, `too_many_streams`: as many as there may be watch it, or are open with this token"},
         takes=(_free("of", "`terminal`, as when it is left out, or the name of a monitor."),),
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/computers/{name}/keys", "keys", "people",
         "Type at a computer, as who paired it or as an admin, where the setting `remote_keys` allows it.",
         _ok("What became of it; it is never sent again.", screens.KeysTyped),
@@ -392,24 +392,24 @@ _PEOPLE: Final = (
         },
         body=forms.KeysBody,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",
         {201: Answer("The token, shown once.", (people.TokenMade,))}, body=forms.TokenBody, who="admin",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/tokens", "tokens", "people", "List whom there are tokens for; never the tokens.",
         _ok("The tokens.", people.TokenList), who="admin",
     ),
-    Door(
+    Endpoint(
         "DELETE", "/v1/tokens/{kind}/{name}", "revoke", "people",
         "Revoke all tokens of a holder at once, and of a person those of their programs; their connections end.",
         _ok("How many there were.", people.TokensRevoked), who="admin",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
         {201: Answer("The code, and the line to type.", (people.PairingMade,))}, body=forms.PairingBody, who="admin",
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/pair", "pair", "people", "Turn a code into the computer's token, once.",
         _ok("The token.", people.PairedAnswer),
         {
@@ -418,16 +418,16 @@ _PEOPLE: Final = (
         },
         body=forms.PairBody, who="anybody",
     ),
-    Door(
+    Endpoint(
         "GET", "/install", "install", "people", "The installer for a computer in the game, in Lua.",
         {200: Answer("A Lua program that knows this server's address.", media="text/plain")},
         {422: "the Host header names no address"}, who="anybody", stored=False,
     ),
-    Door(
+    Endpoint(
         "GET", "/client.lua", "client", "people", "The client for a computer in the game, in Lua.",
         {200: Answer("A Lua program.", media="text/plain")}, who="anybody", stored=False,
     ),
-    Door(
+    Endpoint(
         "GET", "/sha256.lua", "hasher", "people", "What computes a sha256 in the game, in Lua.",
         {200: Answer("A Lua program.", media="text/plain")}, who="anybody", stored=False,
     ),
@@ -436,7 +436,7 @@ _PEOPLE: Final = (
 _NOT_OURS: Final = "the Host header has no name of this server"
 
 _BROWSERS: Final = (
-    Door(
+    Endpoint(
         "GET", "/", "page", "browsers", "The console, for a browser; for others where things are.",
         {
             200: Answer("The page, or as JSON where `Accept` has no `text/html`.", (base.Elsewhere,)),
@@ -444,7 +444,7 @@ _BROWSERS: Final = (
         },
         {403: _NOT_OURS}, who="anybody", stored=False,
     ),
-    Door(
+    Endpoint(
         "GET", "/console/{path}", "console_file", "browsers", "A file of the console; its path may have slashes.",
         {
             200: Answer("The file, of the type that its name says.", media="*/*"),
@@ -452,7 +452,7 @@ _BROWSERS: Final = (
         },
         {403: _NOT_OURS}, who="anybody", stored=False,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/session", "sign_in", "browsers", "Sign a browser in with a person's token: it gets a cookie.",
         {201: Answer("It is signed in; `Set-Cookie` has the cookie.", (browsers.SessionAnswer,))},
         {
@@ -462,16 +462,16 @@ _BROWSERS: Final = (
         },
         body=forms.SignInBody, who="anybody",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/session", "session", "browsers", "Who is signed in with this browser.",
         _ok("Who it is.", browsers.SessionAnswer), who="browser",
     ),
-    Door(
+    Endpoint(
         "DELETE", "/v1/session", "sign_out", "browsers",
         "Sign this browser out, for good and in all its tabs; its streams and sockets end.",
         {204: Answer("It is signed out.", media="")}, who="browser",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/watch", "watch", "browsers", "Hear at once of every task and computer that changes.",
         {
             200: Answer(
@@ -484,32 +484,32 @@ _BROWSERS: Final = (
 )  # fmt: skip
 
 _BACKUPS: Final = (
-    Door(
+    Endpoint(
         "POST", "/v1/computers/{name}/backups", "make_backup", "backups",
         "Keep all that is on a computer now: only what is not kept already is read.",
         {201: Answer("The backup.", (backups.BackupAnswer,))},
         {409: "`computer_away`: it is not connected, or went away; `conflict`: something was swept meanwhile"},
         body=backups.BackupBody, who="submitter",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/computers/{name}/backups", "computer_backups", "backups", "List a computer's backups.",
         _ok("The backups, the newest first.", backups.BackupList), who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/backups", "all_backups", "backups", "List the backups of all computers.",
         _ok("The backups, the newest first.", backups.BackupList), who="program",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/computers/{name}/backups/{backup_id}", "show_backup", "backups",
         "Look at a backup: how its id or its listing begins is enough.",
         _ok("The backup, with all that is in it.", backups.BackupLong), who="program",
     ),
-    Door(
+    Endpoint(
         "DELETE", "/v1/computers/{name}/backups/{backup_id}", "remove_backup", "backups",
         "Forget a backup, as whoever made it or as an admin; its bytes go with the next prune.",
         _ok("It is not there any more.", backups.BackupGone),
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/computers/{name}/restore", "restore", "backups",
         "Put a backup back: a task of its own, which passes the gate and waits for the computer.",
         {
@@ -518,12 +518,12 @@ _BACKUPS: Final = (
         },
         body=backups.RestoreBody, who="submitter",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/transfers", "list_transfers", "backups",
         "What is being read from computers now, and how far it has come.",
         _ok("What goes on, the oldest first.", backups.TransferList), who="program", stored=False,
     ),
-    Door(
+    Endpoint(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
         _ok("What went.", backups.PruneOutcome), body=backups.PruneBody, who="admin",
@@ -531,28 +531,28 @@ _BACKUPS: Final = (
 )  # fmt: skip
 
 _HOUSE: Final = (
-    Door(
+    Endpoint(
         "GET", "/healthz", "healthz", "house",
         "Whether it is up and is to stay so, its store answers and its policy can be used.",
         _ok("It is.", base.Health), who="anybody",
     ),
-    Door(
+    Endpoint(
         "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
         {200: Answer("The figures.", media="text/plain")},
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/doctor", "doctor", "house",
         "See who was turned away, who fetched the installer and never paired, and what the server was started with.",
         _ok("What was seen since the start.", doctor.Checkup), who="admin",
     ),
-    Door(
+    Endpoint(
         "GET", "/v1/openapi.json", "openapi", "house", "This document.",
         {200: Answer("OpenAPI 3.1.")}, who="anybody", stored=False,
     ),
 )  # fmt: skip
 
 _SOCKETS: Final = (
-    Door(
+    Endpoint(
         "GET", "/computer", "computer_socket", "sockets",
         "The computers' channel, a WebSocket: docs/protocol.md, section 1.",
         {101: Answer("The channel is open; subprotocol `cc-orchestrator.v1`.", media="")},
@@ -563,7 +563,7 @@ _SOCKETS: Final = (
         takes=(_free("n", "Drawn for each connection; read by nobody here."),),
         who="computer",
     ),
-    Door(
+    Endpoint(
         "GET", "/reviewer", "reviewer_socket", "sockets",
         "The reviewers' channel, a WebSocket: docs/protocol.md, section 2.",
         {101: Answer("The channel is open; subprotocol `cc-orchestrator.review.v1`.", media="")},
@@ -572,4 +572,4 @@ _SOCKETS: Final = (
 )  # fmt: skip
 
 DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_BROWSERS, *_BACKUPS, *_HOUSE, *_SOCKETS)
-"""Every door."""
+"""Every endpoint."""

@@ -1,4 +1,4 @@
-"""Every error of the doors in one form: what happened, and what to do next."""
+"""Every error of the endpoints in one form: what happened, and what to do next."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.web.shutdown import AGAIN_S, NodeDraining
 
-# -- Every error of the doors in one form: what happened, and what to do next ------------
+# -- Every error of the endpoints in one form: what happened, and what to do next ------------
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ async def http_error(request: Request, error: HTTPException) -> Response:
         "error": {
             "code": codes.get(error.status_code, "http"),
             "message": f"{request.method} {request.url.path}: {error.detail}.",
-            "remedy": "docs/protocol.md lists the doors.",
+            "remedy": "docs/protocol.md lists the endpoints.",
         }
     }
     return JSONResponse(content, status_code=error.status_code, headers=error.headers)
@@ -75,10 +75,10 @@ async def defect(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": content}, status_code=500)
 
 
-# -- What every answer forbids of itself, whichever door gave it, errors and what no door answers too
+# -- What every answer forbids of itself, whichever endpoint gave it, errors and what no endpoint answers too
 #
-# Theory. An answer of the doors is data. A browser that is led to one, or made to take it for a page, a script, a
-# picture or a frame, finds that it may be none of these, and keeps nothing of it. A door that says one of these
+# Theory. An answer of the endpoints is data. A browser that is led to one, or made to take it for a page, a script, a
+# picture or a frame, finds that it may be none of these, and keeps nothing of it. A endpoint that says one of these
 # headers itself is right: the page is a page.
 
 HEADERS: Final[Mapping[str, str]] = {

@@ -134,7 +134,7 @@ async def follow(
             part.cancel()
         for result in await asyncio.gather(*parts, return_exceptions=True):
             if isinstance(result, OrchestratorError):
-                # Such as a store that is away: who follows asks again, and is told at the door.
+                # Such as a store that is away: who follows asks again, and is told at the endpoint.
                 logger.warning("the events of task %s ended too early: %s", task_id, result, extra={"task_id": task_id})
             elif isinstance(result, Exception):
                 logger.error(
@@ -181,7 +181,7 @@ class EventStream(StreamingResponse):
 # -- The streams of events over a WebSocket, for pages -----------------------------------
 #
 # Theory. A browser opens only six connections to a server for all of its windows together, and a stream holds one
-# of them for as long as somebody looks; sockets are not counted among them. So each door that tells events takes
+# of them for as long as somebody looks; sockets are not counted among them. So each endpoint that tells events takes
 # a WebSocket, too: what it sends is what it would send as ``text/event-stream``, whole events and comments, one
 # in each frame. A page is told nothing of a handshake that was refused; what is refused to somebody who may come
 # in is therefore told in a frame.
@@ -190,14 +190,14 @@ EVENTS_SUBPROTOCOL: Final = "cc-orchestrator.events.v1"
 _NOT_IN: Final = frozenset({401, 403})
 
 
-Door = Callable[[HTTPConnection], Awaitable[EventStream]]
+Endpoint = Callable[[HTTPConnection], Awaitable[EventStream]]
 """What answers with events. Raises OrchestratorError."""
 Note = Callable[[WebSocket, OrchestratorError], Awaitable[None]]
 """Writes a refusal down."""
 
 
-def over_socket(door: Door, note: Note) -> Callable[[WebSocket], Awaitable[None]]:
-    """The same door for a WebSocket."""
+def over_socket(door: Endpoint, note: Note) -> Callable[[WebSocket], Awaitable[None]]:
+    """The same endpoint for a WebSocket."""
 
     async def serve(websocket: WebSocket) -> None:
         try:

@@ -1,6 +1,6 @@
 """uvicorn's WebSocket protocol with a direct way for frames, past ASGI's queue and its messages.
 
-Theory. ASGI costs a queue, a dictionary and a change of task for each frame. A door that has
+Theory. ASGI costs a queue, a dictionary and a change of task for each frame. A endpoint that has
 accepted a socket may ask for what it receives to be handed over at once, and may write at once
 while the connection takes it. Bytes are cut into whole frames here; a masked binary message in one
 frame is read here too, and every other frame (control, text, parts of a message, what is too large

@@ -1,4 +1,4 @@
-"""The doors by which a computer in the game joins: a code for a person to type, the installer, the client."""
+"""The endpoints by which a computer in the game joins: a code for a person to type, the installer, the client."""
 
 import hashlib
 import logging
@@ -103,7 +103,7 @@ def _value(data: bytes, point: int) -> int:
     return value
 
 
-# -- The doors by which a computer in the game joins: a code for a person to type, the installer, the client
+# -- The endpoints by which a computer in the game joins: a code for a person to type, the installer, the client
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ _VERSION: Final = re.compile(r"^-- The cc-orchestrator client (\S+) ")
 """The version in the client's first line."""
 
 
-class InstallDoors(Room):
+class InstallEndpoints(Room):
     """``/v1/pairings``, ``/v1/pair``, ``/install``, ``/sha256.lua`` and ``/client.lua``."""
 
     computers: RefusingComputers

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the doors, drawn from their table and the models of what goes in and out.
+"""The OpenAPI 3.1 document of the endpoints, drawn from their table and the models of what goes in and out.
 
 It is made when somebody first asks for it: an orchestrator that nobody asks pays nothing for it.
 The frames of the two sockets, for which OpenAPI has no place of its own, stand among its schemas and are
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from orchestrator.web.endpoint_table import Answer, Door, Param
+    from orchestrator.web.endpoint_table import Answer, Endpoint, Param
 
 _REF: Final = "#/components/schemas/"
 _WIRE: Final = "computer."
@@ -53,7 +53,7 @@ _WHY: Final = {
     429: "`too_many_tries`",
     503: "`store_busy`: another program keeps the store locked",
 }
-"""The code of each refusal, and what it means where the door itself does not say."""
+"""The code of each refusal, and what it means where the endpoint itself does not say."""
 _NOTHING: Final = {"type": "null"}
 _BEARER: Final[Mapping[str, list[str]]] = {"bearer": []}
 _COOKIE: Final[Mapping[str, list[str]]] = {"cookie": []}
@@ -62,7 +62,7 @@ _SHOWN: Final[Mapping[str, list[Mapping[str, list[str]]]]] = {
     "browser": [_COOKIE],
     "computer": [_BEARER],
 }
-"""What other doors are shown than a person's: a token, or the cookie of a browser."""
+"""What other endpoints are shown than a person's: a token, or the cookie of a browser."""
 _SHARPER: Final[Mapping[str, Mapping[str, Any]]] = {
     "ResumeRequest": {
         "oneOf": [
@@ -159,8 +159,8 @@ def document() -> dict[str, Any]:
     }
 
 
-def refusals_of(door: "Door") -> dict[int, str]:
-    """Each status that a door refuses with, and why."""
+def refusals_of(door: "Endpoint") -> dict[int, str]:
+    """Each status that a endpoint refuses with, and why."""
     needs_token = door.who != "anybody"
     if door.tag == "sockets":
         return dict(door.refusals)
@@ -180,7 +180,7 @@ def refusals_of(door: "Door") -> dict[int, str]:
 # -- one operation -----------------------------------------------------------------------
 
 
-def _operation(door: "Door", schemas: "_Schemas") -> dict[str, Any]:
+def _operation(door: "Endpoint", schemas: "_Schemas") -> dict[str, Any]:
     path_params = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": "^[^/]+$"}}
         for name in _SEGMENT.findall(door.path)
@@ -244,7 +244,7 @@ _Mode = Literal["validation", "serialization"]
 class _Schemas:
     """The schemas of all models, by name, and where each model stands among them."""
 
-    def __init__(self, doors: Iterable["Door"]) -> None:
+    def __init__(self, endpoints: Iterable["Endpoint"]) -> None:
         from orchestrator.core.wire import review, wire
         from orchestrator.web.answers.backups import AuditItems
         from orchestrator.web.answers.base import Error
@@ -254,8 +254,8 @@ class _Schemas:
             "/computer": (_members(wire.ToComputer), _members(wire.FromComputer)),
         }
         to_reviewer, from_reviewer = self._ways["/reviewer"]
-        answered = {model for door in doors for one in door.answers.values() for model in one.models}
-        taken = {door.body for door in doors if door.body is not None}
+        answered = {model for door in endpoints for one in door.answers.values() for model in one.models}
+        taken = {door.body for door in endpoints if door.body is not None}
         journal: set[_Model] = {AuditItems}
         out: set[_Model] = {Error, *answered, *to_reviewer}
         into: set[_Model] = {*taken, *from_reviewer}
@@ -275,8 +275,8 @@ class _Schemas:
         """Where a model stands."""
         return self._refs[model]
 
-    def messages(self, door: "Door") -> dict[str, Any]:
-        """What travels over a door that stays open; empty for any other."""
+    def messages(self, door: "Endpoint") -> dict[str, Any]:
+        """What travels over a endpoint that stays open; empty for any other."""
         if door.path not in self._ways:
             return {}
         from_server, from_client = ([self.ref(one) for one in way] for way in self._ways[door.path])

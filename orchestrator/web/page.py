@@ -95,7 +95,7 @@ class ConsoleFile:
     """With gzip; None: that is no shorter."""
 
 
-class PageDoors(Room):
+class PageEndpoints(Room):
     """``/`` and ``/console/``."""
 
     async def page(self, request: Request) -> Response:

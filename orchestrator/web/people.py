@@ -1,4 +1,4 @@
-"""The doors to tokens: who may come in."""
+"""The endpoints to tokens: who may come in."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -13,7 +13,7 @@ from orchestrator.web.base import Room
 from orchestrator.web.bodies import TokenBody, read_body
 
 
-class PeopleDoors(Room):
+class PeopleEndpoints(Room):
     """``/v1/tokens``."""
 
     async def add_token(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The doors to the policy and to standing approvals: what is in force, what it would say, what stands."""
+"""The endpoints to the policy and to standing approvals: what is in force, what it would say, what stands."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from orchestrator.web.bodies import DryRunBody, EmptyBody, PolicyBody, read_body
 from orchestrator.web.redaction import without_secrets
 
 
-class PolicyDoors(Room):
+class PolicyEndpoints(Room):
     """``/v1/policy`` and ``/v1/grants``."""
 
     policy: PolicyKeeper

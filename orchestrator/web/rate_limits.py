@@ -73,12 +73,12 @@ class Tries:
         return times
 
 
-# -- Who was refused at the doors, written down: an audit that shows only what was let in shows half (hitl.md A1,
+# -- Who was refused at the endpoints, written down: an audit that shows only what was let in shows half (hitl.md A1,
 # D7)
 #
 # A token that is tried a thousand times a second must not fill a disk, nor memory: attempts that are alike are
 # written down once a minute, with how many more there were, and all together only so many a minute. Those of
-# nobody are counted for themselves: whoever reaches the port could else hide what somebody in the house tries.
+# nobody are counted for themselves: whoever reaches the port could else hide what somebody in the server tries.
 # What is not written down one by one, and what came too often to be looked at (429), is counted, and one item a
 # minute says so.
 
@@ -90,9 +90,9 @@ MOST_A_MINUTE: Final = 120
 """Different refusals that are written down within a minute; more than a class of people makes by mistake."""
 _DOOR_CHARS: Final = 200
 _ID_CHARS: Final = 100
-ALL_DOORS: Final = "all doors"
+ALL_ENDPOINTS: Final = "all doors"
 NOT_WRITTEN: Final = "not_one_by_one"
-"""The door and the code of the item that says how many there were."""
+"""The endpoint and the code of the item that says how many there were."""
 NOBODY: Final = Actor(kind="person", id="", auth="none")
 
 
@@ -123,7 +123,7 @@ class Attempts:
     async def refused_at(
         self, door: str, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
     ) -> None:
-        """The same for a frame on a socket, whose door is said."""
+        """The same for a frame on a socket, whose endpoint is said."""
         if error.http_status == COUNTED:
             self._count(error.code)
         if error.http_status not in RECORDED:
@@ -176,7 +176,9 @@ class Attempts:
             return
         codes = ", ".join(f"{number} {code}" for code, number in more.most_common())
         detail = f"Refused since {since:%Y-%m-%d %H:%M:%S} UTC and not written down one by one: {codes}."
-        fact = AttemptRefused(door=ALL_DOORS, code=NOT_WRITTEN, status=COUNTED, detail=detail[:500], more=more.total())
+        fact = AttemptRefused(
+            door=ALL_ENDPOINTS, code=NOT_WRITTEN, status=COUNTED, detail=detail[:500], more=more.total()
+        )
         try:
             await self.record(fact, SYSTEM)
         except BaseException:

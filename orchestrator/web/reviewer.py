@@ -201,7 +201,7 @@ class _ReviewSession:
         while True:
             task_id = await self._dirty.get()
             self._queued.discard(task_id)
-            # It may have been pruned since it changed; or a newer version works on it, whose doors tell of it.
+            # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell of it.
             with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
                 await patiently(partial(self._look, task_id), for_s=math.inf)
 

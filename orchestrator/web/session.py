@@ -1,4 +1,4 @@
-"""The door by which a browser signs in and out: ``/v1/session``."""
+"""The endpoint by which a browser signs in and out: ``/v1/session``."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ from orchestrator.web.peers import counted_as
 from orchestrator.web.rate_limits import Tries
 
 
-class SessionDoors(Room):
+class SessionEndpoints(Room):
     """``/v1/session``."""
 
     about: About
@@ -65,7 +65,9 @@ class SessionDoors(Room):
         try:
             identity = await self.authorizer.authenticate(f"Bearer {token}")
             if identity.kind == "computer":
-                raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
+                raise Unauthenticated(
+                    "This endpoint is for people; the token is a computer's.", remedy="Send a person's."
+                )
         except Unauthenticated:
             self.token_tries.count(counted_as(peer), asyncio.get_running_loop().time())
             raise

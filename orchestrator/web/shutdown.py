@@ -1,4 +1,4 @@
-"""What the doors of a node say that is about to stop."""
+"""What the endpoints of a node say that is about to stop."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What stays open: a socket as the hub and the reviewers' door take it, and all sockets and streams by holder."""
+"""What stays open: a socket as the hub and the reviewers' endpoint take it, and all sockets and streams by holder."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -30,7 +30,7 @@ class TooManyStreams(OrchestratorError):
 
 
 class StarletteSocket:
-    """A Starlette WebSocket as the hub and the reviewers' door take it."""
+    """A Starlette WebSocket as the hub and the reviewers' endpoint take it."""
 
     def __init__(self, websocket: WebSocket) -> None:
         self._websocket = websocket

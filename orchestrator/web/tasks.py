@@ -1,4 +1,4 @@
-"""The doors to tasks: submit, look, follow, cancel, answer and stop."""
+"""The endpoints to tasks: submit, look, follow, cancel, answer and stop."""
 
 import asyncio
 import re
@@ -40,10 +40,10 @@ from orchestrator.web.bodies import (
 from orchestrator.web.events import EventStream, follow
 from orchestrator.web.redaction import without_secrets
 
-# -- The doors that tell and take back what a task changed -------------------------------
+# -- The endpoints that tell and take back what a task changed -------------------------------
 
 
-class UndoDoors(Room):
+class UndoEndpoints(Room):
     """``/v1/tasks/{id}/changes`` and ``/undo``."""
 
     undoing: Undoing
@@ -80,10 +80,10 @@ def _plain(told: Sequence[BaseModel]) -> list[dict[str, Any]]:
     return [one.model_dump(mode="json") for one in told]
 
 
-# -- The door that tells what a rehearsal came to ----------------------------------------
+# -- The endpoint that tells what a rehearsal came to ----------------------------------------
 
 
-class RehearsalDoors(Room):
+class RehearsalEndpoints(Room):
     """``/v1/tasks/{id}/rehearsal``."""
 
     rehearsals: Rehearsals
@@ -133,14 +133,14 @@ def _change(shown: Shown, one: ShownChange) -> dict[str, object]:
     }
 
 
-# -- The doors to tasks: submit, look, follow, cancel, answer and stop -------------------
+# -- The endpoints to tasks: submit, look, follow, cancel, answer and stop -------------------
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
 _NEWER: Final = "a newer version works on it"
 """What a client may have seen last; anything else counts as nothing seen."""
 
 
-class TaskDoors(Room):
+class TaskEndpoints(Room):
     """``/v1/tasks`` and ``/v1/stop``."""
 
     computers: Computers

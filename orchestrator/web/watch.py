@@ -94,7 +94,7 @@ class Hints:
         return b"".join(event(key[0], self._waiting.pop(key)) for key in ready)
 
 
-class WatchDoors(Room):
+class WatchEndpoints(Room):
     """``/v1/watch``."""
 
     about: About

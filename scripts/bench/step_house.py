@@ -28,7 +28,7 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.tools.deps import CCAgentDeps
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 WHO: Final = Identity(kind="person", name="bench", roles=("admin",))
 FINAL: Final = json.dumps(
@@ -97,7 +97,7 @@ async def task_at_work(store: Store, steps: int) -> Spent:
     submitted = await service.submit(
         "Read the logs.", user=WHO, computers=[ComputerId("stub")], model="instant", max_steps=0
     )
-    world = World(store=store, library=CCAgentDeps(mode="stub"))
+    world = Environment(store=store, library=CCAgentDeps(mode="stub"))
     lease = await store.lease("bench", LEASE_S)
     if lease is None or lease.task_id != submitted.task_id:
         raise RuntimeError("The queue gave another task than the one that is measured.")

@@ -201,7 +201,7 @@ async def test_a_stop_ends_a_wait_for_a_result(server: Server) -> None:
         while (message := (await client.hear())[0]).type != "call" or message.method != "fs_write":
             pass
         async with asyncio.timeout(HANG_S):
-            await server.orchestrator.doors.close()
+            await server.orchestrator.endpoints.close()
             answer = await waiting
         assert (answer.status_code, answer.json()) == (202, {"task_id": task_id, "status": "Running"})
 

@@ -93,7 +93,7 @@ async def test_it_ends_with_the_sign_in_and_with_the_server(server: Server) -> N
         publish(server, "tasks", task_id="t-1", version=1)
         assert await heard(socket) == []
         assert "t-1" in str(await within(stays.recv()))
-        await server.orchestrator.doors.close()
+        await server.orchestrator.endpoints.close()
         assert await heard(stays) == []
 
 

@@ -18,11 +18,11 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.limits import MAX_UNANSWERED
 from orchestrator.core.task.transcript import Transcript
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import Workers
 from orchestrator.testing import ManualClock
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from orchestrator.tools.workspace import DirectoryWorkspace
 from tests.contract.house import Playing
 from tests.engine.test_actor import ALICE, FARM, Anyone, WatchedStore
@@ -129,9 +129,11 @@ class Bench:
         """Another node: nothing of what the one before had in memory."""
         self.nodes += 1
         space: Any = self.space
-        self.world = World(store=self.store, computers=self.computers, workspace=space)
-        law = PolicyInForce(lambda: self.policy, self.world.context)
-        self.service = TaskService(store=self.store, bus=LocalBus(), clock=self.clock, authorizer=Anyone(), law=law)
+        self.world = Environment(store=self.store, computers=self.computers, workspace=space)
+        active_policy = NodePolicy(lambda: self.policy, self.world.context)
+        self.service = TaskService(
+            store=self.store, bus=LocalBus(), clock=self.clock, authorizer=Anyone(), active_policy=active_policy
+        )
 
     async def submit(self, **more: Any) -> TaskId:
         return (await self.service.submit("do it", user=ALICE, computers=(FARM,), model="m", **more)).task_id

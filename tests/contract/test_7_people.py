@@ -290,7 +290,7 @@ async def test_r2_a_second_token_has_the_rights_of_the_first(house: House) -> No
 
 @pytest.mark.parametrize("approvers", ["requester", "role:submitter"])
 async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
-    """R3: its token opens no door that decides, even on its own task and with the role; and it gets no other role."""
+    """R3: its token opens no endpoint that decides, also on its own task and with the role; it gets no other role."""
     async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         robot = await server.agent("robot", "submitter")
         person = await server.person("rob")
@@ -298,7 +298,7 @@ async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
         call_id, request_id = request["tool_calls"][0]["call_id"], request["request_id"]
         named = {"requests": [{"request_id": request_id, "resume": {"action": "approve"}}]}
         each = {"decisions": [{"call_id": call_id, "action": "approve"}]}
-        doors: list[tuple[str, dict[str, Any]]] = [
+        endpoints: list[tuple[str, dict[str, Any]]] = [
             (f"/v1/resume/{request_id}", {"action": "approve"}),
             (f"/v1/resume/{request_id}", each),
             (request["approval_url"], {}),
@@ -307,7 +307,7 @@ async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
             (f"/v1/requests/{request_id}/extend", {"seconds": 100_000}),
             (f"/v1/requests/{request_id}/withdraw", {}),
         ]
-        for path, body in doors:
+        for path, body in endpoints:
             answer = await server.ask("POST", path, body, token=robot)
             status = [one["http_status"] for one in answer.json().get("decisions", [])] or [answer.status_code]
             assert status == [403], (path, answer.text)

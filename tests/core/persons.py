@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.approval.approval import ResumeRequest, action_digest, call_digest
-from orchestrator.core.approval.decisions import Decide, Law
+from orchestrator.core.approval.decisions import ActivePolicy, Decide
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.policy import PolicyDecision, RequestRules, RiskLevel
 from orchestrator.core.task import facts
@@ -84,7 +84,12 @@ def unknown() -> Journal:
 
 
 def said(
-    story: Journal, by: str = "alice", request: str = REQUEST, law: Law = LAW, now: datetime = NOW, **body: Any
+    story: Journal,
+    by: str = "alice",
+    request: str = REQUEST,
+    active_policy: ActivePolicy = LAW,
+    now: datetime = NOW,
+    **body: Any,
 ) -> tuple[Fact, ...]:
     """What the person's decision amounts to; nothing is appended."""
     numbers = count(1)
@@ -97,7 +102,7 @@ def said(
             resume=ResumeRequest.model_validate(body),
             by=by,
             now=now,
-            law=law,
+            active_policy=active_policy,
             new_call_id=call_ids,
             new_grant_id=grant_ids,
         ),

@@ -50,14 +50,14 @@ def test_B7_what_is_approved_may_start_for_a_time() -> None:
     (made,) = said(paused("ask"), action="approve", now=now)
     assert isinstance(made, facts.DecisionRecorded)
     assert (made.valid_until, made.policy_version) == (now + timedelta(seconds=900), "v1")
-    for body, law, until in (
+    for body, active_policy, until in (
         ({"action": "approve"}, rules(approval_valid_s=60), now + timedelta(seconds=60)),
         ({"action": "approve"}, rules(approval_valid_s=0), None),
         ({"action": "reject", "on_reject": "continue"}, rules(), None),
         ({"decisions": each(("c1", "respond"), answer="no")}, rules(), None),
         ({"decisions": edit({"path": "f1", "content": "x"})}, rules(), now + timedelta(seconds=900)),
     ):
-        (made,) = said(paused("ask"), law=law, now=now, **body)
+        (made,) = said(paused("ask"), active_policy=active_policy, now=now, **body)
         assert isinstance(made, facts.DecisionRecorded)
         assert made.valid_until == until
     story = paused("ask")
@@ -170,15 +170,15 @@ def test_E3_a_computer_is_asked_twice_what_became_of_a_call() -> None:
 def test_B1_an_edit_of_what_was_seen_is_bound_to_it() -> None:
     """The same file with other text: the digest is over the edited call, what was found and the new verdict."""
     judged = judged_as(risk=RiskLevel.MEDIUM, rules_digest="9" * 64)
-    law = StubLaw(says=lambda task, call: judged)
+    active_policy = StubLaw(says=lambda task, call: judged)
     story = shown(WRITE)
-    one = recorded(story, decisions=edit(), law=law).decisions[0]
+    one = recorded(story, decisions=edit(), active_policy=active_policy).decisions[0]
     found = bound(WRITE).observed
     assert one.evaluation == judged
     assert one.runs_digest == action_digest(call=one.call_digest, user_id="alice", observed=found, evaluation=judged)
     record = story.record("c1")
     assert (record.action_digest, record.evaluation, record.observed) == (one.runs_digest, judged, found)
-    assert law.asked == [(record.call, "farm")]
+    assert active_policy.asked == [(record.call, "farm")]
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,11 @@ def test_B1_an_edit_of_what_was_seen_is_bound_to_it() -> None:
 def test_V1_an_edit_that_touches_something_else_is_bound_to_nothing(made: Any, args: Any, seen: bool) -> None:
     """Another path or another command line was seen by nobody: it may not run under the digest that was shown."""
     story = shown(made)
-    law = StubLaw()
-    one = recorded(story, decisions=edit(args), law=law).decisions[0]
+    active_policy = StubLaw()
+    one = recorded(story, decisions=edit(args), active_policy=active_policy).decisions[0]
     assert bool(one.runs_digest) is seen
     assert bool(story.record("c1").action_digest) is seen
-    assert (law.asked[0][1] is not None) is seen
+    assert (active_policy.asked[0][1] is not None) is seen
 
 
 AT_ONCE = {
@@ -254,8 +254,8 @@ def test_V1_an_edit_of_what_runs_other_programs_is_bound_to_nothing(made: Any, a
 def test_V1_an_edit_of_a_greater_risk_is_bound_to_nothing() -> None:
     """The same file with a text that the policy calls high: a person was shown less, and is shown it first."""
     story = shown(WRITE)
-    law = StubLaw(says=lambda task, call: judged_as(risk=RiskLevel.HIGH))
-    assert recorded(story, decisions=edit(), law=law).decisions[0].runs_digest == ""
+    active_policy = StubLaw(says=lambda task, call: judged_as(risk=RiskLevel.HIGH))
+    assert recorded(story, decisions=edit(), active_policy=active_policy).decisions[0].runs_digest == ""
     assert story.record("c1").action_digest is None
 
 
@@ -305,16 +305,18 @@ def test_D16_an_edit_out_of_the_file_system_is_refused() -> None:
 def test_D17_an_edit_that_the_policy_denies_is_refused() -> None:
     """403, with the policy's reason; the call still waits."""
     story = shown(WRITE)
-    error = refused(Forbidden, "The policy denies the edited call: not at night", story, decisions=edit(), law=DENYING)
+    error = refused(
+        Forbidden, "The policy denies the edited call: not at night", story, decisions=edit(), active_policy=DENYING
+    )
     assert (error.http_status, error.details) == (403, {"offenders": ["c1"]})
-    assert said(story, action="approve", law=DENYING)
+    assert said(story, action="approve", active_policy=DENYING)
 
 
 def test_P15_an_edit_that_the_policy_allows_by_now_is_still_a_persons_word() -> None:
     """Recorded as asked for: where the approval becomes void, a person is asked again and nothing is let through."""
     story = shown(WRITE)
     allowing = StubLaw(says=lambda _, __: verdict("allow"))
-    (fact, *_) = said(story, decisions=edit(), law=allowing)
+    (fact, *_) = said(story, decisions=edit(), active_policy=allowing)
     assert isinstance(fact, facts.DecisionRecorded)
     judged = fact.decisions[0].evaluation
     assert judged is not None
@@ -325,7 +327,7 @@ def test_D3_a_forbidden_edit_refuses_its_whole_batch() -> None:
     """One is forbidden and one does not fit: 403, both are named, and nothing of the third is decided."""
     story = shown(WRITE, real("c2", index=1, path="b", content=""), real("c3", index=2, path="c", content=""))
     batch = [*edit({}, "c2"), *edit(), *each(("c3", "approve"))]
-    error = refused(Forbidden, "Nothing was decided: c2: ", story, decisions=batch, law=DENYING)
+    error = refused(Forbidden, "Nothing was decided: c2: ", story, decisions=batch, active_policy=DENYING)
     assert error.details == {"offenders": ["c2", "c1"]}
     assert "c1: The policy denies" in error.message
     assert {one.state for one in story.task.calls} == {CallState.PENDING}
@@ -596,25 +598,25 @@ def test_D15_after_three_rejections_in_a_row_the_task_fails() -> None:
 def test_D15_only_rejections_in_a_row_count(between: dict[str, Any]) -> None:
     """Whatever lets the model go on begins the count anew."""
     story = paused("ask", on_reject="continue")
-    law = rules(max_rejections=2)
-    done(story, action="reject", law=law)
+    active_policy = rules(max_rejections=2)
+    done(story, action="reject", active_policy=active_policy)
     again(story, 1)
-    done(story, request="r1", law=law, **between)
+    done(story, request="r1", active_policy=active_policy, **between)
     assert story.task.rejected_in_a_row == 0
     if story.task.calls:
         story.started("d1")
         story.finished("d1")
     again(story, 2)
-    assert len(done(story, request="r2", action="reject", law=law)) == 1
+    assert len(done(story, request="r2", action="reject", active_policy=active_policy)) == 1
     again(story, 3)
-    assert len(done(story, request="r3", action="reject", law=law)) == 3
+    assert len(done(story, request="r3", action="reject", active_policy=active_policy)) == 3
 
 
 def test_D15_a_limit_of_none_never_ends_it() -> None:
     """0: no limit; 1: the first rejection is the last."""
     for limit, count in ((0, 1), (1, 3), (2, 1)):
         story = paused("ask", on_reject="continue")
-        assert len(said(story, action="reject", law=rules(max_rejections=limit))) == count
+        assert len(said(story, action="reject", active_policy=rules(max_rejections=limit))) == count
 
 
 def test_D15_the_last_rejection_closes_what_else_waits() -> None:
@@ -625,7 +627,7 @@ def test_D15_the_last_rejection_closes_what_else_waits() -> None:
     story.reviewed("c1", "c2")
     story.question("a")
     reject = each(("c1", "reject"), on_reject="continue")
-    made = done(story, decisions=reject, law=rules(max_rejections=1))
+    made = done(story, decisions=reject, active_policy=rules(max_rejections=1))
     assert [one.kind for one in made] == ["decision_recorded", "request_ended", "limit_reached", "task_ended"]
     assert story.record("c2").state is CallState.CANCELED
     assert story.task.status is TaskStatus.FAILED
@@ -634,7 +636,7 @@ def test_D15_the_last_rejection_closes_what_else_waits() -> None:
 def test_D12_a_rejection_that_cancels_is_no_strike() -> None:
     """It ends the task as canceled, also where it would have been the last."""
     story = paused("ask")
-    assert said(story, action="reject", law=rules(max_rejections=1))[-1] == facts.TaskEnded(
+    assert said(story, action="reject", active_policy=rules(max_rejections=1))[-1] == facts.TaskEnded(
         status="Canceled", status_reason="rejected", message="A person rejected a call: rejected without a reason"
     )
 
@@ -677,5 +679,5 @@ def test_G5_what_is_critical_is_not_remembered() -> None:
     error = refused(InvalidDecision, "critical is decided each time", story, decisions=remember)
     assert error.details == {"offenders": ["c1"]}
     edited = StubLaw(says=lambda task, call: judged_as(risk=RiskLevel.CRITICAL))
-    refused(InvalidDecision, "critical", shown(WRITE), decisions=edit(remember={"scope": "call"}), law=edited)
+    refused(InvalidDecision, "critical", shown(WRITE), decisions=edit(remember={"scope": "call"}), active_policy=edited)
     assert said(story, action="approve")

@@ -136,7 +136,7 @@ class Histories(RuleBasedStateMachine):
         known += [closed.request_id for closed in task.closed[-2:]]
         request_id = draw(st.sampled_from(known)) if known else RequestId("q0")
         now = NOW + timedelta(seconds=task.version + draw(st.integers(0, 9)))
-        law = StubLaw(
+        active_policy = StubLaw(
             rules=RequestRules(
                 max_rejections=draw(st.sampled_from([0, 2])),
                 approval_valid_s=draw(st.sampled_from([0, 9])),
@@ -149,7 +149,7 @@ class Histories(RuleBasedStateMachine):
             resume=self.resume(draw, task),
             by=name,
             now=now,
-            law=law,
+            active_policy=active_policy,
             new_call_id=lambda: CallId(f"c{next(self.numbers)}"),
             new_grant_id=lambda: GrantId(f"g{next(self.numbers)}"),
         )
@@ -157,7 +157,7 @@ class Histories(RuleBasedStateMachine):
             Extend(request_id=request_id, expires_at=now + timedelta(seconds=9), now=now),
             Withdraw(request_id=request_id, by=name),
             Renew(request_id=request_id),
-            *[Rejudge(law=law, now=now)] * 3,
+            *[Rejudge(active_policy=active_policy, now=now)] * 3,
             Answer(question_id=QuestionId(f"u{draw(st.integers(1, 30))}"), answer="approve"),
             *([Cancel()] if draw(st.integers(0, 29)) == 0 else []),
         ]

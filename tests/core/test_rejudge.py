@@ -31,29 +31,29 @@ class ByCall:
         return self.verdicts.get(call.call_id, judged_as(policy_version="v2"))
 
 
-def law(rules: dict[str, Any] | None = None, **verdicts: PolicyDecision) -> StubLaw:
+def active_policy(rules: dict[str, Any] | None = None, **verdicts: PolicyDecision) -> StubLaw:
     """A new policy."""
     return StubLaw(rules=RequestRules.model_validate(rules or {}), says=ByCall(verdicts), version="v2")
 
 
 def rejudged(story: Journal, new: StubLaw) -> tuple[facts.Fact, ...]:
     """What the new policy amounts to, appended."""
-    return commanded(story, Rejudge(law=new, now=NOW))
+    return commanded(story, Rejudge(active_policy=new, now=NOW))
 
 
 def test_P15_a_neutral_edit_costs_no_review() -> None:
     """Another version and other words for the same verdict: nothing is recorded."""
     story = shown(*CALLS)
-    new = law(c0=judged_as(policy_version="v9", reason="in other words", matched_rules=("renamed",)))
+    new = active_policy(c0=judged_as(policy_version="v9", reason="in other words", matched_rules=("renamed",)))
     assert rejudged(story, new) == ()
-    assert said(story, action="approve", law=new)
+    assert said(story, action="approve", active_policy=new)
     assert [program for _, program in new.asked] == ["f0", "f1", "f2", "f3"], "judged with what it resolves to"
 
 
 def test_P15_what_is_denied_now_is_superseded() -> None:
     """With the reason, which the model is told; its siblings wait on in the same request."""
     story = shown(*CALLS[:2])
-    (ended,) = rejudged(story, law(c0=judged_as("deny", reason="not on Sundays")))
+    (ended,) = rejudged(story, active_policy(c0=judged_as("deny", reason="not on Sundays")))
     assert isinstance(ended, facts.RequestEnded)
     assert (ended.end, ended.call_ids, ended.code) == ("superseded", ("c0",), "policy")
     record = story.record("c0")
@@ -67,7 +67,7 @@ def test_P15_a_request_of_which_all_is_denied_is_over() -> None:
     """It takes no decision any more, and the model goes on with what it is told."""
     story = shown(*CALLS[:2])
     no = judged_as("deny")
-    rejudged(story, law(c0=no, c1=no))
+    rejudged(story, active_policy(c0=no, c1=no))
     assert story.task.phase is Phase.THINKING
     refused(NotPending, "it was superseded", story, action="approve")
 
@@ -76,7 +76,7 @@ def test_P15_a_request_of_which_all_is_denied_is_over() -> None:
 def test_P15_what_is_judged_otherwise_now_is_shown_again(judged: PolicyDecision) -> None:
     """Another risk or other rules: a decision on what was shown would be on something else."""
     story = shown(*CALLS[:2])
-    (ended,) = rejudged(story, law(c0=judged, c1=judged))
+    (ended,) = rejudged(story, active_policy(c0=judged, c1=judged))
     assert isinstance(ended, facts.RequestEnded)
     assert (ended.end, ended.call_ids) == ("stale", ("c0", "c1"))
     assert next_effects(story.task) == (Observe(tuple(one.call_id for one in CALLS[:2]), "approval"),)
@@ -86,14 +86,14 @@ def test_P15_what_is_judged_otherwise_now_is_shown_again(judged: PolicyDecision)
 def test_P15_what_is_allowed_now_stays_pending() -> None:
     """It never runs by itself: nothing is recorded."""
     story = shown(*CALLS[:2])
-    assert rejudged(story, law(c0=judged_as("allow"), c1=judged_as("allow"))) == ()
+    assert rejudged(story, active_policy(c0=judged_as("allow"), c1=judged_as("allow"))) == ()
     assert [one.state for one in story.task.pending_tool_calls] == [CallState.PENDING] * 2
 
 
 def test_P15_what_is_allowed_now_runs_where_the_policy_says_so() -> None:
     """Released with the digest that was shown and the approval's validity; the rest waits on."""
     story = shown(*CALLS[:2])
-    (noted,) = rejudged(story, law({"release_on_relax": True}, c0=judged_as("allow")))
+    (noted,) = rejudged(story, active_policy({"release_on_relax": True}, c0=judged_as("allow")))
     assert isinstance(noted, facts.ReviewNoted)
     assert (noted.what, noted.valid_until) == ("released", NOW + timedelta(seconds=900))
     assert [one.call_id for one in noted.calls] == ["c0"]
@@ -107,7 +107,7 @@ def test_P15_what_is_allowed_now_runs_where_the_policy_says_so() -> None:
 def test_P15_a_request_that_was_released_is_over() -> None:
     """Who decides it later is told what became of it."""
     story = shown(CALLS[0])
-    rejudged(story, law({"release_on_relax": True, "approval_valid_s": 0}, c0=judged_as("allow")))
+    rejudged(story, active_policy({"release_on_relax": True, "approval_valid_s": 0}, c0=judged_as("allow")))
     assert story.record("c0").valid_until is None
     assert next_effects(story.task) == (RunTool(CALLS[0].call_id),)
     error = refused(NotPending, "it was released by a changed policy", story, action="reject")
@@ -117,7 +117,7 @@ def test_P15_a_request_that_was_released_is_over() -> None:
 def test_P15_each_call_of_a_request_is_judged_for_itself() -> None:
     """Denied, changed, allowed and untouched in one go; what is untouched is decided as before."""
     story = shown(*CALLS)
-    new = law(
+    new = active_policy(
         {"release_on_relax": True},
         c0=judged_as("deny"),
         c1=judged_as(risk=RiskLevel.HIGH),
@@ -137,10 +137,10 @@ def test_P15_each_call_of_a_request_is_judged_for_itself() -> None:
 def test_P15_only_what_waits_for_an_approval_is_judged() -> None:
     """Not a task without a request, not what is decided already, not what nobody knows the outcome of."""
     no = StubLaw(says=lambda task, call: judged_as("deny"))
-    assert decide(Journal().task, Rejudge(law=no, now=NOW)) == ()
-    assert decide(unknown().task, Rejudge(law=no, now=NOW)) == ()
+    assert decide(Journal().task, Rejudge(active_policy=no, now=NOW)) == ()
+    assert decide(unknown().task, Rejudge(active_policy=no, now=NOW)) == ()
     story = shown(*CALLS[:2])
     story.decided(decision("c0"))
-    (ended,) = decide(story.task, Rejudge(law=no, now=NOW))
+    (ended,) = decide(story.task, Rejudge(active_policy=no, now=NOW))
     assert isinstance(ended, facts.RequestEnded)
     assert ended.call_ids == ("c1",)

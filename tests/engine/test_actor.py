@@ -34,11 +34,11 @@ from orchestrator.core.task.system_facts import ComputerSide
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from tests.harness.support import NEW, WRITE, Disk, FakeComputers, Listening, call, final, says
@@ -111,9 +111,11 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.store = WatchedStore(self.clock)
-        self.world = World(store=self.store, computers=self.computers, workspace=self.workspace)
-        law = PolicyInForce(lambda: self.policy, self.world.context)
-        self.service = TaskService(store=self.store, bus=LocalBus(), clock=self.clock, authorizer=Anyone(), law=law)
+        self.world = Environment(store=self.store, computers=self.computers, workspace=self.workspace)
+        active_policy = NodePolicy(lambda: self.policy, self.world.context)
+        self.service = TaskService(
+            store=self.store, bus=LocalBus(), clock=self.clock, authorizer=Anyone(), active_policy=active_policy
+        )
 
     @property
     def disk(self) -> Disk:

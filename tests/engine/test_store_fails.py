@@ -18,12 +18,12 @@ from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, Workers
 from orchestrator.testing import ManualClock
 from orchestrator.testing.store import run_store_conformance
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from tests.engine.test_actor import ALICE, FARM, Anyone, rules
 from tests.harness.support import Disk, FakeComputers, Listening, call, final, says
 from tests.waiting import within
@@ -62,9 +62,11 @@ class House:
     def __init__(self, store: Failing, clock: ManualClock, *script: Any) -> None:
         self.store, self.clock = store, clock
         port = cast("Store", store)
-        self.world = World(store=port, computers=FakeComputers({FARM: Disk({"a.txt": b"old\n"})}))
-        law = PolicyInForce(lambda: rules().model_copy(update={"undo": "auto"}), self.world.context)
-        self.service = TaskService(store=port, bus=LocalBus(), clock=clock, authorizer=Anyone(), law=law)
+        self.world = Environment(store=port, computers=FakeComputers({FARM: Disk({"a.txt": b"old\n"})}))
+        active_policy = NodePolicy(lambda: rules().model_copy(update={"undo": "auto"}), self.world.context)
+        self.service = TaskService(
+            store=port, bus=LocalBus(), clock=clock, authorizer=Anyone(), active_policy=active_policy
+        )
         model = Listening(*script)
         self.workers = Workers(self.service, self.world, lambda _: model, holder="node-1", count=1)
 

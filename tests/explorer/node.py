@@ -26,11 +26,11 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.undo import Undoing
 from orchestrator.engine.workers import Workers
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop
 from tests.explorer.manners import Manners
@@ -223,15 +223,17 @@ class Node:
         self._complain = complain
         self.loop = SteppedLoop(lambda: clock.seconds, complain)
         self.store = _Opened(storage, appended)
-        law = PolicyInForce(lambda: POLICY)
+        active_policy = NodePolicy(lambda: POLICY)
         self._bus = None if net is None else NetBus(net, name, self.loop)
         bus = self._bus or LocalBus()
-        self.service = TaskService(store=self.store, bus=bus, clock=clock, authorizer=_Anyone(), law=law)
+        self.service = TaskService(
+            store=self.store, bus=bus, clock=clock, authorizer=_Anyone(), active_policy=active_policy
+        )
         presence = Presence(bus, name)
         elsewhere = MeetingElsewhere(presence)
         self.hub = Hub(JournalGreeter(self.service), elsewhere=elsewhere if net is not None else None)
         models = {model: _Script(replies) for model, replies in scripts.items()}
-        world = World(store=self.store, computers=self.hub)
+        world = Environment(store=self.store, computers=self.hub)
         if self._bus is not None:
             self._here = join(self.hub, elsewhere, presence, self.store, world.awaited)
             world.computers = self._here.fleet
@@ -239,7 +241,7 @@ class Node:
             self.store.welcoming = self._manners.welcomes
             self._bus.requested = self._manners.requested
             self.spawn(self._open())
-        law.context = world.context
+        active_policy.context = world.context
         self.undoing = Undoing(self.service, world)
         self._workers = Workers(
             service=self.service,

@@ -245,7 +245,7 @@ async def test_it_goes_on_by_itself_also_after_a_store_that_failed(house: House)
 async def test_an_undo_of_what_was_pruned_meanwhile_ends_with_a_sentence(tmp_path: Path) -> None:
     """Between the look at a task and the undo of it, it may go: nobody waits for that for ever."""
     async with Whole(tmp_path / "data").open(Playing(), retain_days=3, retain_bytes=5000) as server:
-        assert server.orchestrator.doors.pruner.rule == Rule(3, 5000)
+        assert server.orchestrator.endpoints.pruner.rule == Rule(3, 5000)
         admin = Identity(kind="person", name="admin", roles=("admin",))
         gone = Restoration(task_id="t-gone")
         task = await server.orchestrator.service.submit("Undo it", user=admin, model="undo", max_steps=0, restores=gone)

@@ -26,10 +26,10 @@ from orchestrator.core.ports import Identity, RequestAuthorizer, Store
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import Workers
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.node import _End
 from tests.story.harness import final, tool
@@ -153,11 +153,13 @@ class Day:
     async def _start(self) -> None:
         clock = _Clock(self.loop)
         store = cast("Store", OutsideStore(open_store(f"sqlite:///{self.path}", clock=clock), self.loop))
-        law = PolicyInForce(lambda: POLICY)
-        service = TaskService(store=store, bus=LocalBus(), clock=clock, authorizer=_Anyone(), law=law)
+        active_policy = NodePolicy(lambda: POLICY)
+        service = TaskService(
+            store=store, bus=LocalBus(), clock=clock, authorizer=_Anyone(), active_policy=active_policy
+        )
         hub = Hub(JournalGreeter(service))
-        world = World(store=store, computers=hub)
-        law.context = world.context
+        world = Environment(store=store, computers=hub)
+        active_policy.context = world.context
         self.starts += 1
         workers = Workers(
             service=service, world=world, model_for=lambda _: _Thinking(), holder=f"node{self.starts}", count=4

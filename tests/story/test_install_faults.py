@@ -245,7 +245,7 @@ async def test_a_proxy_that_passes_only_pages(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", ["code_used", "code_expired", "code_unknown"])
 async def test_a_code_that_is_worth_nothing(server: Server, tmp_path: Path, code: str) -> None:
     """Which of them it is, on the screen and for doctor; nothing starts."""
-    line, pairings = await line_of(server), server.orchestrator.doors.pairings
+    line, pairings = await line_of(server), server.orchestrator.endpoints.pairings
     typed = line.rpartition(" ")[2]
     if code == "code_used":
         await server.http.post("/v1/pair", json={"code": typed, "computer_id": 3})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.web import install as doors
+from orchestrator.web import install as endpoints
 from tests.harness.player import line_of, online, playing, tree, welcomed
 from tests.harness.support import Listening, Server, call, final, running, says
 from tests.waiting import HANG_S
@@ -196,7 +196,7 @@ async def installed(server: Server, disk: Path) -> None:
 
 def hand_out(server: Server, monkeypatch: pytest.MonkeyPatch, text: str, *, torn: int = 0) -> None:
     """Let the server hand out another client; the first ``torn`` downloads end early."""
-    stock, left = doors._lua, torn
+    stock, left = endpoints._lua, torn
 
     def lua(name: str) -> str:
         nonlocal left
@@ -207,10 +207,10 @@ def hand_out(server: Server, monkeypatch: pytest.MonkeyPatch, text: str, *, torn
             return text[:20_000]
         return text
 
-    offer = doors.client_offered().model_copy(
+    offer = endpoints.client_offered().model_copy(
         update={"version": "9.9.9", "size": len(text), "sha256": sha256(text.encode()).hexdigest()}
     )
-    monkeypatch.setattr(doors, "_lua", lua)
+    monkeypatch.setattr(endpoints, "_lua", lua)
     server.orchestrator.hub._client = offer
 
 
@@ -235,7 +235,7 @@ async def test_a_client_that_another_server_hands_out_is_refused_and_the_old_one
     disk = tmp_path / "disk"
     await installed(server, disk)
     present = (disk / OWN / "client.a.lua").read_bytes()
-    newer = doors._lua("client.lua").replace("client 0.", "client newer 0.", 1)
+    newer = endpoints._lua("client.lua").replace("client 0.", "client newer 0.", 1)
     hand_out(server, monkeypatch, newer)
     hub = server.orchestrator.hub
     genuine, hub._update_secret = hub._update_secret, "another's"
@@ -277,7 +277,7 @@ async def test_a_torn_download_changes_nothing_and_is_fetched_again(
     """What did not arrive whole is not written; the client works on, and the next boot fetches it."""
     disk = tmp_path / "disk"
     await installed(server, disk)
-    newer = doors._lua("client.lua").replace("client 0.", "client newer 0.", 1)
+    newer = endpoints._lua("client.lua").replace("client 0.", "client newer 0.", 1)
     hand_out(server, monkeypatch, newer, torn=1)
     async with playing(disk) as player:
         await player.says("cc status", "could not be fetched: it did not arrive whole")
@@ -294,7 +294,7 @@ async def test_a_client_that_crashes_is_taken_back_and_not_fetched_again(
     """Where the new one fails the old one connects again, at once; only `cc update` tries the new one again."""
     disk = tmp_path / "disk"
     await installed(server, disk)
-    broken = "\nerror('a bug')\nreturn require(".join(doors._lua("client.lua").rsplit("\nreturn require(", 1))
+    broken = "\nerror('a bug')\nreturn require(".join(endpoints._lua("client.lua").rsplit("\nreturn require(", 1))
     hand_out(server, monkeypatch, broken)
     bad = b"bad " + sha256(broken.encode()).hexdigest().encode()
     async with playing(disk) as player:
@@ -324,7 +324,7 @@ async def test_a_client_that_runs_and_says_nothing_is_taken_back_without_a_reboo
     await installed(server, disk)
     hurry(disk)
     idle = "\nwhile true do coroutine.yield() end\nreturn require("
-    silent = idle.join(doors._lua("client.lua").rsplit("\nreturn require(", 1))
+    silent = idle.join(endpoints._lua("client.lua").rsplit("\nreturn require(", 1))
     hand_out(server, monkeypatch, silent)
     bad = b"bad " + sha256(silent.encode()).hexdigest().encode()
     async with playing(disk) as player:

@@ -62,21 +62,21 @@ async def test_what_waits_is_seen_and_decided_at_every_node(house: School) -> No
     """A request and a question reach the reviewers of all nodes; who decides at one closes it at the others."""
     async with contextlib.AsyncExitStack() as stack:
         stub = await stack.enter_async_context(stub_of_first(house))
-        doors = [await stack.enter_async_context(at(house, place)) for place in range(3)]
-        sockets = [await stack.enter_async_context(one.reviewer()) for one in doors]
+        endpoints = [await stack.enter_async_context(at(house, place)) for place in range(3)]
+        sockets = [await stack.enter_async_context(one.reviewer()) for one in endpoints]
         for socket in sockets:
             assert not (await told(socket, "snapshot"))["requests"]
         write = tool("cc_write", path="a.txt", content="all of it")
-        task_id = await doors[1].submit(write, tool("ask_user", question="Which?"), final(), computers=("farm",))
+        task_id = await endpoints[1].submit(write, tool("ask_user", question="Which?"), final(), computers=("farm",))
         opened = [(await told(socket, "request_opened"))["request"] for socket in sockets]
         assert len({one["request_id"] for one in opened}) == 1
-        await doors[2].resume(opened[2]["request_id"], "approve", expected_digest=opened[2]["action_digest"])
+        await endpoints[2].resume(opened[2]["request_id"], "approve", expected_digest=opened[2]["action_digest"])
         for socket in sockets:
             assert (await told(socket, "request_closed"))["how"].startswith("approved")
         asked = [(await told(socket, "question_opened"))["question"] for socket in sockets]
         body = {"question_id": asked[0]["question_id"], "answer": "this one"}
-        await doors[0].ok("POST", f"/v1/tasks/{task_id}/answer", body)
-        items = await within(doors[2].journal(task_id))
+        await endpoints[0].ok("POST", f"/v1/tasks/{task_id}/answer", body)
+        items = await within(endpoints[2].journal(task_id))
         check_laws(items)
         assert ended(items).status == "Completed"
         assert stub.text("a.txt") == "all of it"

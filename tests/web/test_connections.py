@@ -296,7 +296,7 @@ async def test_one_token_has_so_many_streams_and_sockets(server: Server, monkeyp
             async with tab.reviewing():
                 pass
         assert denied.value.response.status_code == 429
-    await until(server, lambda: not server.orchestrator.doors.sockets._count)
+    await until(server, lambda: not server.orchestrator.endpoints.sockets._count)
     async with tab.reviewing() as reviewing:
         assert "snapshot" in str(await within(reviewing.recv()))
 
@@ -507,7 +507,7 @@ async def test_a_stuck_socket_holds_up_no_revocation(server: Server, monkeypatch
     """The door answers, the socket is cut off, and whoever was revoked elsewhere is still looked for."""
     monkeypatch.setattr(sockets, "CLOSE_S", 0.2)
     bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
-    known = server.orchestrator.doors.sockets
+    known = server.orchestrator.endpoints.sockets
     with closing(stuck(server, "GET /reviewer HTTP/1.1", bob, **SOCKET)):
         await until(server, lambda: ("person", "bob") in known._open)
         (held,) = known._open["person", "bob"]
@@ -528,7 +528,7 @@ async def test_a_stuck_socket_holds_up_no_revocation(server: Server, monkeypatch
 async def test_a_socket_whose_reader_takes_nothing_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has to revoke anything for it."""
     monkeypatch.setattr(connections, "TAKES_S", 0.3)
-    known = server.orchestrator.doors.sockets
+    known = server.orchestrator.endpoints.sockets
     with closing(stuck(server, "GET /reviewer HTTP/1.1", server.admin, **SOCKET)):
         await until(server, lambda: ("person", "admin") in known._open)
         (held,) = known._open["person", "admin"]
@@ -586,18 +586,18 @@ async def test_refusals_of_nobody_are_bounded_and_hide_nobodys_else(server: Serv
     told = await refusals(server)
     assert [who for who, _ in told] == [""] * MOST_A_MINUTE + ["eve"]
     assert max(len(door) for _, door in told) == 200
-    kept = server.orchestrator.doors.attempts._counts
+    kept = server.orchestrator.endpoints.attempts._counts
     assert sum(map(len, kept.values())) == MOST_A_MINUTE + 1
     assert all(len(door) <= 200 for counts in kept.values() for _, door, *_ in counts)
 
 
 async def test_every_refusal_is_in_an_item(tmp_path: Path) -> None:
     """Some one by one, the others as a number in one item, which the stop does not lose."""
-    tries, doors = 57, MOST_A_MINUTE + 30
+    tries, endpoints = 57, MOST_A_MINUTE + 30
     async with running(tmp_path, store="") as server:
         for _ in range(tries):
             assert (await server.http.get("/v1/tokens")).status_code == 401
-        for number in range(doors):
+        for number in range(endpoints):
             assert (await server.http.get(f"/v1/tasks/{number}")).status_code == 401
         for number in range(WRONG_TRIES + 7):
             await server.http.post("/v1/pair", json={"code": f"AAAA-{number:04}", "computer_id": 1})
@@ -605,9 +605,9 @@ async def test_every_refusal_is_in_an_item(tmp_path: Path) -> None:
     async with running(tmp_path, store="") as server:
         (told,) = (await refusal_items(server))[len(before) :]
     # 1 and 10 of 57 have an item, 119 of the doors, and no code; 7 of the codes were too many.
-    assert told["fact"]["more"] == (tries - 10) + (doors - MOST_A_MINUTE + 1) + WRONG_TRIES + 7
+    assert told["fact"]["more"] == (tries - 10) + (endpoints - MOST_A_MINUTE + 1) + WRONG_TRIES + 7
     assert told["fact"]["detail"].endswith(
-        f"not written down one by one: {tries - 10 + doors - MOST_A_MINUTE + 1} unauthenticated, "
+        f"not written down one by one: {tries - 10 + endpoints - MOST_A_MINUTE + 1} unauthenticated, "
         f"{WRONG_TRIES} code_unknown, 7 too_many_tries."
     )
     assert (told["actor"]["kind"], told["fact"]["door"]) == ("system", "all doors")

@@ -22,7 +22,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire import wire
 from orchestrator.engine.tasks import TaskService
 from orchestrator.runtime.clock import SystemClock
-from orchestrator.web import install as doors
+from orchestrator.web import install as endpoints
 from orchestrator.web import pairing as pairing_codes
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.pairing import Pairings
@@ -82,7 +82,7 @@ async def test_a_full_disk_costs_no_code(server: Server, tmp_path: Path) -> None
     disk = tmp_path / "disk"
     disk.mkdir()
     (disk / "map").write_bytes(b"x" * 50_000)
-    room_to_install = doors.client_offered().size + 80_000
+    room_to_install = endpoints.client_offered().size + 80_000
     async with playing(disk, "--capacity", str(room_to_install)) as player:
         line = await line_of(server)
         await player.type(line)
@@ -96,13 +96,13 @@ async def test_a_full_disk_costs_no_code(server: Server, tmp_path: Path) -> None
 
 async def test_a_torn_download_costs_no_code(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that is not the one which the server named is not written; the same line works afterwards."""
-    stock, torn = doors._lua, [True]
+    stock, torn = endpoints._lua, [True]
 
     def lua(name: str) -> str:
         return stock(name)[:-1] if name == "client.lua" and torn.pop() else stock(name)
 
-    doors.client_offered()
-    monkeypatch.setattr(doors, "_lua", lua)
+    endpoints.client_offered()
+    monkeypatch.setattr(endpoints, "_lua", lua)
     async with playing(tmp_path / "disk") as player:
         line = await line_of(server)
         await player.type(line)
@@ -160,7 +160,7 @@ async def test_a_pinned_line_runs_nothing_that_was_changed_on_the_way(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Neither another installer, nor one byte of it, nor a program that lies about it; the same line works then."""
-    stock, told = doors._lua, await pairing(server)
+    stock, told = endpoints._lua, await pairing(server)
     evil = "print('PW'..'NED')\n"
 
     def lua(name: str) -> str:
@@ -174,13 +174,13 @@ async def test_a_pinned_line_runs_nothing_that_was_changed_on_the_way(
         return text
 
     async with playing(tmp_path / "disk") as player:
-        monkeypatch.setattr(doors, "_lua", lua)
+        monkeypatch.setattr(endpoints, "_lua", lua)
         await player.type("lua")
         await player.type(told["pinned"])
         await player.sees("altered: not run")
         assert "PWNED" not in await player.screen()
         assert player.files() == {}
-        monkeypatch.setattr(doors, "_lua", stock)
+        monkeypatch.setattr(endpoints, "_lua", stock)
         await player.type(told["pinned"])
         await player.sees("This is computer 7")
 
@@ -191,7 +191,7 @@ async def test_every_pinned_line_asks_at_points_of_its_own(server: Server) -> No
     pairs = [re.findall(r"(\d+) (\d+)", re.findall(r'for k,w in\("([^"]+)"\)', line)[0]) for line in lines]
     assert [len(one) for one in pairs] == [5, 5, 5]
     assert len({point for one in pairs for point, _ in one}) == 15
-    genuine = doors._lua("sha256.lua")
+    genuine = endpoints._lua("sha256.lua")
     changed = [f"{genuine[:place]}#{genuine[place + 1 :]}" for place in range(200)]
 
     def passes(text: str) -> bool:
@@ -261,7 +261,7 @@ async def test_the_installer_knows_the_client_that_is_handed_out(server: Server)
     text = (await server.http.get("/client.lua")).content
     installer = (await server.http.get("/install")).text
     digest = sha256(text).hexdigest()
-    offer = doors.client_offered()
+    offer = endpoints.client_offered()
     assert (offer.size, offer.sha256) == (len(text), digest)
     assert text.startswith(f"-- The cc-orchestrator client {offer.version} ".encode())
     assert digest in installer
@@ -406,7 +406,7 @@ async def test_wrong_codes_of_one_player_stop_nobody(
 ) -> None:
     """All players of a game server have one address, and a program in the game may say any id."""
     monkeypatch.setattr(pairing_codes, "SLOW_S", 0.0)
-    monkeypatch.setattr(server.orchestrator.doors.pairings._of_address, "most", 20)
+    monkeypatch.setattr(server.orchestrator.endpoints.pairings._of_address, "most", 20)
     code = (await pairing(server))["code"]
     for number in range(60):
         await pair(server, f"AAAA-{number:04}", ids[number % len(ids)])

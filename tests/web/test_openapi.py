@@ -17,8 +17,8 @@ from orchestrator.core.approval import approval, grants
 from orchestrator.core.task import facts
 from orchestrator.core.wire import review
 from orchestrator.web import openapi
-from orchestrator.web.app import Doors
-from orchestrator.web.endpoint_table import DOORS, Door
+from orchestrator.web.app import Endpoints
+from orchestrator.web.endpoint_table import DOORS, Endpoint
 from orchestrator.web.openapi import document, refusals_of
 from tests.harness.golden_review import FROM_REVIEWER, GOLDEN, TO_REVIEWER
 from tests.harness.support import Server, running
@@ -61,10 +61,10 @@ def messages(path: str, way: str) -> dict[str, dict[str, Any]]:
 
 def test_every_route_is_told_and_every_told_route_is_there() -> None:
     """With exactly its methods."""
-    doors: Any = Doors.__new__(Doors)
+    endpoints: Any = Endpoints.__new__(Endpoints)
     there = {
         (path, method)
-        for route in doors._routes()
+        for route in endpoints._routes()
         for path, methods in [(route.path.replace(":path", ""), route.methods if isinstance(route, Route) else {"GET"})]
         for method in (methods or set()) - {"HEAD"}
     }
@@ -131,7 +131,7 @@ def test_both_channels_are_told_whole() -> None:
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
-def test_no_refusal_is_told_twice(door: Door) -> None:
+def test_no_refusal_is_told_twice(door: Endpoint) -> None:
     """A door says itself only what does not follow from what it takes, or says why."""
     assert set(refusals_of(door)).isdisjoint(door.answers)
     assert all(why for why in door.refusals.values())
@@ -204,7 +204,7 @@ async def test_anybody_is_given_the_document(server: Server) -> None:
 @pytest.mark.parametrize(
     "door", [one for one in PLAIN if one.who not in ("anybody", "browser")], ids=lambda door: door.name
 )
-async def test_a_door_is_open_to_exactly_those_that_the_table_names(server: Server, door: Door) -> None:
+async def test_a_door_is_open_to_exactly_those_that_the_table_names(server: Server, door: Endpoint) -> None:
     """Nobody, a computer, a program and a person without the role are turned away before the body is read."""
     path = IDS.sub("none", door.path)
 

@@ -23,7 +23,7 @@ from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.result import Ok
 
-from orchestrator.web.endpoint_table import DOORS, Door
+from orchestrator.web.endpoint_table import DOORS, Endpoint
 from orchestrator.web.openapi import document
 from tests import ROOT
 from tests.harness.fuzzed_server import COMPUTER, REPLIES
@@ -31,7 +31,7 @@ from tests.thinning import thinned
 from tests.waiting import HANG_S
 
 
-def streams(door: Door) -> bool:
+def streams(door: Endpoint) -> bool:
     """Whether an answer may have no end."""
     return any(one.media == "text/event-stream" for one in door.answers.values())
 
@@ -172,13 +172,19 @@ def shower(target: Target, operation: Any, who: str, mode: GenerationMode, examp
     send()
 
 
-def takes_something(door: Door) -> bool:
+def takes_something(door: Endpoint) -> bool:
     """Whether there is anything that could be sent wrongly."""
     return door.body is not None or bool(door.takes)
 
 
 def fuzz(
-    target: Target, described: dict[tuple[str, str], Any], door: Door, who: str, examples: int, *, fresh: bool = False
+    target: Target,
+    described: dict[tuple[str, str], Any],
+    door: Endpoint,
+    who: str,
+    examples: int,
+    *,
+    fresh: bool = False,
 ) -> None:
     """Requests that fit the document, and such that do not."""
     operation = described[door.method, door.path]
@@ -194,7 +200,7 @@ def fuzz(
 @pytest.mark.parametrize("who", ["admin", pytest.param("submitter", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("door", thinned(HELD, 2), ids=lambda door: door.name)
 def test_a_door_answers_as_the_document_says(
-    target: Target, described: dict[tuple[str, str], Any], door: Door, who: str
+    target: Target, described: dict[tuple[str, str], Any], door: Endpoint, who: str
 ) -> None:
     """To somebody who may everything, each second endpoint; in depth each, and to somebody who may little."""
     fuzz(target, described, door, who, 2)
@@ -202,7 +208,7 @@ def test_a_door_answers_as_the_document_says(
 
 @pytest.mark.parametrize("door", FUZZED, ids=lambda door: door.name)
 def test_a_door_answers_nobody_as_the_document_says(
-    target: Target, described: dict[tuple[str, str], Any], door: Door
+    target: Target, described: dict[tuple[str, str], Any], door: Endpoint
 ) -> None:
     """Without a token."""
     fuzz(target, described, door, "nobody", 4 if door in OPEN else 2)
@@ -213,7 +219,7 @@ def test_a_door_answers_nobody_as_the_document_says(
 @pytest.mark.parametrize("who", ["admin", "submitter", "nobody"])
 @pytest.mark.parametrize("door", FUZZED, ids=lambda door: door.name)
 def test_a_door_answers_very_many_requests_as_the_document_says(
-    target: Target, described: dict[tuple[str, str], Any], door: Door, who: str
+    target: Target, described: dict[tuple[str, str], Any], door: Endpoint, who: str
 ) -> None:
     """The same at length, with other requests each time."""
     for _ in range(3):

@@ -234,7 +234,7 @@ async def test_it_ends_where_the_sign_in_ended_elsewhere(server: Server) -> None
 async def test_it_ends_when_the_server_stops(server: Server) -> None:
     """And nobody begins to watch a server that does."""
     async with watching(server) as events:
-        await server.orchestrator.doors.close()
+        await server.orchestrator.endpoints.close()
         assert [one async for one in events] == []
     headers = {"Authorization": f"Bearer {server.admin}"}
     async with asyncio.timeout(HANG_S), server.http.stream("GET", "/v1/watch", headers=headers) as answer:

@@ -18,8 +18,8 @@ import ollama
 
 from orchestrator.adapters.models.ollama_errors import AskAnother, broken, missing, unreachable, unwrapped
 from orchestrator.adapters.models.ollama_server import (
-    Door,
     ModelFacts,
+    OllamaApi,
     Refusal,
     facts_of,
     is_loopback,
@@ -61,10 +61,12 @@ class Seen:
 
 async def looked(model: str, options: OllamaOptions) -> list[Seen]:
     """What each server says of a model, side by side."""
-    return list(await asyncio.gather(*(_seen(Door(one.url, options), model, options) for one in options.endpoints)))
+    return list(
+        await asyncio.gather(*(_seen(OllamaApi(one.url, options), model, options) for one in options.endpoints))
+    )
 
 
-async def _seen(door: Door, model: str, options: OllamaOptions) -> Seen:
+async def _seen(door: OllamaApi, model: str, options: OllamaOptions) -> Seen:
     try:
         listed = await door.listed()
     except AskAnother as error:
@@ -93,7 +95,7 @@ def _not_ollama(url: str, answer: str) -> ModelFailed:
     )
 
 
-async def _facts(door: Door, model: str) -> ModelFacts:
+async def _facts(door: OllamaApi, model: str) -> ModelFacts:
     try:
         shown = await door.show(model)
     except (AskAnother, Refusal, TimeoutError):
@@ -101,7 +103,7 @@ async def _facts(door: Door, model: str) -> ModelFacts:
     return facts_of(model, shown, door.url)
 
 
-async def _version(door: Door) -> str:
+async def _version(door: OllamaApi) -> str:
     try:
         version = await door.version()
     except (AskAnother, Refusal, TimeoutError):

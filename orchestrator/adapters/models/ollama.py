@@ -25,8 +25,8 @@ from orchestrator.adapters.models.ollama_errors import (
     refused,
 )
 from orchestrator.adapters.models.ollama_server import (
-    Door,
     ModelFacts,
+    OllamaApi,
     Refusal,
     counts_all,
     facts_of,
@@ -66,7 +66,7 @@ _CLOUD = "https://ollama.com"
 class _Known:
     """What is known of the model at one server."""
 
-    door: Door
+    door: OllamaApi
     facts: ModelFacts | None = None
     """None: it has to be asked."""
     unsure_until: float = 0.0
@@ -115,7 +115,7 @@ class OllamaModel:
         self._model = model
         self._options = options or OllamaOptions()
         self._pool = pool or Pool(self._options.endpoints)
-        self._known = {url: _Known(Door(url, self._options)) for url in self._pool.urls}
+        self._known = {url: _Known(OllamaApi(url, self._options)) for url in self._pool.urls}
         self._noted: set[str] = set()
 
     @property

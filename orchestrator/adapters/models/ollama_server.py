@@ -181,7 +181,7 @@ class Limits(Protocol):
     def silence_s(self) -> float: ...
 
 
-class Door:
+class OllamaApi:
     """The way to one server."""
 
     kind: ClassVar = OLLAMA

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 import httpx2
 
 from orchestrator.adapters.models.ollama_errors import AWAY, AskAnother, Kind, broken, unwrapped
-from orchestrator.adapters.models.ollama_server import Door, Refusal
+from orchestrator.adapters.models.ollama_server import OllamaApi, Refusal
 from orchestrator.adapters.models.options import ServerOptions
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.text.visible import one_line
@@ -156,7 +156,7 @@ class ServerFacts:
         return True if self.program in ("llama-server", "LM Studio", "vLLM") else None
 
 
-class ModelServer(Door):
+class ModelServer(OllamaApi):
     """The way to one server."""
 
     kind: ClassVar = SERVER

@@ -64,7 +64,7 @@ Schedule = Literal["keep", "wake", "sleep"]
 
 
 class TaskPersistenceManager(Protocol):
-    """The journal of tasks: append-only, fenced by version and token; the truth of the house.
+    """The journal of tasks: append-only, fenced by version and token; the truth of the server.
 
     Every method may raise ``OrchestratorError``; none blocks the event loop.
     """

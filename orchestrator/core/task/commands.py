@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
 from orchestrator.core.approval.approval import CallState, action_digest
-from orchestrator.core.approval.decisions import Decide, Law, closed_request, decide_request, expired
+from orchestrator.core.approval.decisions import ActivePolicy, Decide, closed_request, decide_request, expired
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotFound, NotPending, TaskEnded
 from orchestrator.core.policy import Effect, PolicyDecision, stricter
 from orchestrator.core.task import facts
@@ -70,7 +70,7 @@ class Renew:
 class Rejudge:
     """Judge what waits for a decision by a policy that has changed (hitl.md P15)."""
 
-    law: Law
+    active_policy: ActivePolicy
     now: datetime
 
 
@@ -211,14 +211,14 @@ def _rejudge(task: AgentTask, command: Rejudge) -> tuple[Fact, ...]:
     denied, changed, allowed = [], [], []
     for record in task.pending_tool_calls:
         program = record.observed.program if record.observed is not None else None
-        verdict = command.law.judge(task, record.call, program)
+        verdict = command.active_policy.judge(task, record.call, program)
         if verdict.effect is Effect.DENY:
             denied.append((record, verdict.reason))
         elif verdict.effect is Effect.ALLOW:
             allowed.append(record)
         elif _digest(task, record, stricter(record.evaluation, verdict)) != record.action_digest:
             changed.append(record)
-    release = command.law.rules.release_on_relax
+    release = command.active_policy.rules.release_on_relax
     return (
         *(
             _policy_ended(request.request_id, "superseded", (one,), f"The policy denies it now: {why}")
@@ -244,7 +244,7 @@ def _policy_ended(request_id: RequestId, end: RequestEnd, records: tuple[CallRec
 
 def _released(task: AgentTask, command: Rejudge, records: tuple[CallRecord, ...]) -> Fact:
     """Calls that wait for a person although the policy allows them by now, and says that this is enough."""
-    valid_s = command.law.rules.approval_valid_s
+    valid_s = command.active_policy.rules.approval_valid_s
     return facts.ReviewNoted(
         what="released",
         request_id=task.request.request_id if task.request else None,

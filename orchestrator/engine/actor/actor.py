@@ -38,7 +38,7 @@ from orchestrator.engine.actor.restoration import Restoring
 from orchestrator.engine.tasks import TaskService, patiently
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class TaskActor:
         *,
         lease: Lease,
         service: TaskService,
-        world: World,
+        world: Environment,
         model: ChatModel,
         task: AgentTask,
         leaving: Leaving | None = None,
@@ -70,9 +70,15 @@ class TaskActor:
         self._clock = service.clock
         self._world = world
         self._journal = TaskJournal(lease, service, task, patience_s=patience_s)
-        programs = Programs(world, service.law)
-        gate = Gate(self._journal, world, service.law, programs, ShownChecks(self._journal, world, service.law))
-        self._checker = Checker(self._journal, world, service.law, gate.judge_all)
+        programs = Programs(world, service.active_policy)
+        gate = Gate(
+            self._journal,
+            world,
+            service.active_policy,
+            programs,
+            ShownChecks(self._journal, world, service.active_policy),
+        )
+        self._checker = Checker(self._journal, world, service.active_policy, gate.judge_all)
         self._watch = Watch(service, lambda: self._journal.task)
         hints = Hints(service.bus, task.task_id)
         self._calls = Calls(self._journal, gate, world, self._watch, hints, programs, self._leaving)

@@ -31,7 +31,7 @@ from orchestrator.engine.actor.journal import Follow, TaskJournal, nothing, of_c
 from orchestrator.engine.actor.live_text import Hints
 from orchestrator.engine.actor.programs import UNSEEN, Programs, with_told
 from orchestrator.engine.tasks import new_request_id
-from orchestrator.tools.environment import OUTCOME_UNKNOWN, World, ran_by
+from orchestrator.tools.environment import OUTCOME_UNKNOWN, Environment, ran_by
 
 _WHILE = "While it ran"
 _SINCE = "Since it was started"
@@ -45,7 +45,7 @@ class Calls:
 
     journal: TaskJournal
     gate: Gate
-    world: World
+    world: Environment
     watch: Watch
     hints: Hints
     programs: Programs

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.core.approval.approval import CallState, call_digest
-from orchestrator.core.approval.decisions import Law
+from orchestrator.core.approval.decisions import ActivePolicy
 from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.evidence.check_results import judged
@@ -29,7 +29,7 @@ from orchestrator.engine.actor.interrupts import Wait
 from orchestrator.engine.actor.journal import TaskJournal
 from orchestrator.engine.tasks import new_call_id
 from orchestrator.tools.deps import ABSENT
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 _Place = tuple[ComputerId, str]
 """A path on a computer."""
@@ -86,8 +86,8 @@ class ShownChecks:
     """Adds to an approval request the checks that are approved together with it."""
 
     journal: TaskJournal
-    world: World
-    law: Law
+    world: Environment
+    active_policy: ActivePolicy
 
     async def shown_with(self, asked: tuple[facts.RequestedCall, ...]) -> tuple[facts.RequestedCall, ...]:
         """The calls that a person is asked about, with the runs of checks that nobody has approved yet.
@@ -99,7 +99,7 @@ class ShownChecks:
             return asked
         known = {one.shown.call_digest for one in task.checking.approved}
         records = [self.journal.record(one.call_id) for one in asked]
-        for due in due_of(task, self.law.checks, (*task.checking.changed, *_would_change(records))):
+        for due in due_of(task, self.active_policy.checks, (*task.checking.changed, *_would_change(records))):
             call = _call(due.check, due.computer)
             if due.check.kind != "runs" or call is None or call.call_digest in known:
                 continue
@@ -113,7 +113,7 @@ class ShownChecks:
     async def _shown(self, task: AgentTask, due: Due, call: ToolCall) -> ShownCheck | None:
         """A check as it is shown; None: nobody has to be asked, or asking with another call is not enough."""
         observed = await self._looked(task, call)
-        verdict = self.law.judge(task, call, observed.program)
+        verdict = self.active_policy.judge(task, call, observed.program)
         if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL or call.computer is None:
             return None
         program, sha256 = next(iter(observed.state.items()), ("", ABSENT))
@@ -134,7 +134,7 @@ class ShownChecks:
         """The program that a check would run now; empty: nobody can look."""
         if call.computer is None or not self.world.online(call.computer):
             return Observed(state={})
-        record = CallRecord(call=call, evaluation=self.law.judge(task, call), state=CallState.PROPOSED)
+        record = CallRecord(call=call, evaluation=self.active_policy.judge(task, call), state=CallState.PROPOSED)
         try:
             return await self.world.observe(record)
         except (ToolFailed, ComputerFailed, ComputerAway, CallLost, CallVoid, InvalidRequest):
@@ -161,14 +161,14 @@ class Checker:
     """Makes the checks of one task."""
 
     journal: TaskJournal
-    world: World
-    law: Law
+    world: Environment
+    active_policy: ActivePolicy
     judge_all: Callable[[tuple[ToolCall, ...]], tuple[PolicyDecision, ...]]
     """The policy's verdicts on the calls of one step."""
 
     def due(self, task: AgentTask) -> tuple[Due, ...]:
         """The checks that must hold if the task claims success now."""
-        return due_of(task, self.law.checks, task.checking.changed)
+        return due_of(task, self.active_policy.checks, task.checking.changed)
 
     async def begin(self) -> Wait | None:
         """Note what is in the places that must stay unchanged, before the model is asked first."""
@@ -201,7 +201,7 @@ class Checker:
         calls = tuple(
             call for index, one in enumerate(once) if (call := _call(one.check, one.computer, index)) is not None
         )
-        rules = self.law.rules
+        rules = self.active_policy.rules
         proposed = facts.CallsProposed(
             explanation=f"The model says that it is done. These checks are made: {'; '.join(one.line for one in due)}.",
             calls=calls,
@@ -238,4 +238,4 @@ class Checker:
         look = ToolCall(
             call_id=new_call_id(), index=0, tool="cc_read", args=args, computer=due.computer, call_digest=digest
         )
-        return self.law.judge(self.journal.task, look).effect is Effect.DENY
+        return self.active_policy.judge(self.journal.task, look).effect is Effect.DENY

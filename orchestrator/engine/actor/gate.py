@@ -13,7 +13,7 @@ from orchestrator.core.approval.approval import (
     action_digest,
     call_digest,
 )
-from orchestrator.core.approval.decisions import Law
+from orchestrator.core.approval.decisions import ActivePolicy
 from orchestrator.core.approval.grants import GrantState, first_covering
 from orchestrator.core.errors import CallVoid, ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.evidence.check_results import NO_PROGRAM
@@ -28,7 +28,7 @@ from orchestrator.engine.actor.journal import TaskJournal
 from orchestrator.engine.actor.programs import Programs
 from orchestrator.engine.tasks import new_request_id
 from orchestrator.tools.deps import ABSENT
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 NOTHING = Observed(state={})
 """What a call is bound to that nobody had to look at first."""
@@ -47,8 +47,8 @@ class Gate:
     """Judges the calls of one task by the policy that is in force when it is asked."""
 
     journal: TaskJournal
-    world: World
-    law: Law
+    world: Environment
+    active_policy: ActivePolicy
     programs: Programs
     checks: ShownChecks
 
@@ -57,7 +57,7 @@ class Gate:
         seen: set[str] = set()
         verdicts: list[PolicyDecision] = []
         for call in calls:
-            verdict = self.law.judge(self.journal.task, call)
+            verdict = self.active_policy.judge(self.journal.task, call)
             if call.call_digest in seen and verdict.effect is not Effect.DENY:
                 verdict = verdict.model_copy(update={"effect": Effect.DENY, "reason": _TWICE})
             verdicts.append(verdict)
@@ -115,12 +115,12 @@ class Gate:
 
     def _after_looking(self, record: CallRecord, observed: Observed) -> PolicyDecision:
         """The verdict by what was found: of a run it takes the place of the first, which could not know the program."""
-        verdict = self.law.judge(self.journal.task, record.call, observed.program)
+        verdict = self.active_policy.judge(self.journal.task, record.call, observed.program)
         return verdict if record.call.tool in RUNNERS else stricter(record.evaluation, verdict)
 
     def _requested(self, shown: tuple[facts.RequestedCall, ...], *, unknown: bool) -> facts.ReviewRequested:
         risk = max((one.evaluation.risk for one in shown), key=severity)
-        rules = self.law.rules
+        rules = self.active_policy.rules
         now = self.journal.service.clock.now()
         # What nobody knows the outcome of does not become known by waiting.
         lasts_s = 0.0 if unknown else float(rules.expires_s(risk))
@@ -130,7 +130,7 @@ class Gate:
             reason="outcome_unknown" if unknown else "approval",
             calls=shown,
             risk=risk,
-            policy_version=self.law.version,
+            policy_version=self.active_policy.version,
             expires_at=now + timedelta(seconds=lasts_s) if lasts_s else None,
             remind_at=now + timedelta(seconds=remind_s) if remind_s > 0 else None,
             on_timeout=rules.on_timeout,
@@ -182,7 +182,7 @@ class Gate:
         observed = await self._expected(record)
         if observed is None:
             return None
-        verdict = self.law.judge(self.journal.task, record.call, observed.program)
+        verdict = self.active_policy.judge(self.journal.task, record.call, observed.program)
         if verdict.effect is Effect.DENY:
             await self._supersede(record, verdict.reason)
             return None

@@ -250,9 +250,9 @@ class Thinking:
 
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
         """The request as it is recorded; the messages to send are those of the view by now."""
-        version, secrets = self.gate.law.version, self._secrets()
+        version, secrets = self.gate.active_policy.version, self._secrets()
         if self._told[:2] != (version, secrets):
-            self._told = (version, secrets, f"{self.gate.law.summary(task)}{TOLD[secrets]}")
+            self._told = (version, secrets, f"{self.gate.active_policy.summary(task)}{TOLD[secrets]}")
         prompt, policy, window = self.journal.service.prompt, self._told[2], self._window
         view = self._view
         if view is None or not view.leads_to(task, prompt=prompt, policy=policy, window=window, secrets=secrets):
@@ -273,7 +273,7 @@ class Thinking:
 
     def _secrets(self) -> SecretsToModel:
         """Whether the model is told secrets: as the policy says, else by where the model's server is."""
-        said = self.gate.law.secrets_to_model
+        said = self.gate.active_policy.secrets_to_model
         return said if said is not None else "allow" if is_local(self.model) else "mask"
 
     def _mask(self, task: AgentTask) -> Mask:
@@ -343,7 +343,7 @@ class Thinking:
         if count >= STOP_AT:
             return tuple((fact, SYSTEM) for fact in ended_by(_stuck(calls, task, count), task))
         verdicts = self.gate.judge_all(calls)
-        rules = self.gate.law.rules
+        rules = self.gate.active_policy.rules
         proposed = facts.CallsProposed(
             explanation=reply.explanation,
             calls=calls,

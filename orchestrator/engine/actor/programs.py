@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from orchestrator.core.approval.decisions import Law
+from orchestrator.core.approval.decisions import ActivePolicy
 from orchestrator.core.errors import CallVoid, ComputerFailed, NotFound, ToolFailed
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.policy.verdicts import is_watched, watched_roots
@@ -16,7 +16,7 @@ from orchestrator.core.undo.listings import Listed, Listing, read_listing
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, differing, named, places_of
 from orchestrator.core.wire.own_token import hidden
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 WITHIN_S: Final = 20.0
 """The longest that a program's start, or what it came to, waits for a look: a full disk of a computer takes a few."""
@@ -47,8 +47,8 @@ UNSEEN: Final = Seen()
 class Programs:
     """Looks at what is watched around the programs of one task."""
 
-    world: World
-    law: Law
+    world: Environment
+    active_policy: ActivePolicy
 
     def note(self, call: ToolCall) -> str:
         """What a reviewer is told of it; empty: the call runs no program."""
@@ -67,7 +67,7 @@ class Programs:
         """
         if call.tool not in RUNNERS:
             return None
-        of_policy = None if call.computer is None else self.law.run_timeout_s(call.computer)
+        of_policy = None if call.computer is None else self.active_policy.run_timeout_s(call.computer)
         limit = call.args.get("timeout_s") or of_policy or self.world.run_timeout_s
         return max(int(limit), int(call.args.get("observe_s") or 0))
 
@@ -130,7 +130,7 @@ class Programs:
 
     def _globs(self, call: ToolCall) -> tuple[str, ...]:
         """Where the policy watches a call: only programs of computers that are connected here."""
-        return self.law.watch if call.tool in RUNNERS and self.world.computers is not None else ()
+        return self.active_policy.watch if call.tool in RUNNERS and self.world.computers is not None else ()
 
     async def _listed(self, computer: ComputerId, globs: Sequence[str], until: float) -> Listed | str:
         """What is in the watched places, or why nobody can say, as a sentence."""

@@ -115,7 +115,7 @@ class Restoring:
         return (await self.undoing.service.store.put_blob(present.lines)).sha256
 
     async def _propose(self, told: str, planned: Sequence[facts.ToolCall], present: str) -> None:
-        rules = self.gate.law.rules
+        rules = self.gate.active_policy.rules
         calls = tuple(call.model_copy(update={"index": index}) for index, call in enumerate(planned))
         proposed = facts.CallsProposed(
             explanation=told,

@@ -151,7 +151,7 @@ class TaskService(StoredTasks):
             priority=priority,
             earlier=earlier,
             tag=secrets.token_hex(4),
-            on_reject=on_reject or self.law.rules.on_reject or "cancel",
+            on_reject=on_reject or self.active_policy.rules.on_reject or "cancel",
             roles=user.roles,
             read_only=read_only,
             wait_for_model=wait_for_model,
@@ -180,7 +180,7 @@ class TaskService(StoredTasks):
         holds or nothing.
         """
         # Raises PolicyUnusable: a node that cannot judge takes no decision, also where that would need no verdict.
-        _ = self.law.version
+        _ = self.active_policy.version
         task = await self.for_request(request_id)
         must_decide_all(self.authorizer, by, task, resume)
         if by.auth != "library":  # whose caller has the whole of it
@@ -192,7 +192,7 @@ class TaskService(StoredTasks):
                 resume=resume,
                 by=by.name,
                 now=self.clock.now(),
-                law=self.law,
+                active_policy=self.active_policy,
                 new_call_id=new_call_id,
                 new_grant_id=new_grant_id,
             )
@@ -227,7 +227,9 @@ class TaskService(StoredTasks):
         """Judge everything that waits for a decision by the policy as it is now; how many tasks that changed."""
         changed = 0
         for task in await self.known(await self.store.list_tasks(status=TaskStatus.PAUSED, limit=_ALL)):
-            _, did = await self._command(task, lambda: Rejudge(law=self.law, now=self.clock.now()), SYSTEM)
+            _, did = await self._command(
+                task, lambda: Rejudge(active_policy=self.active_policy, now=self.clock.now()), SYSTEM
+            )
             changed += did
         return changed
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from orchestrator.core.approval.approval import HitlResponse
-from orchestrator.core.approval.decisions import Law
+from orchestrator.core.approval.decisions import ActivePolicy
 from orchestrator.core.approval.presentation import hitl_response, texts_of
 from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound, OrchestratorError, StoreAway, StoreBusy
 from orchestrator.core.evidence.report import UNVERIFIED, report
@@ -28,7 +28,7 @@ from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.runtime.prompts import shipped
 
 # -- The ids that this node gives: random, or made of what somebody asks for twice -------
@@ -139,7 +139,7 @@ _AGAIN_S: Final = 0.05
 
 
 @dataclass(frozen=True)
-class Duties:
+class SingletonJobs:
     """The duties of one node on its store."""
 
     store: Store
@@ -190,19 +190,19 @@ class StoredTasks:
         clock: Clock,
         authorizer: RequestAuthorizer,
         observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
-        law: Law | None = None,
+        active_policy: ActivePolicy | None = None,
         prompt: Prompt | None = None,
         node: str = "alone",
         model_wait_s: float = MODEL_WAIT_S,
     ) -> None:
         self.store = store
-        self.duties = Duties(store, node)
+        self.duties = SingletonJobs(store, node)
         """What this node does that only one node may; ``node``: its name, which no other has."""
         self.prompt = prompt or shipped()
         """What models are told before each task; None is the shipped text."""
         self.model_wait_s = model_wait_s
         """Seconds that a task waits for a model server that cannot be reached; 0: it fails after three attempts."""
-        self.law: Law = law or PolicyInForce()
+        self.active_policy: ActivePolicy = active_policy or NodePolicy()
         """The policy in force; None is the shipped one, which knows nothing of the computers."""
         self._observer = observer
         """Sees the items that this very service appended; None: nobody looks."""
@@ -217,7 +217,7 @@ class StoredTasks:
     def draft(self, fact: Fact, actor: Actor) -> Draft:
         """A fact with its id, time and cause; the end of a task says what becomes of its changes by the policy now."""
         if isinstance(fact, facts.TaskEnded) and fact.status != "Completed":
-            fact = fact.model_copy(update={"undo": self.law.undo})
+            fact = fact.model_copy(update={"undo": self.active_policy.undo})
         return Draft(item_id=new_item_id(), at=self.clock.now(), actor=actor, fact=fact)
 
     async def append(self, task: AgentTask, drafts: Sequence[Draft], *, wake: bool = False) -> AgentTask:

@@ -27,7 +27,7 @@ from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, Place, Un
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 _AT_ONCE: Final = 4
 """Looks at one time: half of the calls that a computer takes."""
@@ -62,7 +62,7 @@ class Plans:
     """Plans restorations: what is to be put back, and what that means by what is there now."""
 
     service: TaskService
-    world: World
+    world: Environment
 
     async def changes(self, task_id: str) -> Changes:
         """What a task changed. Raises NotFound, Unreadable where what it takes to tell was not kept whole."""

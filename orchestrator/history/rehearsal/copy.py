@@ -30,7 +30,7 @@ from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.history.backups import Transfer, Transfers
 from orchestrator.runtime.program import bare_environment
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 
 # -- The disk of a copy: a directory of this host, filled from a listing and read back as one
 #
@@ -338,7 +338,7 @@ class Copying:
     """Copies real computers into the store."""
 
     store: Store
-    world: World
+    world: Environment
     may_read: Callable[[PolicyContext, str], bool]
     """Whether the policy lets a task read a file without a question: a program in the copy reads what is there."""
     transfers: Transfers

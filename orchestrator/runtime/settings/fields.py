@@ -105,7 +105,7 @@ class Settings(BaseModel):
     )
     grace_s: float = _setting(
         10.0,
-        "When this node stops and others are there: how long its doors go on answering after `/healthz` says "
+        "When this node stops and others are there: how long its endpoints go on answering after `/healthz` says "
         "503, at least, so that a load balancer that looks every few seconds has found out. Its tasks are handed over "
         "meanwhile.",
         "s",

@@ -40,7 +40,7 @@ class Finding:
     state: State
     sentence: str
     remedy: tuple[str, ...] = ()
-    """Lines that mend it, or that say what else could be had."""
+    """Lines that fix it, or that say what else could be had."""
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain JSON."""

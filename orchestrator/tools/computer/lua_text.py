@@ -37,7 +37,7 @@ def is_lua(name: str) -> bool:
 async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | None = None) -> None:
     """Raises ToolFailed with line and message where a program does not parse.
 
-    ``before`` is what an edit starts from (None: the whole text is new): one that did not parse may be mended
+    ``before`` is what an edit starts from (None: the whole text is new): one that did not parse may be fixed
     step by step.
     """
     if deps.by_person or not is_lua(name):

@@ -1,5 +1,5 @@
 """What a task's calls touch: its computers and the workspace, in one place for the actor."""
 
-from orchestrator.tools.environment.environment import OUTCOME_UNKNOWN, Outcome, World, ran_by, settled
+from orchestrator.tools.environment.environment import OUTCOME_UNKNOWN, Environment, Outcome, ran_by, settled
 
-__all__ = ["OUTCOME_UNKNOWN", "Outcome", "World", "ran_by", "settled"]
+__all__ = ["OUTCOME_UNKNOWN", "Environment", "Outcome", "ran_by", "settled"]

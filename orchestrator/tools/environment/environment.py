@@ -114,7 +114,7 @@ class Outcome:
 
 
 @dataclass
-class World(Reach):
+class Environment(Reach):
     """Computers, workspace and mode of one orchestrator (or of one library call)."""
 
     workspace: Workspace | None = None

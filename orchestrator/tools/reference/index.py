@@ -20,7 +20,7 @@ K1: Final = 1.6
 B: Final = 0.15
 """How much long entries are held back: little, since all are short."""
 OTHER_WORD: Final = 0.5
-"""What a synonym or a mended word counts, beside the word itself."""
+"""What a synonym or a fixed word counts, beside the word itself."""
 NOT_HERE: Final = 0.7
 """What an entry counts that this computer lacks: it is still the answer when nothing else fits."""
 UNASKED: Final = 0.15

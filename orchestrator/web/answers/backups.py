@@ -1,4 +1,4 @@
-"""What the doors of backups and of the retention take and answer."""
+"""What the endpoints of backups and of the retention take and answer."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from orchestrator.core.undo.messages import Outcome, TaskChange, UndoLimit, Undo
 from orchestrator.history.rehearsal.conclusion import State
 from orchestrator.web.answers.base import AnswerModel
 
-# -- What the doors of the audit answer --------------------------------------------------
+# -- What the endpoints of the audit answer --------------------------------------------------
 
 
 class Item(AgentTaskItem):
@@ -52,7 +52,7 @@ class Findings(AnswerModel):
     findings: list[Finding]
 
 
-# -- What the door of a rehearsal answers, as models for the OpenAPI document ------------
+# -- What the endpoint of a rehearsal answers, as models for the OpenAPI document ------------
 
 
 class RehearsalChange(AnswerModel):
@@ -94,7 +94,7 @@ class RehearsalAnswer(AnswerModel):
     """The first 500 of them."""
 
 
-# -- What the doors of the undo answer, as models for the OpenAPI document ---------------
+# -- What the endpoints of the undo answer, as models for the OpenAPI document ---------------
 
 
 class TaskChanges(AnswerModel):
@@ -119,7 +119,7 @@ class UndoPreview(AnswerModel):
     """Calls of which nobody has heard yet how they ended: an undo waits for that."""
 
 
-# -- What the doors of backups and of the retention take and answer ----------------------
+# -- What the endpoints of backups and of the retention take and answer ----------------------
 
 
 class _Body(BaseModel):

@@ -1,4 +1,4 @@
-"""What every answer is, the one form of an error, and the answers of the house itself."""
+"""What every answer is, the one form of an error, and the answers of the server itself."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ from orchestrator.core.approval.grants import Grant
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
 from orchestrator.core.task.system_facts import GrantId
 
-# -- What every answer is, the one form of an error, and the answers of the house itself
+# -- What every answer is, the one form of an error, and the answers of the server itself
 
 
 class AnswerModel(BaseModel):
@@ -44,12 +44,12 @@ class Elsewhere(AnswerModel):
     """Where things are, for who is no browser."""
 
     page: str
-    doors: str
+    endpoints: str
     health: str
     installer: str
 
 
-# -- What the doors of the console's page answer: who is signed in, and the stream that says what changed
+# -- What the endpoints of the console's page answer: who is signed in, and the stream that says what changed
 
 
 class SessionAnswer(AnswerModel):
@@ -85,7 +85,7 @@ class ComputerHint(AnswerModel):
     computer: str
 
 
-# -- What the doctor's door answers ------------------------------------------------------
+# -- What the doctor's endpoint answers ------------------------------------------------------
 
 
 class RefusedRow(AnswerModel):
@@ -159,7 +159,7 @@ class Checkup(AnswerModel):
     computers: list[SeenComputer]
 
 
-# -- What the doors of tokens and pairing answer -----------------------------------------
+# -- What the endpoints of tokens and pairing answer -----------------------------------------
 
 
 class TokenMade(AnswerModel):
@@ -231,7 +231,7 @@ class PairedAnswer(AnswerModel):
     """By which the computer knows later clients for this server's; empty: it gets none."""
 
 
-# -- What the doors of the policy and of standing approvals answer -----------------------
+# -- What the endpoints of the policy and of standing approvals answer -----------------------
 
 
 class PolicyInForceAnswer(AnswerModel):
@@ -282,7 +282,7 @@ class GrantTakenBack(AnswerModel):
     revoked: bool
 
 
-# -- What the doors to screens answer, as models of the OpenAPI document -----------------
+# -- What the endpoints to screens answer, as models of the OpenAPI document -----------------
 
 
 class ScreenRow(AnswerModel):

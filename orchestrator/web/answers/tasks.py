@@ -1,4 +1,4 @@
-"""What the doors of tasks answer."""
+"""What the endpoints of tasks answer."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.undo.messages import Outcome, UndoOffer
 from orchestrator.web.answers.base import AnswerModel, Problem
 
-# -- What the doors of computers answer --------------------------------------------------
+# -- What the endpoints of computers answer --------------------------------------------------
 
 
 class FrozenAnswer(AnswerModel):
@@ -118,7 +118,7 @@ class NodeList(AnswerModel):
     """Nodes on the same bus that work with another store, and so not with these."""
 
 
-# -- What the doors of tasks answer ------------------------------------------------------
+# -- What the endpoints of tasks answer ------------------------------------------------------
 
 
 class TaskShort(AnswerModel):
@@ -245,7 +245,7 @@ class Stopped(AnswerModel):
     stopped: list[str]
 
 
-# -- What the doors of requests and decisions answer -------------------------------------
+# -- What the endpoints of requests and decisions answer -------------------------------------
 
 
 class Requests(AnswerModel):

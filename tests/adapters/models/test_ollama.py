@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from orchestrator.adapters.models import OllamaOptions
 from orchestrator.adapters.models.ollama import OllamaModel
 from orchestrator.adapters.models.ollama_errors import unreachable
-from orchestrator.adapters.models.ollama_server import Door
+from orchestrator.adapters.models.ollama_server import OllamaApi
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.reply.schema import reply_schema
@@ -144,7 +144,7 @@ async def test_a_proxy_of_the_environment_is_not_asked_for_loopback(monkeypatch:
 def test_a_key_is_sent_over_https_only() -> None:
     """For ollama.com; in clear it would be everybody's."""
     sent = [
-        Door(url, OllamaOptions(url=url, api_key="a-key")).client().headers.get("authorization")
+        OllamaApi(url, OllamaOptions(url=url, api_key="a-key")).client().headers.get("authorization")
         for url in ("https://ollama.com", "http://ollama.com")
     ]
     assert sent == ["Bearer a-key", None]

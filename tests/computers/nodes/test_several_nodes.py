@@ -28,7 +28,7 @@ from orchestrator.core.task.system_facts import PolicyLoaded
 from orchestrator.core.undo.listings import Listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.tasks import TaskService
-from orchestrator.engine.tasks.stored import Duties
+from orchestrator.engine.tasks.stored import SingletonJobs
 from orchestrator.history.audit import Checkpoints, verify_store
 from orchestrator.history.checkpoints import CheckpointKeeper
 from orchestrator.history.policy_store import PolicyKeeper
@@ -127,7 +127,7 @@ async def policy_of(server: Server) -> dict[str, Any]:
 async def look(*servers: Server) -> None:
     """Let nodes look at their files and at the store now, which they do each second."""
     for server in servers:
-        await server.orchestrator.doors.policy.look()
+        await server.orchestrator.endpoints.policy.look()
 
 
 # -- the policy --------------------------------------------------------------------------
@@ -285,7 +285,7 @@ async def test_apply_checks_as_a_start_does(nodes: Nodes) -> None:
     reviewer = await first.person("rita", "reviewer")
     assert (await first.ask("POST", "/v1/policy", {"policy": STRICTER}, token=reviewer)).status_code == 403
     assert await policy_of(first) == before
-    keepers = [one.orchestrator.doors.policy for one in (first, second)]
+    keepers = [one.orchestrator.endpoints.policy for one in (first, second)]
     done = await asyncio.gather(
         *(keeper.apply(text, SYSTEM) for keeper, text in zip(keepers, (STRICTER, OTHER), strict=True)),
         return_exceptions=True,
@@ -323,7 +323,7 @@ async def test_a_node_that_cannot_load_the_policy_acts_for_nothing(nodes: Nodes)
             assert (answer.status_code, answer.json()["error"]["message"]) == (503, said)
         assert not first.orchestrator.workers.may_act()
         with pytest.raises(PolicyUnusable):
-            first.orchestrator.doors.policy.usable()
+            first.orchestrator.endpoints.policy.usable()
         assert said in (await first.ask("GET", "/v1/doctor")).json()["alerts"][0]
         shown = await policy_of(first)
         assert said in shown["alert"]
@@ -422,7 +422,7 @@ async def test_one_node_makes_the_checkpoints(nodes: Nodes) -> None:
 async def test_one_node_prunes(nodes: Nodes) -> None:
     """The duty to prune by the settings is one node's."""
     first, second = await nodes.node("a", retain_days=1), await nodes.node("b", retain_days=1)
-    await first.orchestrator.doors.pruner.by_settings()
+    await first.orchestrator.endpoints.pruner.by_settings()
     assert not await second.orchestrator.service.duties.take("pruning", 1)
     assert await first.orchestrator.service.duties.take("pruning", 1)
 
@@ -499,7 +499,7 @@ async def test_local_tools_need_one_workspace(nodes: Nodes, tmp_path: Path) -> N
     first = await nodes.node("a", workspace=tmp_path / "common")
     second = await nodes.node("b", workspace=tmp_path / "other")
     third = await nodes.node("c", workspace=tmp_path / "common")
-    spaces = [one.orchestrator.doors.undoing.world.workspace for one in (first, second, third)]
+    spaces = [one.orchestrator.endpoints.undoing.world.workspace for one in (first, second, third)]
     assert [type(one) for one in spaces] == [DirectoryWorkspace, RefusedWorkspace, DirectoryWorkspace]
     refused = spaces[1]
     assert isinstance(refused, RefusedWorkspace)
@@ -612,7 +612,7 @@ async def test_what_was_done_under_a_duty_stays_done_although_it_cannot_be_given
             raise StoreAway("The database restarts.")
 
     store = Leaving(clock=SystemClock())
-    async with Duties(store, "alpha").held("naming", 0.05):
-        assert not await Duties(store, "beta").take("naming", 1)
-    async with Duties(store, "beta").held("naming", 1):
+    async with SingletonJobs(store, "alpha").held("naming", 0.05):
+        assert not await SingletonJobs(store, "beta").take("naming", 1)
+    async with SingletonJobs(store, "beta").held("naming", 1):
         pass

@@ -23,12 +23,12 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import ComputerId, RunId
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import Workers
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.stub_computer import StubComputer
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from orchestrator.web.sockets import accepted
 from tests.engine.test_actor import Anyone, rules
 from tests.harness.running_server import serving
@@ -159,9 +159,11 @@ class Node:
         self.name = name
         self.sending = Sending(house.hub)
         store = house.new_store()
-        self.world = World(store=store, computers=self.sending)
-        law = PolicyInForce(lambda: policy, self.world.context)
-        self.service = TaskService(store=store, bus=house.bus, clock=SystemClock(), authorizer=Anyone(), law=law)
+        self.world = Environment(store=store, computers=self.sending)
+        active_policy = NodePolicy(lambda: policy, self.world.context)
+        self.service = TaskService(
+            store=store, bus=house.bus, clock=SystemClock(), authorizer=Anyone(), active_policy=active_policy
+        )
         self.workers = Workers(
             self.service, self.world, lambda task: model_for(name, task), holder=name, count=count, lease_s=lease_s
         )

@@ -16,11 +16,11 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.active_policy import PolicyInForce
+from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
-from orchestrator.tools.environment import World
+from orchestrator.tools.environment import Environment
 from orchestrator.web.auth import TokenAuthorizer
 from tests.contract.house import final, says
 from tests.contract.machine.computers import Witness, Witnesses
@@ -117,16 +117,16 @@ class Node:
     def _wire(self) -> None:
         self.lives += 1
         self.store = cast("Store", Told(self.raw, self))
-        law = PolicyInForce(lambda: self.sheet.policy)
+        active_policy = NodePolicy(lambda: self.sheet.policy)
         self.service = TaskService(
             store=self.store,
             bus=LocalBus(),
             clock=self.clock,
             authorizer=TokenAuthorizer(self.store, approvers="role:reviewer"),
-            law=law,
+            active_policy=active_policy,
         )
-        self.world = World(store=self.store, computers=self.computers)
-        law.context = self.world.context
+        self.world = Environment(store=self.store, computers=self.computers)
+        active_policy.context = self.world.context
 
     async def meddle(self, place: str) -> None:
         """What a test laid out for a place happens there."""

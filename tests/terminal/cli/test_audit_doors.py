@@ -29,7 +29,7 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import Checkpoints, make_checkpoint
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
-from orchestrator.web.audit import AuditDoors
+from orchestrator.web.audit import AuditEndpoints
 from orchestrator.web.auth import TokenAuthorizer, token_hash
 from orchestrator.web.errors import explained
 from tests.core.audited import BYTES, CONTENT, Trail, made
@@ -46,7 +46,7 @@ C1 = made("c1")
 SECRETIVE = made("c2", path="vault", content=SECRET)
 
 
-class Doors(AuditDoors):
+class Endpoints(AuditEndpoints):
     """The doors to the audit and nothing else."""
 
     def __init__(self, store: Store, directory: Path) -> None:
@@ -125,7 +125,7 @@ async def house(
     """Two tasks and four people behind doors on a free port."""
     async with opened(home) as store:
         await fill(store)
-        app = Doors(wrap(store), home).app()
+        app = Endpoints(wrap(store), home).app()
         server = PortServer(uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=2))
         with socket.create_server(("127.0.0.1", 0)) as listener:
             running = asyncio.create_task(server.serve([listener]))
@@ -147,31 +147,31 @@ T2 = [("t2", version) for version in range(1, 5)]
 
 async def test_a_submitter_reads_their_own_tasks_and_a_reviewer_all(tmp_path: Path) -> None:
     """By the identity of the token, whatever the query says."""
-    async with house(tmp_path) as doors:
-        assert await doors.items("ada") == await doors.items("rita") == [*T1, *T2]
-        assert await doors.items("alice") == T1
-        assert await doors.items("bob") == T2
-        assert await doors.items("alice", task="t1") == T1
-        assert (await doors.get("", "alice", task="t2")).status_code == 403
-        assert (await doors.get("/check", "alice", task="t2")).status_code == 403
-        assert (await doors.get("", "alice", sha256=BYTES, task="t2")).status_code == 403
-        assert (await doors.get("", "nobody")).status_code == 401
+    async with house(tmp_path) as endpoints:
+        assert await endpoints.items("ada") == await endpoints.items("rita") == [*T1, *T2]
+        assert await endpoints.items("alice") == T1
+        assert await endpoints.items("bob") == T2
+        assert await endpoints.items("alice", task="t1") == T1
+        assert (await endpoints.get("", "alice", task="t2")).status_code == 403
+        assert (await endpoints.get("/check", "alice", task="t2")).status_code == 403
+        assert (await endpoints.get("", "alice", sha256=BYTES, task="t2")).status_code == 403
+        assert (await endpoints.get("", "nobody")).status_code == 401
 
 
 async def test_a_request_is_read_by_whose_task_it_is_of(tmp_path: Path) -> None:
     """Of a history that could never be, too: nothing of it is shown to others, and a reviewer finds it."""
-    async with house(tmp_path) as doors:
+    async with house(tmp_path) as endpoints:
         author = Author(ManualClock())
-        await doors.store.create(TaskId("t3"), [author.submitted(), *author.proposed(), author.review("q3")])
-        assert (await doors.get("", "bob", request="q3")).status_code == 403
-        assert await doors.items("alice", request="q3") == [("t3", 4), ("t3", 5)]
-        assert await doors.items("bob", request=REQUEST) == []
-        assert await doors.items("rita", request=REQUEST) == [("t1", version) for version in range(2, 7)]
+        await endpoints.store.create(TaskId("t3"), [author.submitted(), *author.proposed(), author.review("q3")])
+        assert (await endpoints.get("", "bob", request="q3")).status_code == 403
+        assert await endpoints.items("alice", request="q3") == [("t3", 4), ("t3", 5)]
+        assert await endpoints.items("bob", request=REQUEST) == []
+        assert await endpoints.items("rita", request=REQUEST) == [("t1", version) for version in range(2, 7)]
 
 
 async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path) -> None:
     """And what belongs to no task is for reviewers."""
-    async with house(tmp_path) as doors:
+    async with house(tmp_path) as endpoints:
         for path, query, lowest in (
             ("/verify", {}, "rita"),
             ("", {"system": "1"}, "rita"),
@@ -179,7 +179,7 @@ async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path
         ):
             for name in PEOPLE:
                 may = list(PEOPLE).index(name) <= list(PEOPLE).index(lowest)
-                assert (await doors.get(path, name, **query)).status_code == (200 if may else 403), (path, name)
+                assert (await endpoints.get(path, name, **query)).status_code == (200 if may else 403), (path, name)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path
 )
 async def test_what_cannot_be_asked_is_said(tmp_path: Path, query: dict[str, str], status: int) -> None:
     """Nothing is guessed: an unknown task, a time that is none, a digest that is none."""
-    async with house(tmp_path) as doors:
-        answer = await doors.get("", **query)
+    async with house(tmp_path) as endpoints:
+        answer = await endpoints.get("", **query)
         assert answer.status_code == status
         assert answer.json()["error"]["remedy"]
 
@@ -207,11 +207,11 @@ async def test_what_cannot_be_asked_is_said(tmp_path: Path, query: dict[str, str
 
 async def test_the_audit_pages(tmp_path: Path) -> None:
     """Each page goes on where the last one ended, over the streams."""
-    async with house(tmp_path) as doors:
+    async with house(tmp_path) as endpoints:
         seen: list[tuple[str, int]] = []
         after: dict[str, str] = {}
         while True:
-            page = (await doors.get("", limit=3, **after)).json()
+            page = (await endpoints.get("", limit=3, **after)).json()
             assert len(page["items"]) <= 3
             seen += [(one["task_id"], one["version"]) for one in page["items"]]
             if page["next"] is None:
@@ -234,39 +234,39 @@ async def test_the_audit_pages(tmp_path: Path) -> None:
 )
 async def test_the_audit_is_searched(tmp_path: Path, query: dict[str, str], expected: list[tuple[str, int]]) -> None:
     """By kind, by who did it, by request and by time."""
-    async with house(tmp_path) as doors:
-        assert await doors.items(**query) == expected
+    async with house(tmp_path) as endpoints:
+        assert await endpoints.items(**query) == expected
 
 
 async def test_a5_who_approved_these_bytes_is_one_question(tmp_path: Path) -> None:
     """The door answers with the stories of the calls that have to do with them."""
-    async with house(tmp_path) as doors:
-        (story,) = (await doors.get("", sha256=BYTES)).json()["stories"]
+    async with house(tmp_path) as endpoints:
+        (story,) = (await endpoints.get("", sha256=BYTES)).json()["stories"]
         assert (story["stream"], story["approvals"][0]["by"]["id"], story["runs"][0]["outcome"]) == (
             "t1",
             "bob",
             "done",
         )
-        assert (await doors.get("", "bob", sha256=BYTES)).json()["stories"] == []
+        assert (await endpoints.get("", "bob", sha256=BYTES)).json()["stories"] == []
 
 
 async def test_a8_what_is_given_out_has_no_secrets_and_says_so(tmp_path: Path) -> None:
     """Items keep the call as it runs; the whole goes to an admin who asks, and its hashes hold."""
-    async with house(tmp_path) as doors:
-        shown = await doors.get("", task="t2")
+    async with house(tmp_path) as endpoints:
+        shown = await endpoints.get("", task="t2")
         assert "hunter2" not in shown.text
         assert shown.json()["redacted"] is True
         assert [one["redacted"] for one in shown.json()["items"]] == [False, True, False, False]
         secret = facts.TaskSubmitted.model_validate(shown.json()["items"][0]["fact"])
         assert secret.user_id == "bob"
-        whole = await doors.get("", task="t2", whole="1")
+        whole = await endpoints.get("", task="t2", whole="1")
         assert SECRET in whole.json()["items"][1]["fact"]["calls"][0]["args"]["content"]
         assert whole.json()["redacted"] is False
         assert all(hash_holds(decode_item(json.dumps(one))) for one in whole.json()["items"])
-        story = await doors.get("", sha256=SECRETIVE_BYTES)
+        story = await endpoints.get("", sha256=SECRETIVE_BYTES)
         assert "hunter2" not in story.text
         assert story.json()["stories"][0]["call_id"] == "c2"
-        assert "hunter2" in (await doors.get("", sha256=SECRETIVE_BYTES, whole="1")).text
+        assert "hunter2" in (await endpoints.get("", sha256=SECRETIVE_BYTES, whole="1")).text
 
 
 SECRETIVE_BYTES = sha256_hex(SECRET.encode())
@@ -274,21 +274,21 @@ SECRETIVE_BYTES = sha256_hex(SECRET.encode())
 
 async def test_a6_the_check_is_a_door(tmp_path: Path) -> None:
     """Of one task, or of all that one may read."""
-    async with house(tmp_path) as doors:
-        found = (await doors.get("/check")).json()["findings"]
+    async with house(tmp_path) as endpoints:
+        found = (await endpoints.get("/check")).json()["findings"]
         assert [(one["stream"], one["level"], one["what"]) for one in found] == [
             ("t2", "violation", "executed_unapproved")
         ]
-        assert (await doors.get("/check", "alice")).json()["findings"] == []
-        assert (await doors.get("/check", task="t1")).json()["findings"] == []
+        assert (await endpoints.get("/check", "alice")).json()["findings"] == []
+        assert (await endpoints.get("/check", task="t1")).json()["findings"] == []
 
 
 async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
     """With the digest over all heads, and with the checkpoint of the data directory."""
-    async with house(tmp_path, fill_in_order) as doors:
-        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
-        found = (await doors.get("/verify")).json()
-        heads = {head.stream: (head.version, head.hash) for head in await doors.store.heads()}
+    async with house(tmp_path, fill_in_order) as endpoints:
+        await make_checkpoint(endpoints.store, Checkpoints(tmp_path), NOW)
+        found = (await endpoints.get("/verify")).json()
+        heads = {head.stream: (head.version, head.hash) for head in await endpoints.store.heads()}
         assert found == {
             "streams": 2,
             "items": 10,
@@ -301,7 +301,7 @@ async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
             "faults": [],
         }
         tamper(tmp_path, "DELETE FROM items WHERE task_id = 't2' AND version = 2")
-        (fault,) = (await doors.get("/verify")).json()["faults"]
+        (fault,) = (await endpoints.get("/verify")).json()["faults"]
         assert (fault["stream"], fault["version"], fault["what"]) == ("t2", 2, "missing")
 
 
@@ -310,74 +310,74 @@ async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
 
 async def test_audit_show_prints_lines_in_the_order_of_time(tmp_path: Path) -> None:
     """Of two tasks mixed; JSON where it is asked for; a sentence where there is nothing."""
-    async with house(tmp_path) as doors:
-        shown = (await doors.cli("show")).stdout.splitlines()
+    async with house(tmp_path) as endpoints:
+        shown = (await endpoints.cli("show")).stdout.splitlines()
         assert [line.split()[2] for line in shown[:4]] == ["t1#1", "t2#1", "t1#2", "t2#2"]
         assert len(shown) == 11
         assert "hunter2" not in "".join(shown)
-        assert (await doors.cli("show", "t1", "--kind", "tool_started")).stdout.count("\n") == 1
-        assert (await doors.cli("show", "--by", "bob")).stdout.split()[2] == "t1#4"
-        assert (await doors.cli("show", "--request", REQUEST)).stdout.count("\n") == 5
-        plain = await doors.cli("show", "t1", "--since", "2030-01-01T00:00:07Z", "--json")
+        assert (await endpoints.cli("show", "t1", "--kind", "tool_started")).stdout.count("\n") == 1
+        assert (await endpoints.cli("show", "--by", "bob")).stdout.split()[2] == "t1#4"
+        assert (await endpoints.cli("show", "--request", REQUEST)).stdout.count("\n") == 5
+        plain = await endpoints.cli("show", "t1", "--since", "2030-01-01T00:00:07Z", "--json")
         assert [one["fact"]["kind"] for one in json.loads(plain.stdout)] == ["task_ended"]
-        nothing = await doors.cli("show", "--system")
+        nothing = await endpoints.cli("show", "--system")
         assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "There is nothing.\n")
-        refused = await doors.cli("show", "t2", by="alice")
+        refused = await endpoints.cli("show", "t2", by="alice")
         assert (refused.returncode, refused.stdout) == (3, "")
 
 
 async def test_a5_audit_show_answers_for_a_file(tmp_path: Path) -> None:
     """The bytes never leave the machine: their hash is asked about."""
     (tmp_path / "farm.lua").write_bytes(CONTENT.encode())
-    async with house(tmp_path) as doors:
-        shown = (await doors.cli("show", "--file", "farm.lua")).stdout
+    async with house(tmp_path) as endpoints:
+        shown = (await endpoints.cli("show", "--file", "farm.lua")).stdout
         assert "approve by person bob" in shown
-        assert shown == (await doors.cli("show", "--sha256", BYTES)).stdout
-        (story,) = json.loads((await doors.cli("show", "--sha256", BYTES, "--json")).stdout)
+        assert shown == (await endpoints.cli("show", "--sha256", BYTES)).stdout
+        (story,) = json.loads((await endpoints.cli("show", "--sha256", BYTES, "--json")).stdout)
         assert story["call_id"] == "c1"
         (tmp_path / "farm.lua").write_bytes(b"other")
-        other = await doors.cli("show", "--file", "farm.lua")
+        other = await endpoints.cli("show", "--file", "farm.lua")
         assert (other.returncode, other.stdout) == (0, "")
         assert "No call has to do with the bytes" in other.stderr
-        gone = await doors.cli("show", "--file", "nowhere.lua")
+        gone = await endpoints.cli("show", "--file", "nowhere.lua")
         assert (gone.returncode, "nowhere.lua cannot be read" in gone.stderr) == (2, True)
 
 
 async def test_a6_audit_check_exits_with_1_at_a_violation(tmp_path: Path) -> None:
     """And says that all is well where it is."""
-    async with house(tmp_path) as doors:
-        bad = await doors.cli("check")
+    async with house(tmp_path) as endpoints:
+        bad = await endpoints.cli("check")
         assert bad.returncode == 1
         assert bad.stdout.startswith(
             "violation  t2#3  executed_unapproved: Call c2 was done, and nothing had allowed it."
         )
-        good = await doors.cli("check", "t1")
+        good = await endpoints.cli("check", "t1")
         assert (good.returncode, good.stdout) == (0, "Everything is in order.\n")
-        assert json.loads((await doors.cli("check", "t1", "--json")).stdout) == []
+        assert json.loads((await endpoints.cli("check", "t1", "--json")).stdout) == []
 
 
 async def test_a8_an_export_says_in_its_first_line_what_was_taken_out(tmp_path: Path) -> None:
     """The whole is for admins, into a file of their own; its items can be verified again."""
-    async with house(tmp_path) as doors:
-        head, *items = map(json.loads, (await doors.cli("export", by="rita")).stdout.splitlines())
+    async with house(tmp_path) as endpoints:
+        head, *items = map(json.loads, (await endpoints.cli("export", by="rita")).stdout.splitlines())
         assert (head["redacted"], len(items)) == (True, 11)
         assert "Secrets were taken out" in head["note"]
-        refused = await doors.cli("export", "--whole", by="rita")
+        refused = await endpoints.cli("export", "--whole", by="rita")
         assert (refused.returncode, "hunter2" in refused.stdout) == (3, False)
-        whole = await doors.cli("export", "t2", "--whole", "--out", "audit.jsonl")
+        whole = await endpoints.cli("export", "t2", "--whole", "--out", "audit.jsonl")
         assert (whole.returncode, whole.stdout, whole.stderr) == (0, "", "4 items were written to audit.jsonl.\n")
         head, *items = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
         assert (head["redacted"], head["task"], len(items)) == (False, "t2", 4)
         assert all(hash_holds(decode_item(json.dumps(one))) for one in items)
         assert stat.S_IMODE((tmp_path / "audit.jsonl").stat().st_mode) == 0o600
-        again = await doors.cli("export", "--out", "audit.jsonl")
+        again = await endpoints.cli("export", "--out", "audit.jsonl")
         assert (again.returncode, "cannot be written: File exists" in again.stderr) == (2, True)
 
 
 async def test_a3_audit_verify_asks_the_server_that_holds_the_store(tmp_path: Path) -> None:
     """It prints the digest over all heads, and compares it with one that was kept elsewhere."""
-    async with house(tmp_path, fill_in_order) as doors:
-        first = await doors.cli("verify")
+    async with house(tmp_path, fill_in_order) as endpoints:
+        first = await endpoints.cli("verify")
         assert first.returncode == 0
         *words, last = first.stdout.splitlines()
         assert words == [
@@ -385,12 +385,12 @@ async def test_a3_audit_verify_asks_the_server_that_holds_the_store(tmp_path: Pa
             "Nothing was changed.",
         ]
         digest = last.removeprefix("heads sha256 ")
-        assert (await doors.cli("verify", "--expect", digest.upper())).returncode == 0
-        other = await doors.cli("verify", "--expect", "0" * 64)
+        assert (await endpoints.cli("verify", "--expect", digest.upper())).returncode == 0
+        other = await endpoints.cli("verify", "--expect", "0" * 64)
         assert (other.returncode, "The heads are not those of 000" in other.stdout) == (1, True)
-        as_json = json.loads((await doors.cli("verify", "--json")).stdout)
+        as_json = json.loads((await endpoints.cli("verify", "--json")).stdout)
         assert (as_json["heads_sha256"], as_json["expected"]) == (digest, None)
-        assert (await doors.cli("verify", by="alice")).returncode == 3
+        assert (await endpoints.cli("verify", by="alice")).returncode == 3
 
 
 def offline(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -501,55 +501,55 @@ async def held(home: Path) -> AsyncIterator[tuple[House, _Held]]:
         found.append(_Held(store))
         return cast("Store", found[0])
 
-    async with house(home, fill_in_order, holding) as doors:
-        yield doors, found[0]
+    async with house(home, fill_in_order, holding) as endpoints:
+        yield endpoints, found[0]
 
 
 async def test_a_verification_is_one_for_all_and_says_how_far_it_is(tmp_path: Path) -> None:
     """A long one is no silence: it says how far it is, a second asker hears of the same, and all get what it found."""
-    async with held(tmp_path) as (doors, store):
-        answer = await doors.get("/verify", wait_s=0)
+    async with held(tmp_path) as (endpoints, store):
+        answer = await endpoints.get("/verify", wait_s=0)
         assert (answer.status_code, set(answer.json())) == (202, {"done", "of"})
         await within(store.reached.wait())
-        assert (await doors.get("/verify", wait_s=0)).json()["of"] >= 2
-        whole = asyncio.create_task(doors.cli("verify"))
+        assert (await endpoints.get("/verify", wait_s=0)).json()["of"] >= 2
+        whole = asyncio.create_task(endpoints.cli("verify"))
         store.go_on.set()
-        assert (await doors.get("/verify")).json()["faults"] == []
+        assert (await endpoints.get("/verify")).json()["faults"] == []
         done = await whole
         assert (done.returncode, "No orchestrator" in done.stderr) == (0, False)
 
 
 async def test_a_verification_ends_when_its_asker_hangs_up(tmp_path: Path) -> None:
     """Nobody would hear what it finds. The next who asks begins anew."""
-    async with held(tmp_path) as (doors, store):
-        asking = asyncio.create_task(doors.get("/verify"))
+    async with held(tmp_path) as (endpoints, store):
+        asking = asyncio.create_task(endpoints.get("/verify"))
         await within(store.reached.wait())
         asking.cancel()
         await within(store.canceled.wait())
         store.go_on.set()
-        assert (await doors.get("/verify")).json()["faults"] == []
+        assert (await endpoints.get("/verify")).json()["faults"] == []
         assert store.times == 2
 
 
 async def test_who_wants_all_read_has_a_verification_begin_again(tmp_path: Path) -> None:
     """One that goes on from the last is left for it, and whoever asked for that hears of the full one."""
-    async with held(tmp_path) as (doors, store):
-        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
-        waiting = asyncio.create_task(doors.get("/verify", full=1))
+    async with held(tmp_path) as (endpoints, store):
+        await make_checkpoint(endpoints.store, Checkpoints(tmp_path), NOW)
+        waiting = asyncio.create_task(endpoints.get("/verify", full=1))
         await within(store.reached.wait())
-        less = await doors.get("/verify", full=0, wait_s=0)
+        less = await endpoints.get("/verify", full=0, wait_s=0)
         assert (less.status_code, store.times) == (202, 1)
         store.go_on.set()
         assert (await waiting).json()["full"] is True
-        onward = (await doors.get("/verify", full=0)).json()
+        onward = (await endpoints.get("/verify", full=0)).json()
         assert (onward["full"], onward["read"] + onward["noted"], store.times) == (False, 2, 1)
 
 
 async def test_the_command_says_what_it_did_not_read(tmp_path: Path) -> None:
     """A verification that goes on from the last promises less, and names the command that promises all."""
-    async with house(tmp_path, fill_in_order) as doors:
-        await make_checkpoint(doors.store, Checkpoints(tmp_path), NOW)
-        done = await doors.cli("verify", "--since-last")
+    async with house(tmp_path, fill_in_order) as endpoints:
+        await make_checkpoint(endpoints.store, Checkpoints(tmp_path), NOW)
+        done = await endpoints.cli("verify", "--since-last")
         assert done.returncode == 0
         assert "is found by `audit verify --full`" in done.stdout
-        assert "--full" not in (await doors.cli("verify", "--full")).stdout
+        assert "--full" not in (await endpoints.cli("verify", "--full")).stdout

@@ -95,7 +95,7 @@ def _edited(
     _must_work(edited)
     seen = _touches_the_same(call, edited)
     program = record.observed.program if record.observed and seen else None
-    verdict = command.law.judge(task, edited, program)
+    verdict = command.active_policy.judge(task, edited, program)
     if verdict.effect is Effect.DENY:
         raise Forbidden(f"The policy denies the edited call: {verdict.reason}", remedy="Edit it otherwise, or reject.")
     if verdict.effect is Effect.ALLOW:

@@ -13,7 +13,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
 
 
-class Law(Protocol):
+class ActivePolicy(Protocol):
     """The policy in force, as those need it who judge by it."""
 
     @property
@@ -58,6 +58,6 @@ class Decide:
     resume: ResumeRequest
     by: str
     now: datetime
-    law: Law
+    active_policy: ActivePolicy
     new_call_id: Callable[[], CallId]
     new_grant_id: Callable[[], GrantId]

@@ -41,7 +41,7 @@ def decide_request(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
             status="Canceled", status_reason="rejected", message=f"A person rejected a call: {reason}"
         )
     elif _struck_out(task, decisions, command):
-        limit = command.law.rules.max_rejections
+        limit = command.active_policy.rules.max_rejections
         ended = facts.TaskEnded(
             status="Failed", status_reason="rejection_limit", message=f"People rejected it {limit} times in a row."
         )
@@ -131,7 +131,7 @@ def _recorded(
     task: AgentTask, command: Decide, decisions: tuple[facts.Decision, ...], grants: tuple[Grant, ...]
 ) -> facts.DecisionRecorded:
     approves = any(one.action in ("approve", "edit") for one in decisions)
-    valid_s = command.law.rules.approval_valid_s
+    valid_s = command.active_policy.rules.approval_valid_s
     return facts.DecisionRecorded(
         request_id=command.request_id,
         decisions=decisions,
@@ -139,7 +139,7 @@ def _recorded(
         grants=grants,
         self_approved=approves and task.counts_for(command.by),
         valid_until=command.now + timedelta(seconds=valid_s) if approves and valid_s else None,
-        policy_version=command.law.version,
+        policy_version=command.active_policy.version,
         whole_digest=_whole_digest(task),
     )
 
@@ -155,5 +155,5 @@ def _closing(task: AgentTask, decisions: Sequence[facts.Decision], message: str)
 
 def _struck_out(task: AgentTask, decisions: Sequence[facts.Decision], command: Decide) -> bool:
     """Whether people have now said no so often in a row that the model is not asked again (hitl.md D15)."""
-    limit = command.law.rules.max_rejections
+    limit = command.active_policy.rules.max_rejections
     return bool(limit) and all(one.action == "reject" for one in decisions) and task.rejected_in_a_row + 1 >= limit
