@@ -142,3 +142,19 @@ def test_links_between_the_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert not dead
+
+
+def test_each_file_and_function_that_the_tour_names_is_there() -> None:
+    """The stops of docs/tour.md, and every path in it and in CONTRIBUTING.md."""
+    pages = [(ROOT / name).read_text("utf-8") for name in ("docs/tour.md", "CONTRIBUTING.md")]
+    found = re.compile(r"`((?:orchestrator|cc_client|tests|scripts)/[\w./]+)`")
+    named = {path for page in pages for path in found.findall(page)}
+    assert sorted(path for path in named if not (ROOT / path).exists()) == []
+    stops = re.findall(r"^\| \d+ \| `([\w./]+)`, `([\w.]+)`", pages[0], flags=re.MULTILINE)
+    texts = [(path, name, (ROOT / path).read_text("utf-8")) for path, name in stops]
+    assert len(stops) >= 11
+    assert [
+        (path, name)
+        for path, name, text in texts
+        if not all(re.search(rf"\b(?:class|def) {part}\b", text) for part in name.split("."))
+    ] == []
