@@ -44,7 +44,7 @@ class Elsewhere(AnswerModel):
     """Where things are, for who is no browser."""
 
     page: str
-    endpoints: str
+    doors: str
     health: str
     installer: str
 
