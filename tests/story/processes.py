@@ -31,7 +31,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         "tests.story.processes",
-        "orchestrator.app",
+        "orchestrator.app.serving",
         "cc_client.simulator.__main__",
         "tests.story.frozen",
         "anyio._backends._asyncio",
