@@ -11,7 +11,7 @@ from orchestrator.client import Client
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.task.items import SCHEMA_VERSION
 from orchestrator.core.wire import review
-from orchestrator.terminal.cli.requests import list_waiting
+from orchestrator.terminal.cli.review import list_waiting
 from orchestrator.terminal.console import ReviewLoop
 from orchestrator.terminal.console.batch import decide_named
 from orchestrator.terminal.console.channel import OddRequest, OddRequests, messages_of, odd_lines
