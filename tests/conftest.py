@@ -17,8 +17,7 @@ pytest_plugins = ["tests.servers"]
 
 pytest.register_assert_rewrite(
     "orchestrator.testing.bus_hints",
-    "orchestrator.testing.bus_requests",
-    "orchestrator.testing.bus_requests",
+    "orchestrator.testing.bus_outages",
     "orchestrator.testing.bus_requests",
     "orchestrator.testing.drafts",
     "orchestrator.testing.store_grants",

@@ -8,9 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from types import ModuleType
 from typing import Final
 
-from orchestrator.testing import bus_hints, bus_requests
-from orchestrator.testing import bus_requests as bus_outages
-from orchestrator.testing import bus_requests as bus_requests_lost
+from orchestrator.testing import bus_hints, bus_outages, bus_requests
 from orchestrator.testing.bus_hints import BusNetwork
 
 __all__ = ["BUS_CONTRACTS", "BUS_OUTAGE_CONTRACTS", "BusContract", "BusNetwork", "run_bus_conformance"]
@@ -24,7 +22,7 @@ def _numbered(modules: Iterable[ModuleType]) -> dict[str, BusContract]:
     return {name: named[name] for name in sorted(named) if name[1:3].isdigit()}
 
 
-BUS_CONTRACTS: Final[dict[str, BusContract]] = _numbered((bus_hints, bus_requests, bus_requests_lost))
+BUS_CONTRACTS: Final[dict[str, BusContract]] = _numbered((bus_hints, bus_requests))
 """Contracts of every bus by their name, such as ``b02_others_hear``."""
 BUS_OUTAGE_CONTRACTS: Final[dict[str, BusContract]] = _numbered((bus_outages,))
 """Contracts of buses that stand on a server, which may go away; their network has an ``outage``."""
