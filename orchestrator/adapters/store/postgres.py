@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql
+from orchestrator.adapters.store.objects import check_objects, strange_on_server
 from orchestrator.adapters.store.postgres_dialect import (
     GivenTime,
     MoreThanOne,
@@ -26,14 +27,7 @@ from orchestrator.adapters.store.postgres_dialect import (
 )
 from orchestrator.adapters.store.postgres_links import AT_WORK, PATIENCE_S, PREPARING, READING, WRITING, Links
 from orchestrator.adapters.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
-from orchestrator.adapters.store.schema import (
-    MIGRATIONS,
-    READ_META,
-    SCHEMA_KEY,
-    check_objects,
-    needed,
-    strange_on_server,
-)
+from orchestrator.adapters.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, needed
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.errors import InvalidRequest, StoreBusy

@@ -17,10 +17,12 @@ from typing import Final, TypeVar
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_queue
 from orchestrator.adapters.store.file_lock import FileLock
-from orchestrator.adapters.store.schema import MIGRATIONS, check_objects, odd_values, strange_in_file, tables_of
+from orchestrator.adapters.store.objects import check_objects, odd_values, strange_in_file
+from orchestrator.adapters.store.schema import MIGRATIONS
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.adapters.store.sqlite_thread import SqliteThread, drive, explained
+from orchestrator.adapters.store.tables import tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Clock
 from orchestrator.core.task.items import AgentTaskItem
