@@ -73,7 +73,7 @@ def test_ordinary_text_is_not_masked(text: str) -> None:
 
 
 def test_the_lua_of_the_repository_is_hardly_masked() -> None:
-    """Only the made-up tokens of its own tests, each a true hit, and one line of the packed client."""
+    """Only the made-up tokens of its own tests, each a true hit. Packed bytes look made up, so they do not count."""
     masked, lines = [], 0
     for path in sorted([*(ROOT / "cc_client").rglob("*.lua"), *(ROOT / "tests" / "lua").glob("*.lua")]):
         text = path.read_text("latin-1")
@@ -81,11 +81,11 @@ def test_the_lua_of_the_repository_is_hardly_masked() -> None:
         shown = told(text, mask=mask)
         assert mask.restored(shown) == text
         pairs = zip(shown.split("\n"), text.split("\n"), strict=True)
-        masked += [old for new, old in pairs if new != old]
+        masked += [old for new, old in pairs if new != old and old.isprintable()]
         lines += text.count("\n")
     assert lines > 15_000
-    assert len(masked) <= 7, masked
-    assert [line for line in masked if not re.search("token|Bearer", line) and line.isprintable()] == []
+    assert len(masked) <= 6, masked
+    assert [line for line in masked if not re.search("token|Bearer", line)] == []
 
 
 # -- keys --------------------------------------------------------------------------------

@@ -79,6 +79,24 @@ https://«K»@example.org/repo.git
 x-access-token: «abcdefghijklmnopqrstuvwxy»
 machine example.org login bob passwd «W»
 key «AKIA50Y1LVSYEALX389N» of AWS
+encryptionKey=«MaRCE-PrSas-eSJi» (do not share)
+said: secret: «MJmIdPHRZ^» (do not share)
+  login bob\n  password «v%nY&fem*S»
+f1/<psk>«W»<_psk>.txt
+f1/local rcon.password = «odTeCLocpPwZ».txt
+f1/redis__«zDGiIgGq8q»@cache6379_0.txt
+setPassword("«oRUS7%nfwxy»")
+local key = "«safo0J7tPxsIX8»"
+local password = tostring("«coFPd5705DDHQZ»")
+# Passwords\n\n| farm | user |\n|---|---|\n| bank | «9cG7&fEGQi» |
+password\n--------\n«9cG7&fEGQi»
+bob:«9cG7&fEGQi»@example.org
+Cookie: session=«abcdefghijklmnopqrstuvwxy»
+Authorization: Bearer+«abcdefghijklmnopqrstuvwxy»
+host=db password='«MAZ:wlzVcj»'
+-----BEGIN OpenVPN Static key V1-----\n«r80gv/g/IhvRdwjC»\n-----END OpenVPN Static key V1-----
+-----BEGIN PRIVATE KEY----- «SLVVlqIjxCUmSfde» «QLyiUjhY» -----END PRIVATE KEY-----
+local k = { "-----BEGIN PRIVATE KEY-----",\n  "«U+sfUlMfaSxV»",\n"-----END PRIVATE KEY-----" }
 """.strip().splitlines()
 
 PLAIN: Final = r"""
@@ -110,6 +128,13 @@ https://bob@example.org/repo.git
 local name = settings.get("tok") or "K1K2K3K4K5K6K7K8"
 [12:00:01] [main/INFO]: bob joined the game
   1: local seed = 8412938471928374
+-- press the key F5 to start turtle_12
+local passRate = computeRate2(x) -- minecraft:iron_ingot
+key = keys.leftCtrl
+local password = args.password or readPassword()
+| key | move_forward2 |
+bob@example.org
+data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4
 sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC
 3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f
 """.strip().splitlines()
@@ -135,7 +160,7 @@ def made(form: str, seed: str) -> tuple[str, list[str]]:
         "T": lambda: "SK" + "".join(source.choices("0123456789abcdef", k=32)),
         "B": lambda: ", ".join(str(source.randrange(100, 256)) for _ in range(15)) + ", 255",
     }
-    pieces = re.split("[«»]", form.replace("\\t", "\t"))
+    pieces = re.split("[«»]", form.replace("\\t", "\t").replace("\\n", "\n"))
     pieces[1::2] = [re.sub("[KWNTB]", lambda match: makes[match.group()](), piece) for piece in pieces[1::2]]
     return "".join(pieces), [piece.removeprefix("%2F").removesuffix("%3D") for piece in pieces[1::2]]
 

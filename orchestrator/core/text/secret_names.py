@@ -149,7 +149,8 @@ _PLAIN: Final = re.compile(
     r"""\W* | [<{].* | \$(?-i:[A-Z0-9_]+|[a-z0-9_]+|[{(].*) | %(?!2[0-9A-F]|3D)(?-i:(?!.*[0-9])|(?!.*[A-Z])).*
       | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
       | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | (?:\D*|.*\s.*)[:?]\s*
-      | [a-z_]{2,}:[a-z_/]+ | nil | null | none | true | false | undefined | token\W* | (?:bearer|basic|token|digest)\ ?
+      | (?-i:[a-z_]{2,}:[a-z_/]+) | nil | null | none | true | false | undefined | token\W*
+      | (?:bearer|basic|token|digest)\ ?
       | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
     re.X | re.I | re.S,
 )
@@ -178,6 +179,11 @@ def is_secret_name(name: str) -> bool:
     if last == "token" and len(words) > 1 and words[-2] in _NO_SECRET_TOKENS:
         return False
     return last in _SECRET_WORDS or "".join(words[-3:]).endswith(_SECRET_ENDS) or both.endswith(_SECRET_KEYS)
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a name ends in the word ``key``, which may be of a lock, a table or a keyboard."""
+    return _words(name)[-1:] == ["key"]
 
 
 def _is_perhaps_secret(name: str) -> bool:
@@ -280,7 +286,7 @@ def _of_lists(text: str) -> Iterator[Span]:
 
 def _is_key_of_bytes(name: str, value: str) -> bool:
     """Whether a list of numbers is a key by its name; one of small numbers is of places or of a keyboard."""
-    is_key = is_secret_name(name) or _words(name)[-1:] == ["key"]
+    is_key = is_secret_name(name) or is_key_name(name)
     numbers = [int(one[2:], 16) if "x" in one else int(one) for one in re.findall(r"\w+", value)]
     return is_key and 128 <= max(numbers) < 256
 
