@@ -21,6 +21,9 @@ class Load:
         """The time on this clock."""
         self.slowness = max(1.0, self._calibrated())
         """How many times longer things take than on an idle machine; 1.0 at least."""
+        self.idle = 0.0
+        """Cores that had nothing to do since the look before; 0 where this process may not use all cores."""
+        self._waited = _idle_ticks()
 
     def look(self) -> None:
         """Move the clock on; called about once a second."""
@@ -28,6 +31,10 @@ class Load:
         slowness = max(1.0, _running() / self._cores)
         self.slowness += SMOOTH * (slowness - self.slowness)
         self.busy_s += (now - self._at) / self.slowness
+        waited = _idle_ticks()
+        ticks = (now - self._at) * os.sysconf("SC_CLK_TCK")
+        self.idle = (waited - self._waited) / ticks if ticks and self._cores == os.cpu_count() else 0.0
+        self._waited = waited
         self._at = now
 
     def _calibrated(self) -> float:
@@ -45,6 +52,18 @@ def _running() -> int:
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith("procs_running ")), 0)
+
+
+def _idle_ticks() -> int:
+    """Ticks of the clock that all cores together were idle since the machine began; 0 where the system does not tell.
+
+    Source: ``proc(5)``; the time that waits for a disk counts as idle.
+    """
+    try:
+        times = Path("/proc/stat").read_text().split(maxsplit=6)
+    except OSError:
+        return 0
+    return int(times[4]) + int(times[5])
 
 
 def usable_cores() -> int:

@@ -33,6 +33,10 @@ END_S: Final = 5.0
 """How long servers may take to notice that their test is gone, before they are killed."""
 SPARE: Final = 0.25
 """One more file begins where so much of a core is idle, as the record tells of those that run."""
+IDLE: Final = 0.4
+"""One more begins, too, where so much of a core was idle for a second: the record tells of another machine."""
+MOST: Final = 3
+"""Files that run at once for each worker, at most: each needs memory."""
 PR_SET_CHILD_SUBREAPER: Final = 36
 """``prctl(2)``: processes whose parent is gone become children of this one."""
 
@@ -104,6 +108,8 @@ class Queue:
             if time.monotonic() - looked >= LOOK_S:
                 looked = time.monotonic()
                 self._load.look()
+                if self._waiting and self._load.idle > IDLE and len(self._running) < MOST * workers:
+                    self._start(self._waiting.pop(0))
                 self._progress.tell()
                 self._end_what_hangs()
             if self._session.shouldfail:
