@@ -189,6 +189,11 @@ def docs(options: Options) -> Outcome:
     return judged([sys.executable, "scripts/docs.py", "--check"])
 
 
+def plain_words(options: Options) -> Outcome:
+    """Whether the docs have short sentences and the words of the glossary."""
+    return judged([sys.executable, "scripts/plain_words.py"])
+
+
 def engine(options: Options) -> Outcome:
     """The engine that the deep tests run, built before they begin: pytest would take the time for theirs."""
     script = [sys.executable, "scripts/engine.py"]
@@ -242,6 +247,7 @@ SIDE_BY_SIDE: dict[str, Check] = {
     "client bundle": bundle,
     "lock": lock,
     "tables in docs": docs,
+    "plain words": plain_words,
     "luacheck": luacheck,
     "mypy --strict": mypy,
     "pytest": pytest,

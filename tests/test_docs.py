@@ -98,7 +98,7 @@ def test_every_line_for_scripts_is_told() -> None:
     told = {name: set(re.findall("`([a-z_]+)`", cell)) for name, cell in rows(under("### Items", WATCHING)).items()}
     known = {one.model_fields["kind"].default: set(one.model_fields) - {"kind"} for one in get_args(TaskFact)}
     assert told == known
-    hints = rows(under("### Hints", WATCHING))
+    hints = rows(under("### Notifications", WATCHING))
     assert set(hints) == HINTS == TOLD_HINTS
 
 
