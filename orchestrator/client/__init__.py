@@ -1,4 +1,4 @@
-"""The client of the doors: REST with a token, a task's events, the reviewers' socket."""
+"""The client of the endpoints: REST with a token, a task's events, the reviewers' socket."""
 
 from orchestrator.client.client import PATIENCE_S, SILENCE_S, Attempts, Client, trusted
 from orchestrator.client.streams import (

@@ -1,4 +1,4 @@
-"""The client of the doors inside an event loop: calls and streams that end at once when nobody waits for them."""
+"""The client of the endpoints inside an event loop: calls and streams that end at once when nobody waits for them."""
 
 import asyncio
 import json

@@ -85,7 +85,7 @@ class SyslogPlace:
 
 @dataclass(frozen=True)
 class WebhookPlace:
-    """A door that takes lines as plain text, signed (HMAC-SHA256) with the key in ``heads.key``."""
+    """An endpoint that takes lines as plain text, signed (HMAC-SHA256) with the key in ``heads.key``."""
 
     name: str
     key: bytes

@@ -49,7 +49,7 @@ def _loaded(name: str, offered: metadata.EntryPoints, source: str) -> CustomPoli
         judge = found[0].load()
     except Exception as error:
         raise PolicyInvalid(
-            f"{source}: the plugin {name!r} ({found[0].value}) cannot be loaded: {error}.", remedy="Mend the plugin."
+            f"{source}: the plugin {name!r} ({found[0].value}) cannot be loaded: {error}.", remedy="Fix the plugin."
         ) from error
     if not callable(judge):
         raise PolicyInvalid(

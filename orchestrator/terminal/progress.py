@@ -150,7 +150,7 @@ class View(Protocol):
 
 @dataclass
 class JsonLines:
-    """Each item as one line of JSON, as the events' door gives it out, hints as ``{"hint": …}``; notes beside it.
+    """Each item as one line of JSON, as the events' endpoint gives it out, hints as ``{"hint": …}``; notes beside it.
 
     The lines are ASCII: nothing in them can move a cursor.
     """

@@ -24,7 +24,7 @@ class StubScreen:
         self.width, self.height = width, height
         self.rows = {number: Row(b" " * width, "0" * width, "f" * width) for number in range(1, height + 1)}
         self.typed: list[dict[str, Any]] = []
-        """The strokes that were typed, in order."""
+        """The key events that were typed, in order."""
         self.refuses = ""
         """Why nothing can be typed; empty: it can."""
         self._watches: dict[int, int] = {}

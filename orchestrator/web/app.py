@@ -90,7 +90,7 @@ class Endpoints(
 ):
     """The handlers of one orchestrator."""
 
-    def __init__(  # noqa: PLR0913 - the parts of a house
+    def __init__(  # noqa: PLR0913 - the parts of a server
         self,
         *,
         service: TaskService,

@@ -22,7 +22,7 @@ _NEXT: Final[Mapping[int, str]] = {
     403: "Ask a person who may, or an admin for the role.",
     404: "Look at the id: `cc-orchestrator tasks` and GET /v1/tasks list the tasks.",
     409: "Look at the task as it stands now, then decide anew: `cc-orchestrator tasks show TASK`.",
-    422: "Mend the request and send it again; docs/protocol.md lists the fields.",
+    422: "Fix the request and send it again; docs/protocol.md lists the fields.",
     429: "Wait a minute, then try again.",
     502: "Look at the orchestrator's log, then try again.",
     503: "Try again in a moment.",

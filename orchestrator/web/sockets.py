@@ -152,7 +152,7 @@ class OpenSockets:
         stream = OpenStream()
         full = self._is_full(identity)
         with self._known(identity, stream):
-            # Several may have been let in at once.
+            # Several may have been accepted at once.
             if self._closed or full:
                 stream.over.set()
             yield stream.over

@@ -160,7 +160,7 @@ def test_a_changed_grant_shows(changes: dict[str, Any], words: str) -> None:
 def test_grants_that_come_from_nowhere_or_are_gone_show() -> None:
     """In the table alone, in the items alone, and used without having been given; and one that stands again."""
     row = grant_row(GRANT)
-    assert grants([], {"g-1": row}) == ["The standing approval g-1 stands in the table, and no decision gave it."]
+    assert grants([], {"g-1": row}) == ["The standing approval g-1 is in the table, and no decision gave it."]
     assert grants([gave(GRANT)], {}) == ["The standing approval g-1 was given, and is not in the table."]
     assert grants([started("g-1")], {}) == ["The standing approval g-1 was used, and no decision gave it."]
     back = system_facts.GrantRevoked(grant_id=GRANT.grant_id)

@@ -148,8 +148,8 @@ def test_a_file_elsewhere_is_not_read(tmp_path: Path) -> None:
             "The setting public_url does not fit: it must be http://",
             "in line 1 of FILE.",
         ),
-        ("port = \n", "FILE cannot be read: ", "Mend it or take it away."),
-        ("\xff", "FILE cannot be read: ", "Mend it or take it away."),
+        ("port = \n", "FILE cannot be read: ", "Fix it or take it away."),
+        ("\xff", "FILE cannot be read: ", "Fix it or take it away."),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str, sentence: str, remedy: str) -> None:

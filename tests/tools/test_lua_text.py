@@ -40,7 +40,7 @@ async def refused(tool: str, deps: CCAgentDeps, **args: Any) -> str:
     with pytest.raises(ToolFailed) as done:
         await TOOL_REGISTRY[tool](deps, **args)
     assert str(done.value) == str(proposed.value)
-    assert (done.value.remedy, deps.file_cache) == ("Nothing was written. Send it mended.", before)
+    assert (done.value.remedy, deps.file_cache) == ("Nothing was written. Send it fixed.", before)
     assert len(str(done.value)) <= 400
     return str(done.value)
 

@@ -56,7 +56,7 @@ def away(server: NatsServer, why: Exception, *, heard: bool) -> BusAway:
             return BusAway(
                 f"{name} shows a certificate that is not to be trusted: {why.verify_message}.",
                 remedy="Name its authority by ?tlsca=FILE in the URL of the bus (--bus), write the host as its "
-                "certificate has it, or mend the certificate.",
+                "certificate has it, or fix the certificate.",
             )
         case ssl.SSLError() if "CERTIFICATE_REQUIRED" in said.upper().replace(" ", "_"):
             return BusAway(

@@ -1,6 +1,6 @@
 """One Ollama server over HTTP: its lists and facts, and ``/api/chat`` line by line.
 
-Its OpenAI-compatible door ignores num_ctx and keep_alive, and its Python client can neither forbid
+Its OpenAI-compatible endpoint ignores num_ctx and keep_alive, and its Python client can neither forbid
 truncation nor tell a stream that ended early from one that was finished (models.md, section 1); so
 the few lines of the protocol are spoken here.
 """

@@ -12,7 +12,7 @@ The rule, in what is certain only:
 - A count more than a tenth below the bound is an alarm. The tenth is for templates, which may leave
   out of an earlier message what they put into the last one.
 - A count is believed only of a server that counts the whole prompt: Ollama since 0.30. Before, a prompt
-  that was in the cache was left out, wholly or in part, and nothing can be told apart. A server that says
+  that was in the cache was left out, wholly or in part, and nothing can be distinguished. A server that says
   no version is believed once two requests in a row were counted whole, though their beginnings must have
   been in its cache. No count at all is no alarm.
 - Who cuts keeps the system's messages and the last one. A count below their words (or below what the

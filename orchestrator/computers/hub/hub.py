@@ -79,7 +79,7 @@ class Hub(Calls):
         """What each computer said, whether or not it is connected."""
         self._alive_within_s = alive_within_s
         self.refusals = Refusals()
-        """The connections that were turned away last, with those that the door adds."""
+        """The connections that were turned away last, with those that the endpoint adds."""
         self.traffic = Traffic()
         self.desk: PlayersDesk | None = None
         """Answers what players at the computers want; None: nobody does."""
@@ -411,13 +411,13 @@ class Hub(Calls):
         deliver(session, event)
 
     def _ask_desk(self, session: Session, event: events.DeskAsked) -> None:
-        """Hand over what a player wants; a desk that fails is not felt by the link."""
+        """Hand over what a player wants; an in-game command that fails is not felt by the link."""
         if self.desk is not None:
             try:
                 self.desk.asked(session, event.request, event.body)
             except Exception:
                 logger.exception(
-                    "the desk failed at a request of computer %s", session.computer, extra=session.log_extra
+                    "the in-game command failed at a request of computer %s", session.computer, extra=session.log_extra
                 )
             else:
                 return

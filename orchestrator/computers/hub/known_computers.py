@@ -23,7 +23,7 @@ from orchestrator.core.wire.identity import (
 )
 from orchestrator.core.wire.wire import ComputerId
 
-# -- Who is let in: which clients and which versions of the mod this orchestrator knows
+# -- Who is accepted: which clients and which versions of the mod this orchestrator knows
 
 _OLDEST_MOD: Final = (1, 95)
 """CC: Tweaked 1.95 (Minecraft 1.16.5): the oldest whose WebSocket and fs the client knows."""
@@ -186,7 +186,7 @@ class Known:
         """A computer is welcome."""
         computer, boot = visitor.computer, wire.from_wire(visitor.hello.boot)
         if met.fresh or self.heard(computer).boot != boot:
-            # A boot that was let in begins with all that the ones before it had named.
+            # A boot that was accepted begins with all that the ones before it had named.
             self._heard.pop(computer, None)
             self._kept.pop(computer, None)
         self._hellos[computer] = visitor.hello

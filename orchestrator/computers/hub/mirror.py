@@ -211,7 +211,7 @@ class Mirror:
             )
 
     async def type(self, computer: ComputerId, strokes: Sequence[Mapping[str, str | bool]]) -> Typed:
-        """Type at a computer, once; each stroke is a ``key``, ``char``, ``paste`` or ``terminate``, in its bytes.
+        """Type at a computer, once; each key event is a ``key``, ``char``, ``paste`` or ``terminate``, in its bytes.
 
         Raises ComputerAway, CannotType: nothing was sent.
         """

@@ -350,7 +350,7 @@ class ScreensTold(Said):
 
 
 class KeysAsked(Said):
-    """Types at a computer of the other node, once; the strokes go beside it as JSON."""
+    """Types at a computer of the other node, once; the key events go beside it as JSON."""
 
     computer: ComputerId
 

@@ -238,7 +238,7 @@ class Showing:
 
 
 def _strokes(body: bytes) -> list[dict[str, str | bool]]:
-    """The strokes of a request. Raises InvalidRequest."""
+    """The key events of a request. Raises InvalidRequest."""
     try:
         strokes: list[dict[str, str | bool]] = json.loads(body)
     except ValueError:

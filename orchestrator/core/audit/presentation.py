@@ -1,6 +1,6 @@
 """The audit as people read it: which items are meant, and one line for each.
 
-A line is made of plain JSON, as a door gives an item out, so that a client needs no model of a fact
+A line is made of plain JSON, as an endpoint gives an item out, so that a client needs no model of a fact
 that it does not know yet. What people and programs wrote stands in it as visible text on one line.
 """
 
@@ -18,7 +18,7 @@ from orchestrator.core.text.visible import one_line
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _PREFIX: Final = 12
-"""Of a digest in a line: enough to tell any two of a house apart."""
+"""Of a digest in a line: enough to distinguish any two of one server."""
 _VALUE_CHARS: Final = 80
 _LINE_CHARS: Final = 600
 

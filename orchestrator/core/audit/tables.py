@@ -97,7 +97,7 @@ class GrantBook:
     def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
         """Where the rows, as they were before and after the items were read, are not what the items say."""
         for grant_id in before.keys() - self.given.keys():
-            yield _grant(grant_id, "stands in the table, and no decision gave it")
+            yield _grant(grant_id, "is in the table, and no decision gave it")
         # One that was given after its task was read has a row by now.
         for grant_id in self.used.keys() - self.given.keys() - after.keys() - self.pruned:
             yield _grant(grant_id, "was used, and no decision gave it")

@@ -4,7 +4,7 @@ The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``cat
 ``calls`` (what is judged), ``linear`` (regular expressions), ``command_line`` (which programs a
 line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
-``loading``, ``evaluation``, ``explaining`` and ``gaps`` (the doors), ``summary`` (what the model is
+``loading``, ``evaluation``, ``explaining`` and ``gaps`` (the endpoints), ``summary`` (what the model is
 told). The theory of operation stands at the top of ``judging``.
 """
 

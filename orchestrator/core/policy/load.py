@@ -143,7 +143,7 @@ expect = "deny"
 
 # -- A policy from its text. A file that cannot be used is refused whole, and the refusal says where and why
 
-_MEND: Final = "Mend the rule."
+_MEND: Final = "Fix the rule."
 _NUMBERED: Final = {"rules": "rule", "examples": "example", "checks": "check"}
 
 
@@ -157,7 +157,7 @@ def load_policy(text: str, *, source: str = "policy.toml", custom: Sequence[Cust
         wrong = _wrong(example, policy, custom)
         if wrong:
             where = f"{source}: example {number} ({example.call.tool})"
-            raise PolicyInvalid(f"{where}: {wrong}", remedy="Mend the rules or the example.")
+            raise PolicyInvalid(f"{where}: {wrong}", remedy="Fix the rules or the example.")
     return policy
 
 
@@ -168,7 +168,7 @@ def parse_policy(text: str, *, source: str = "policy.toml") -> Policy:
     except (ValueError, RecursionError) as error:
         # TOML's own error is a ValueError, as is that of a number with thousands of digits.
         why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise PolicyInvalid(f"{source} is not TOML: {why}.", remedy="Mend the file.") from None
+        raise PolicyInvalid(f"{source} is not TOML: {why}.", remedy="Fix the file.") from None
     try:
         policy = Policy.model_validate(data)
     except ValidationError as error:

@@ -243,7 +243,7 @@ def decode_item(data: bytes | str) -> AgentTaskItem:
             raise NewerSchema(
                 f"Item {value.get('version')} of {value.get('task_id')} was written by a newer version of "
                 "cc-orchestrator, which goes on with it.",
-                remedy="Ask a node of that version, or update this one: `cc-orchestrator nodes` tells them apart.",
+                remedy="Ask a node of that version, or update this one: `cc-orchestrator nodes` distinguishes them.",
             ) from None
         raise InvalidRequest(f"An item of the journal cannot be read: {error.errors()[0]['msg']}.") from None
     _refuse_newer(item.schema_version)

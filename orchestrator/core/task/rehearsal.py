@@ -26,7 +26,7 @@ NOTICE: Final = (
 )
 """What the model of a rehearsal is told besides."""
 _MARK: Final = "~"
-"""In the name of each copy, and in no name that a door takes."""
+"""In the name of each copy, and in no name that an endpoint takes."""
 _HERE: Final = "It is only changed in the copy."
 _WHOLE: Final = "What was rehearsed is asked for as a whole."
 

@@ -1,4 +1,4 @@
-"""What people ask of an undo, and what they are told of it: the same at every door."""
+"""What people ask of an undo, and what they are told of it: the same at every endpoint."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -130,7 +130,7 @@ def _part(wanted: Restoration) -> str:
     return f" in part ({', '.join(named)})" if named else ""
 
 
-# -- What people ask of an undo, and what they are told of it: the same at every door
+# -- What people ask of an undo, and what they are told of it: the same at every endpoint
 
 
 class _Told(Value):

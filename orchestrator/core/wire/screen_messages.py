@@ -12,7 +12,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import as_byte, is_typed
 from orchestrator.core.wire.message_parts import Body, Counter, ShortString, WireMessage, WireString
 
-# -- What a person types from outside, as the strokes that a computer takes: keys, characters, pasted texts
+# -- What a person types from outside, as the key events that a computer takes: keys, characters, pasted texts
 
 Stroke = dict[str, str | bool]
 """One of ``key``, ``char``, ``paste`` and ``terminate``; texts are byte strings, one character for each byte."""

@@ -1,7 +1,7 @@
 """Hints that were lost on their way between nodes: what nobody told of is seen by looking, and told then.
 
 Theory. Whoever follows one task looks again by itself. Who waits for whatever comes, such as reviewers, pages and the
-players' desks, has only the hints, and a bus that is away loses some: here, or at the node where something happened,
+in-game commands, has only the hints, and a bus that is away loses some: here, or at the node where something happened,
 which this node cannot know. So each node looks now and then at what such people see: the tasks that wait for a person,
 and the newest. A version that was there at one look and that no hint has named until the next is told of as the hint
 would have. A hint that is told twice costs a look.

@@ -321,7 +321,7 @@ class StoredTasks:
         return [task for task in tasks if task is not None]
 
     async def if_known(self, task_id: TaskId) -> AgentTask | None:
-        """The task; None: there is none, or it is a newer version's, whose doors tell of it, or it is broken."""
+        """The task; None: there is none, or it is a newer version's, whose endpoints tell of it, or it is broken."""
         try:
             return await self._noting(self.store.load(task_id))
         except (NewerSchema, JournalBroken):

@@ -38,7 +38,7 @@ _VERBS: Final[tuple[tuple[Verdict, str], ...]] = (
 )
 _TITLE_CHARS: Final = 80
 _BY_POLICY: Final = "policy"
-"""How the system proves whom it submits an undo for: nobody who asks at a door has this."""
+"""How the system proves whom it submits an undo for: nobody who asks at an endpoint has this."""
 _LINE_END: Final = "\n"
 
 

@@ -245,7 +245,7 @@ class Checkpoints:
         except OSError as error:
             self._known = None
             raise AuditBroken(
-                f"{self.path} cannot be written: {error.strerror}.", remedy="Make room or mend the directory's rights."
+                f"{self.path} cannot be written: {error.strerror}.", remedy="Make room or fix the directory's rights."
             ) from None
         except AuditBroken:
             self._known = None

@@ -171,7 +171,7 @@ def _shown(path: str) -> str:
 # -- The process of a copy: the simulated computer on the copy's disk, with as little of this host as it needs
 #
 # Programs in it run before anybody approved them. They are Lua in a sandbox; they reach no network but this
-# server's own door for computers, see nothing of the environment, and are bound in memory and disk.
+# server's own endpoint for computers, see nothing of the environment, and are bound in memory and disk.
 
 MEMORY_BYTES: Final = 256_000_000
 """What Lua may take in a copy."""

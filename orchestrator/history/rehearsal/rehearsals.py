@@ -72,7 +72,7 @@ class Performing:
     homes: Path
     """Where their directories are."""
     url: str = ""
-    """Where this server's door for computers is, once it listens."""
+    """Where this server's endpoint for computers is, once it listens."""
     guests: dict[str, Identity] = field(default_factory=dict)
     """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
 
@@ -248,7 +248,7 @@ class Rehearsals:
         self.ends = Concluding(self.undoing)
         self.performing = Performing(self.undoing, self.ends, self.homes)
 
-    # -- what the doors ask --------------------------------------------------------------
+    # -- what the endpoints ask --------------------------------------------------------------
 
     def guest(self, token_hash: str) -> Identity | None:
         """The copy that comes with a token; None: it is none's."""

@@ -65,4 +65,4 @@ def _read(path: Path) -> Prompt:
 
 
 def _unreadable(path: Path, error: OSError) -> InvalidRequest:
-    return InvalidRequest(f"The prompt {path} cannot be read: {error.strerror}.", remedy="Mend it or delete it.")
+    return InvalidRequest(f"The prompt {path} cannot be read: {error.strerror}.", remedy="Fix it or delete it.")

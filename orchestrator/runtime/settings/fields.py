@@ -393,7 +393,7 @@ def _config(path: Path) -> tuple[dict[str, Any], str]:
             remedy="Let this user read it, or choose another directory with --data-dir.",
         ) from None
     except ValueError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}.", remedy="Mend it or take it away.") from None
+        raise InvalidRequest(f"{path} cannot be read: {error}.", remedy="Fix it or take it away.") from None
     for name, value in found.items():
         _must_be_a_setting(name, value, _line(text, name), path)
     return found, text

@@ -62,7 +62,7 @@ def watched(client: "Client", what: str | None, computer: str, *, as_json: bool)
                 if what is not None:
                     row = _transfer(client, what, computer)
             except OrchestratorError:
-                # Whoever waits is told what is wrong with the server; one that is older has no such door.
+                # Whoever waits is told what is wrong with the server; one that is older has no such endpoint.
                 return
             with writing:
                 if over.is_set():

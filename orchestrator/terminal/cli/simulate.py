@@ -1,4 +1,4 @@
-"""The command that fills a server with simulated computers, paired through the public door."""
+"""The command that fills a server with simulated computers, paired through the public endpoint."""
 
 import contextlib
 import subprocess

@@ -101,7 +101,7 @@ def parted(values: Iterable[Any]) -> tuple[list[HitlResponse], tuple[OddRequest,
 
 
 def request_of(value: Any) -> HitlResponse:
-    """A request as a door answered it. Raises FrameRefused where it cannot be read."""
+    """A request as an endpoint answered it. Raises FrameRefused where it cannot be read."""
     try:
         return HitlResponse.model_validate(value)
     except ValidationError:

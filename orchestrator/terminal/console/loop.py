@@ -393,7 +393,7 @@ class ReviewLoop:
         return self._outcomes.pop(sent.ref)
 
     def _posted(self, sent: review.DecideRequest) -> review.Done | review.Failed:
-        """A decision too large for the socket, such as an edited file, over the other door."""
+        """A decision too large for the socket, such as an edited file, over the other endpoint."""
         body = sent.resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         try:
             answer = self.client.request("POST", f"/v1/resume/{sent.request_id}", body)

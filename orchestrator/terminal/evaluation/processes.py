@@ -271,7 +271,7 @@ class House:
 
     @contextlib.contextmanager
     def computers(self, machines: Sequence[Machine]) -> Iterator["Computers"]:
-        """The computers of one task, paired through the public door and started; they connect meanwhile."""
+        """The computers of one task, paired through the public endpoint and started; they connect meanwhile."""
         with contextlib.ExitStack() as stack:
             yield Computers(self.client, {machine.name: self._start(stack, machine) for machine in machines})
 

@@ -1,4 +1,4 @@
-"""Tasks about programs: written, mended, run; the check runs them again."""
+"""Tasks about programs: written, fixed, run; the check runs them again."""
 
 from typing import Final
 

@@ -40,7 +40,7 @@ def filters(present: Mapping[str, str]) -> Form:
 
 
 def query_of(filled: Filled) -> dict[str, str]:
-    """What was written there, as the door takes it."""
+    """What was written there, as the endpoint takes it."""
     query = {name: value for name, value in filled.lines.items() if value}
     return query | ({SYSTEM: "1"} if filled.ticked["outside"] else {})
 

@@ -30,7 +30,7 @@ from orchestrator.terminal.tui.shared import begin
 
 
 def computer_lines(found: Mapping[str, Any], client: str = "", task: Mapping[str, Any] | None = None) -> Iterator[Line]:
-    """A computer as its door tells it; ``client``: the version of its client, ``task``: what is under way there."""
+    """A computer as its endpoint tells it; ``client``: the version of its client, ``task``: what is under way there."""
     yield Line(f"── Computer {one_line(found['computer'])}", "title")
     if found["frozen"]:
         yield from _frozen_lines(found["frozen"])

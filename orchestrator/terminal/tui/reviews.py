@@ -229,7 +229,7 @@ class Reviews:
         return await outcome
 
     async def _posted(self, sent: review.DecideRequest) -> Result | None:
-        """A decision too large for the socket, such as an edited file, over the other door."""
+        """A decision too large for the socket, such as an edited file, over the other endpoint."""
         body = sent.resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         try:
             answer = await self.live.ask("POST", f"/v1/resume/{sent.request_id}", body)

@@ -32,7 +32,7 @@ def more_form(present: Mapping[str, str]) -> Form:
 
 
 def body_of(lines: Mapping[str, str]) -> dict[str, Any]:
-    """What was written there, as the door takes it."""
+    """What was written there, as the endpoint takes it."""
     body: dict[str, Any] = {name: lines[name] for name in ("model", "session_id") if lines.get(name)}
     for name in ("max_steps", "max_tokens"):
         if lines.get(name):

@@ -1,4 +1,4 @@
-"""The player's desk: ``cc ask``, ``tasks``, ``watch``, ``answer``, ``stop`` and ``undo`` at a computer in the game."""
+"""In-game commands: ``cc ask``, ``tasks``, ``watch``, ``answer``, ``stop`` and ``undo`` at a computer in the game."""
 
 from orchestrator.web.in_game.commands import Desk, NewTask
 

@@ -2,7 +2,7 @@
 
 Theory. A computer proves nothing but its own token, and its token says who paired it: for that person the
 desk submits, lists, follows, answers, stops and undoes that person's tasks on this very computer. Everything goes
-through ``TaskService``, so the desk has no power that the person has not. It never decides a request:
+through ``TaskService``, so a command has no power that the person has not. It never decides a request:
 whoever types on somebody's computer need not be that person. All that comes from a computer is data.
 """
 
@@ -59,7 +59,7 @@ class _Asked:
 
 
 class Desk:
-    """The desk of one node. ``refused`` writes down who was refused what."""
+    """The in-game commands of one node. ``refused`` writes down who was refused what."""
 
     def __init__(self, undoing: Undoing, *, new_task: NewTask, refused: Refused) -> None:
         self._undoing = undoing
@@ -166,7 +166,7 @@ class Desk:
             _tell_wrong(line, request.desk, error)
             await self._refused(f"desk {request.verb} at {line.computer}", person, error)
         except Exception:
-            logger.exception("the desk failed at %s of computer %s", request.verb, line.computer)
+            logger.exception("the in-game command failed at %s of computer %s", request.verb, line.computer)
             _tell_wrong(line, request.desk, OrchestratorError("The orchestrator met a defect.", remedy="Its log says."))
 
     async def _asking(self, line: ComputerLine) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """A task's items as lines for a computer's screen: short, without secrets, in the game's own letters.
 
 Theory. A computer's screen has 51 columns and 19 rows and shows latin-1. So a line says what happened in
-a few words; the whole stands in the journal, where the console and the command line show it. Each line
+a few words; the whole is in the journal, where the console and the command line show it. Each line
 has a kind, by which the computer gives it a colour: ``say tool out wait ask note good bad``, and
 ``doing`` for the one below all others that is gone when the next comes.
 """

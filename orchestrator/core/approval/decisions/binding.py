@@ -88,7 +88,7 @@ def _edited(
     try:
         args = canonical_args(call.tool, restored if isinstance(restored, dict) else {})
     except ReplyRefused as refused:
-        raise InvalidRequest(refused.message, remedy="Mend the edited arguments.") from None
+        raise InvalidRequest(refused.message, remedy="Fix the edited arguments.") from None
     version = BUILT_IN_CATALOG[call.tool].version
     digest = call_digest(tool=call.tool, tool_version=version, args=args, computer=call.computer)
     edited = call.model_copy(update={"args": args, "call_digest": digest})

@@ -121,7 +121,7 @@ def _offenders(refused: dict[CallId, OrchestratorError], count: int) -> Orchestr
         if len(refused) > _NAMED:
             said += f" And {len(refused) - _NAMED} more."
         first = type(first)(
-            f"Nothing was decided: {said}", remedy=first.remedy or "Decide again without them, or mend them."
+            f"Nothing was decided: {said}", remedy=first.remedy or "Decide again without them, or fix them."
         )
     first.details = {**first.details, "offenders": [str(call_id) for call_id in refused]}
     return first
