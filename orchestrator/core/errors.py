@@ -21,7 +21,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── Conflict              somebody appended first: fold again
     ├── LeaseLost             another actor owns the task: stop at once
     ├── ComputerClaimed       another task works on the computer
-    ├── GrantVoid             a standing approval no longer holds
+    ├── GrantVoid             a grant no longer holds
     ├── PolicyUnusable        this node cannot load the policy in force
     ├── StoreBusy             another process holds the store
     ├── JournalBroken         the items of a task are not as they were written
@@ -185,7 +185,7 @@ class ComputerClaimed(OrchestratorError):
 
 
 class GrantVoid(OrchestratorError):
-    """A standing approval was revoked, is spent or over: a person decides instead."""
+    """A grant was revoked, is spent or over: a person decides instead."""
 
     code = "grant_void"
     http_status = 409

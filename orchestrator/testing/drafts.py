@@ -133,7 +133,7 @@ class Author:
     def grant(
         self, name: str, *, session_id: str = "s1", lasts_s: float | None = None, max_uses: int | None = None
     ) -> Grant:
-        """A standing approval to write into a directory; ``lasts_s``: seconds from now, None: with its task."""
+        """A grant to write into a directory; ``lasts_s``: seconds from now, None: with its task."""
         now = self._clock.now()
         return Grant(
             grant_id=GrantId(name),
@@ -153,14 +153,14 @@ class Author:
         )
 
     def decided(self, *grants: Grant, request_id: str = "r1") -> Draft:
-        """A person approves the proposed call, and gives these standing approvals with it."""
+        """A person approves the proposed call, and gives these grants with it."""
         decision = facts.Decision(call_id=CallId("c1"), action="approve", action_digest="e" * 64)
         return self.draft(
             facts.DecisionRecorded(request_id=RequestId(request_id), decisions=(decision,), grants=grants)
         )
 
     def started(self, computer: ComputerId = COMPUTER, *, grant_id: str | None = None) -> Draft:
-        """The allowed call is about to run; ``grant_id``: under this standing approval."""
+        """The allowed call is about to run; ``grant_id``: under this grant."""
         fact = facts.ToolStarted(
             call_id=CallId("c1"),
             run_id=RunId("c1.1"),

@@ -1,4 +1,4 @@
-"""The contracts of standing approvals: S51 to S57, given with a decision, used with a start, listed and revoked."""
+"""The contracts of grants: S51 to S57, given with a decision, used with a start, listed and revoked."""
 
 import asyncio
 

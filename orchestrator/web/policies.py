@@ -1,4 +1,4 @@
-"""The endpoints to the policy and to standing approvals: what is in force, what it would say, what stands."""
+"""The endpoints to the policy and to grants: what is in force, what it would say, what stands."""
 
 import asyncio
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class PolicyEndpoints(Room):
         return known.model_copy(update=said)
 
     async def grants(self, request: Request) -> Response:
-        """``GET /v1/grants?session_id=``: the standing approvals of one's own tasks; a reviewer sees all."""
+        """``GET /v1/grants?session_id=``: the grants of one's own tasks; a reviewer sees all."""
         identity = await self.who(request, agents=True)
         rows = await self.service.store.list_grants(session_id=request.query_params.get("session_id"))
         mine = [row for row in rows if _concerns(identity, row)]

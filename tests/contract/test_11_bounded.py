@@ -220,7 +220,7 @@ async def test_what_goes_on_is_counted_anew(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_keeps_changing_is_told_and_not_asked_about_for_ever(tmp_path: Path) -> None:
-    """Under a standing approval nobody is asked, so nobody would ever stop it."""
+    """Under a grant nobody is asked, so nobody would ever stop it."""
     bench = Bench(tmp_path, says(WRITE), CANNOT)
     bench.policy = load_policy(POLICY.format(effect="ask", undo="offer"))
     stale = [ComputerFailed("stale", "a.lua is not what it was when it was shown.") for _ in range(MANY)]

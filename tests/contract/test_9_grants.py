@@ -1,4 +1,4 @@
-"""Standing approvals: never wider than what was shown, never for ever, never over a no."""
+"""Grants: never wider than what was shown, never for ever, never over a no."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ async def test_g2_unwidened_another_text_is_asked_about(house: House) -> None:
 
 
 async def test_g3_a_command_is_granted_with_all_its_parts(house: House) -> None:
-    """A standing approval of a command line covers that line: other words after the program are asked about."""
+    """A grant of a command line covers that line: other words after the program are asked about."""
     first, more = call("cc_shell", command="hello one"), call("cc_shell", command="hello one two")
     async with house.open(Playing(says(first), says(first), says(more)), policy=policy()) as server:
         task_id, request = await server.asked()
@@ -173,7 +173,7 @@ async def test_g4_siblings_that_match_are_released_and_that_is_recorded(house: H
 
 @pytest.mark.parametrize("stricter", ["deny", "critical"])
 async def test_g5_a_no_and_what_is_critical_ignore_grants(house: House, stricter: str) -> None:
-    """A call that a standing approval covers is denied where a rule says so, and asked about at critical risk."""
+    """A call that a grant covers is denied where a rule says so, and asked about at critical risk."""
     model = Playing(says(RUN), says(WRITE), says(WRITE))
     async with house.open(model, policy=policy()) as server:
         task_id, request = await server.asked()

@@ -36,7 +36,7 @@ def bound(call: ToolCall, found: Observed = FOUND, judged: PolicyDecision | None
 
 
 def granted(call: ToolCall, grant_id: str = "g-1", **changes: Any) -> Grant:
-    """A standing approval for this very call."""
+    """A grant for this very call."""
     fields: dict[str, Any] = {
         "grant_id": GrantId(grant_id),
         "scope": "call",

@@ -285,18 +285,18 @@ def test_a6_a_retry_needs_an_approval_of_its_own() -> None:
     assert notices(unnamed) == [(4, "approved_not_executed")]
 
 
-# -- standing approvals ------------------------------------------------------------------
+# -- grants ------------------------------------------------------------------
 
 
 def used(call: facts.ToolCall, grant_id: str | None = "g-1", **judged: Any) -> facts.ReviewNoted:
-    """A standing approval stands in for a decision."""
+    """A grant stands in for a decision."""
     shown = Trail(call).shown(call, FOUND, verdict(**judged))
     given = None if grant_id is None else GrantId(grant_id)
     return facts.ReviewNoted(what="grant_used", calls=(shown,), grant_id=given)
 
 
 def given(*grants: Any) -> Trail:
-    """A task in which a person gave standing approvals with the approval of c1, which ran; c4 is the same call."""
+    """A task in which a person gave grants with the approval of c1, which ran; c4 is the same call."""
     trail = asked(C1).approved(C1, grants=grants).started(C1).finished(C1)
     return trail.add(facts.CallsProposed(explanation="", calls=(made("c4"), made("c5")), evaluations=(verdict(),) * 2))
 
@@ -310,7 +310,7 @@ def test_g4_what_runs_under_a_standing_approval_is_in_order() -> None:
 @pytest.mark.parametrize(
     ("grants", "noted", "why"),
     [
-        ((granted(C1),), used(made("c4"), None), "there is no standing approval None"),
+        ((granted(C1),), used(made("c4"), None), "there is no grant None"),
         ((granted(C2),), used(made("c4")), "g-1 does not cover it"),
         ((granted(C1),), used(made("c4"), risk=RiskLevel.CRITICAL), "g-1 does not cover it"),
         ((granted(C1, expires_at=NOW),), used(made("c4")), "g-1 had expired"),
@@ -343,7 +343,7 @@ def test_a6_a_use_after_the_rights_of_the_giver_is_reported(roles: str, ended: b
 
 
 def test_g4_a_sibling_is_released_only_by_what_covers_it() -> None:
-    """With the decision that gives a standing approval, siblings go only if it is for them."""
+    """With the decision that gives a grant, siblings go only if it is for them."""
     twin = made("c2")
     both = asked(C1, twin)
     sibling = says(twin, "approve", grant_id=GrantId("g-1"))

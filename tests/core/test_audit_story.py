@@ -128,7 +128,7 @@ def test_a5_a_story_is_found_by_its_call_by_its_action_and_by_its_request() -> N
 
 
 def test_a5_what_let_a_call_run_without_a_person_is_told_as_that() -> None:
-    """The policy itself, a standing approval, a release by a new policy: each with its version."""
+    """The policy itself, a grant, a release by a new policy: each with its version."""
     allowed = only(who_approved(Trail(C1, effect="allow").items))
     assert [(one.how, one.by, one.policy_version) for one in allowed.approvals] == [("policy", SYSTEM, "v1")]
     shown = asked(C1).shown(C1)

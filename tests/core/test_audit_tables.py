@@ -153,19 +153,19 @@ def test_grants_of_a_pruned_task_are_told_by_its_note() -> None:
 def test_a_changed_grant_shows(changes: dict[str, Any], words: str) -> None:
     """Each of its columns."""
     (one,) = grants([gave(GRANT), started("g-1")], {"g-1": grant_row(GRANT, uses=1) | changes})
-    assert one.startswith("The standing approval g-1 ")
+    assert one.startswith("The grant g-1 ")
     assert words in one
 
 
 def test_grants_that_come_from_nowhere_or_are_gone_show() -> None:
     """In the table alone, in the items alone, and used without having been given; and one that stands again."""
     row = grant_row(GRANT)
-    assert grants([], {"g-1": row}) == ["The standing approval g-1 is in the table, and no decision gave it."]
-    assert grants([gave(GRANT)], {}) == ["The standing approval g-1 was given, and is not in the table."]
-    assert grants([started("g-1")], {}) == ["The standing approval g-1 was used, and no decision gave it."]
+    assert grants([], {"g-1": row}) == ["The grant g-1 is in the table, and no decision gave it."]
+    assert grants([gave(GRANT)], {}) == ["The grant g-1 was given, and is not in the table."]
+    assert grants([started("g-1")], {}) == ["The grant g-1 was used, and no decision gave it."]
     back = system_facts.GrantRevoked(grant_id=GRANT.grant_id)
     (one,) = grants([gave(GRANT), back], {"g-1": row})
-    assert one == "The standing approval g-1 stands, and an item says that it was taken back."
+    assert one == "The grant g-1 stands, and an item says that it was taken back."
 
 
 # -- tokens ------------------------------------------------------------------------------

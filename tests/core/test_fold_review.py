@@ -109,7 +109,7 @@ def test_B3_what_a_grant_stood_for_and_changed_is_looked_at_again(how: str) -> N
 
 @pytest.mark.parametrize(
     ("what", "how"),
-    [("released", "released by a changed policy"), ("grant_used", "approved by a standing approval")],
+    [("released", "released by a changed policy"), ("grant_used", "approved by a grant")],
 )
 def test_D7_a_request_that_something_stood_in_for_says_so(what: str, how: str) -> None:
     """The last of its calls closes it; who comes later is told how."""

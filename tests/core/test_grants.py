@@ -1,4 +1,4 @@
-"""Standing approvals: what they cover and what they never do, and how a decision gives them."""
+"""Grants: what they cover and what they never do, and how a decision gives them."""
 
 from datetime import timedelta
 from typing import Any

@@ -524,7 +524,7 @@ def test_at_critical_risk_a_check_is_asked_about_each_time() -> None:
 
 @pytest.mark.parametrize("how", [{"action": "reject"}, {"grant": True}])
 def test_a_check_is_approved_only_by_a_person_s_yes_to_the_call_beside_it(how: dict[str, Any]) -> None:
-    """Neither a rejection nor a standing approval is one; what the policy lets be written nobody saw."""
+    """Neither a rejection nor a grant is one; what the policy lets be written nobody saw."""
     story = Journal()
     shown_check(story, "a" * 64, **how)
     assert not covered(story, "a" * 64)

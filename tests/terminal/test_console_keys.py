@@ -306,7 +306,7 @@ def test_what_is_not_agreed_to_is_not_granted(typed: Sequence[str]) -> None:
 
 
 def test_what_is_critical_is_never_remembered() -> None:
-    """At critical risk there is no standing approval to ask for (G5)."""
+    """At critical risk there is no grant to ask for (G5)."""
     here, said, _ = console("g", "n")
     assert here.decide(request(shown(call_id=CallId("c1"), risk=RiskLevel.CRITICAL))) is None
     assert said == ["What is critical is decided each time: approve it this once."]

@@ -1,4 +1,4 @@
-"""What every store does with standing approvals: what drafts give and use, and when that is refused."""
+"""What every store does with grants: what drafts give and use, and when that is refused."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ def outlives_its_task(state: GrantState, now: int) -> bool:
 
 def void(grant_id: GrantId, what: str) -> GrantVoid:
     """The refusal of a use, which says what became of the grant."""
-    return GrantVoid(f"The standing approval {grant_id} {what}.", remedy="Ask a person to decide on this call.")
+    return GrantVoid(f"The grant {grant_id} {what}.", remedy="Ask a person to decide on this call.")
 
 
 def encode_grant(grant: Grant) -> str:
@@ -71,7 +71,7 @@ def decode_grant(data: str, uses: int, revoked: int) -> GrantState:
         grant = Grant.model_validate_json(data)
     except ValidationError:
         raise NewerSchema(
-            "A standing approval says what this version does not know.",
+            "A grant says what this version does not know.",
             remedy="Start a newer version of cc-orchestrator on this store.",
         ) from None
     return GrantState(grant=grant, uses=uses, revoked=is_revoked(revoked))

@@ -1,4 +1,4 @@
-"""Journals and grants in memory: what `InMemoryPersistenceManager` keeps of tasks, streams and standing approvals.
+"""Journals and grants in memory: what `InMemoryPersistenceManager` keeps of tasks, streams and grants.
 
 Everything is looked at first and written afterwards: what `Grants.planned` answers and
 `Journal.sealed` sealed can no longer be refused.
@@ -73,7 +73,7 @@ class KeptGrant:
 
 
 class Grants:
-    """The standing approvals."""
+    """The grants."""
 
     def __init__(self) -> None:
         self._kept: dict[GrantId, KeptGrant] = {}

@@ -1,4 +1,4 @@
-"""Standing approvals in SQL, as transaction scripts (see ``sql``).
+"""Grants in SQL, as transaction scripts (see ``sql``).
 
 A grant is written with the decision that gives it, and a use of it with the start of the call that
 runs under it: there is never one without the other.

@@ -107,7 +107,7 @@ class CallDecision(_Form):
     """None: what the task says."""
     expected_digest: str | None = Field(default=None, max_length=200)
     remember: GrantSpec | None = None
-    """With ``approve`` and ``edit``: a standing approval given with it; None: this once."""
+    """With ``approve`` and ``edit``: a grant given with it; None: this once."""
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> "CallDecision":
@@ -158,7 +158,7 @@ class RequestedCallView(_Form):
     original_args: dict[str, Any] | None = None
     """What the model had asked for before a person edited it; None: nobody did."""
     grant_paths: tuple[str, ...] = ()
-    """The paths that a standing approval would cover if it is not widened (hitl.md G2)."""
+    """The paths that a grant would cover if it is not widened (hitl.md G2)."""
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """The checks that run a program and that are approved together with this call; the note says so."""
 

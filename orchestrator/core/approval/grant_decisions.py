@@ -1,4 +1,4 @@
-"""Standing approvals as decisions give them and as calls find them: see :mod:`orchestrator.core.approval.grants`."""
+"""Grants as decisions give them and as calls find them: see :mod:`orchestrator.core.approval.grants`."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ def granted(
     now: datetime,
     new_id: Callable[[], GrantId],
 ) -> Grant:
-    """The standing approval that a person gives with a decision. Raises InvalidDecision."""
+    """The grant that a person gives with a decision. Raises InvalidDecision."""
     record = task.call(decision.call_id)
     assert record is not None, "only a call of the request was decided"
     verdict = decision.evaluation or record.evaluation

@@ -1,4 +1,4 @@
-"""Standing approvals: what one decision allows beyond the call it was made on.
+"""Grants: what one decision allows beyond the call it was made on.
 
 Theory. A grant comes from a person's decision on one call and is never wider than that call unless
 the person widened it before their eyes (hitl.md G2). It covers the exact call for the task, or a
@@ -99,7 +99,7 @@ class Grant(Value):
 
 
 class GrantState(Value):
-    """A grant and what became of it."""
+    """A standing approval and what became of it."""
 
     grant: Grant
     uses: int = 0

@@ -1,7 +1,7 @@
 """Whether what a task's items tell is in order: what ran was allowed, and what was allowed ran (hitl.md A6).
 
 Theory. Every call has at most one *allowance* at a time: the policy's own, a person's decision, a
-standing approval, or a release by a new policy. It is bound to a digest, except for the policy's
+grant, or a release by a new policy. It is bound to a digest, except for the policy's
 own, ends with what ends it, and pays for one run that may have touched the world. This reads the
 items by themselves and not by the fold that the task was acted by: it is there to find what that
 fold let pass. A *violation* is against a promise; a *notice* is what somebody may want to know.
@@ -53,7 +53,7 @@ class Finding(Value):
 
 @dataclass(frozen=True)
 class Standing:
-    """The standing approvals that were given anywhere, and when they were taken back."""
+    """The grants that were given anywhere, and when they were taken back."""
 
     grants: Mapping[GrantId, Grant] = field(default_factory=dict)
     revoked: Mapping[GrantId, datetime] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Standing:
 
 
 def standing_of(items: Iterable[AgentTaskItem], known: Standing | None = None) -> Standing:
-    """The standing approvals given and taken back in these items, and those ``known`` from other streams."""
+    """The grants given and taken back in these items, and those ``known`` from other streams."""
     known = known or Standing()
     grants, revoked, pruned = dict(known.grants), dict(known.revoked), set(known.pruned)
     for item in items:
@@ -241,11 +241,11 @@ class _Auditor:
             call.allow(Allowance(item, how, shown.action_digest, until=fact.valid_until, grant_id=fact.grant_id))
 
     def _under_grant(self, item: AgentTaskItem, call: Call, grant_id: GrantId | None) -> None:
-        """Whether a standing approval existed, still stood and was for this call."""
+        """Whether a grant existed, still stood and was for this call."""
         grant = None if grant_id is None else self._standing.grants.get(grant_id)
         if grant is None:
             if grant_id is None or (self._whole and grant_id not in self._standing.pruned):
-                self._misused(item, call, f"there is no standing approval {grant_id}")
+                self._misused(item, call, f"there is no grant {grant_id}")
             return
         if grant.expires_at is not None and item.at > grant.expires_at + GRACE:
             self._misused(item, call, f"{grant_id} had expired")
@@ -335,7 +335,7 @@ class _Auditor:
     # ------------------------------------------------------------------------------------
 
     def _misused(self, item: AgentTaskItem, call: Call, why: str) -> None:
-        said = f"Call {call.call.call_id} ({call.call.tool}) stood under a standing approval, and {why}."
+        said = f"Call {call.call.call_id} ({call.call.tool}) stood under a grant, and {why}."
         self._find(item, "grant_misused", said, call.call.call_id)
 
     def _find(

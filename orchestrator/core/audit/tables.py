@@ -73,7 +73,7 @@ def task_row_faults(row: Row, task: AgentTask) -> list[Fault]:
 
 @dataclass
 class GrantBook:
-    """The standing approvals as the items tell them."""
+    """The grants as the items tell them."""
 
     given: dict[str, Grant] = field(default_factory=dict)
     used: Counter[str] = field(default_factory=Counter)
@@ -131,7 +131,7 @@ class GrantBook:
 
 
 def _grant(grant_id: str, what: str) -> Fault:
-    return beside("", "grant", f"The standing approval {grant_id} {what}.")
+    return beside("", "grant", f"The grant {grant_id} {what}.")
 
 
 def _decoded(data: object) -> Grant | None:

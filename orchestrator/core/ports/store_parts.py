@@ -128,7 +128,7 @@ class Retention(Protocol):
         """Remove the task that a ``task_pruned`` names: items, row, requests, grants, claims; with the note.
 
         False, and nothing is done: it is not as the note has it, it is not over or somebody still works on it (such
-        as on a call whose outcome nobody heard), it is pinned, a standing approval that was given in it can still be
+        as on a call whose outcome nobody heard), it is pinned, a grant that was given in it can still be
         used, or a task that is not over or is pinned refers to it. Numbers of computers stay.
         Raises InvalidRequest.
         """

@@ -358,7 +358,7 @@ class Decision(Value):
     answer: str = ""
     """With ``respond``: what the model is told instead of a result."""
     grant_id: GrantId | None = None
-    """The standing approval by which a sibling of the call was approved with it; None: this very call was decided."""
+    """The grant by which a sibling of the call was approved with it; None: this very call was decided."""
     said_digest: str = ""
     """sha256 over what was sent: who says the same again decides nothing new. Empty in items of an early release."""
 
@@ -372,7 +372,7 @@ class DecisionRecorded(Value):
     key: str = ""
     """The idempotency key that came with it, if any."""
     grants: tuple[Grant, ...] = ()
-    """The standing approvals that were given with it."""
+    """The grants that were given with it."""
     self_approved: bool = False
     """Whether the requester approved their own task's calls (hitl.md R2)."""
     valid_until: AwareDatetime | None = None
@@ -407,7 +407,7 @@ class ReviewNoted(Value):
     """``released``: the policy allows it by now and says that this is enough; ``renewed``: ask again;
     ``check_approved``: a person approved this run of a check with an earlier request of the task."""
     request_id: RequestId | None = None
-    """None: a standing approval stood in before anybody was asked. Of ``check_approved``: that earlier request."""
+    """None: a grant stood in before anybody was asked. Of ``check_approved``: that earlier request."""
     calls: tuple[RequestedCall, ...] = ()
     """What is approved by it, bound as in a request; empty: it approves nothing."""
     grant_id: GrantId | None = None
@@ -437,7 +437,7 @@ class ToolStarted(Value):
     made: tuple[str, ...] = ()
     """Directories above the paths of ``before`` that were not there and that it makes."""
     grant_id: GrantId | None = None
-    """The standing approval under which it runs; None: a decision, or the policy."""
+    """The grant under which it runs; None: a decision, or the policy."""
     watched: Watched | None = None
     """Of a program: what was in the watched places; None: nothing was watched."""
     lines: tuple[int, int] | None = Field(default=None, exclude_if=is_none)

@@ -216,7 +216,7 @@ def noted(task: AgentTask, fact: facts.ReviewNoted, actor_id: str) -> AgentTask:
 
 _STOOD_IN: Final = {
     "released": "released by a changed policy",
-    "grant_used": "approved by a standing approval",
+    "grant_used": "approved by a grant",
     "check_approved": "approved as a check before",
 }
 

@@ -291,9 +291,9 @@ class TaskPruned(Value):
     requests: int = 0
     """How many requests it had raised."""
     grants: tuple[GrantId, ...] = ()
-    """The standing approvals that were given in it; their rows went with it."""
+    """The grants that were given in it; their rows went with it."""
     uses: dict[GrantId, int] = Field(default_factory=dict)
-    """How often it had used standing approvals."""
+    """How often it had used grants."""
     why: str = ""
     """The rule, such as ``older than 30 days``."""
 

@@ -58,7 +58,7 @@ class CallRecord:
     original: facts.ToolCall | None = None
     """The call as the model made it, where a person edited it."""
     grant_id: GrantId | None = None
-    """The standing approval that stands in for a decision."""
+    """The grant that stands in for a decision."""
     valid_until: datetime | None = None
     """Until when the present approval may be used; None: without end."""
     runs: int = 0
@@ -85,7 +85,7 @@ class CallRecord:
     item: int = 0
     """The number of the item with its outcome; 0: there is none."""
     approved_by: str = ""
-    """The person who decided that it may run; empty: the policy or a standing approval lets it, or nothing yet."""
+    """The person who decided that it may run; empty: the policy or a grant lets it, or nothing yet."""
     edit_reason: str = ""
     """Why that person edited it, in their words; empty: they gave no reason, or did not edit it."""
     asked_again: int = 0

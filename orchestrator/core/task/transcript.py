@@ -18,7 +18,7 @@ _TOLD: Final = {
     "extended": "There is more time for it now",
     "renewed": "It is asked again",
     "released": "The policy allows it by now",
-    "grant_used": "A standing approval stands in",
+    "grant_used": "A grant stands in",
     "check_approved": "A person approved this run of a check before",
 }
 """What of the notes around a request is worth a line."""

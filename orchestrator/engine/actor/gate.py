@@ -39,7 +39,7 @@ _TWICE = "The same call stands twice in one reply; the first one counts."
 _CHANGED = "What would run is no longer what was decided; it is shown again."
 _ANOTHER = "Another computer goes by this name now; it is shown again."
 _UNSEEN = "The edited call does something that was not shown yet; it is shown first."
-_GRANT_OVER = "The standing approval no longer holds; a person decides."
+_GRANT_OVER = "The grant no longer holds; a person decides."
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Gate:
         return tuple(verdicts)
 
     async def request_review(self, effect: todo.Observe) -> None:
-        """Look at what the calls would touch and ask a person, where no standing approval stands in for one.
+        """Look at what the calls would touch and ask a person, where no grant stands in for one.
 
         Raises ComputerAway, CallLost, Conflict.
         """
@@ -137,7 +137,7 @@ class Gate:
         )
 
     async def _under_grants(self, shown: list[facts.RequestedCall]) -> tuple[facts.ReviewNoted, ...]:
-        """The calls for which a standing approval stands in, each with the grant that does."""
+        """The calls for which a grant stands in, each with the grant that does."""
         grants = await self._grants()
         noted: list[facts.ReviewNoted] = []
         for one in shown if grants else ():
@@ -212,7 +212,7 @@ class Gate:
         )
 
     async def grant_is_over(self, record: CallRecord) -> None:
-        """A call whose standing approval was revoked, spent or over before it started: a person is asked."""
+        """A call whose grant was revoked, spent or over before it started: a person is asked."""
         await self._stale(record, _GRANT_OVER, "grant_void")
 
     def is_over(self, record: CallRecord) -> bool:

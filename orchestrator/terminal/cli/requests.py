@@ -120,9 +120,9 @@ def _post(request_id: str, what: str, body: dict[str, Any], as_json: bool, *wher
     return answer
 
 
-# -- Standing approvals on the command line: which there are, and taking one back --------
+# -- Grants on the command line: which there are, and taking one back --------
 
-grants_app = typer.Typer(no_args_is_help=True, help="Standing approvals: list them, revoke one.")
+grants_app = typer.Typer(no_args_is_help=True, help="Grants: list them, revoke one.")
 
 
 @grants_app.command("list", epilog="Example: cc-orchestrator grants list --session castle")
@@ -135,7 +135,7 @@ def grants_list(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """List the standing approvals.
+    """List the grants.
 
     What each allows without asking, for whose tasks, until when, and who gave it.
     """
@@ -148,7 +148,7 @@ def grants_list(
         print_json(found)
         return
     if not found:
-        typer.echo("There are no standing approvals." if everything else _NONE, err=True)
+        typer.echo("There are no grants." if everything else _NONE, err=True)
         return
     rows = [_row(one) for one in found]
     for line in table(("GRANT", "STATE", "FOR", "UNTIL", "USES", "BY", "ALLOWS"), rows, columns=Screen.of().columns):
@@ -164,7 +164,7 @@ def grants_revoke(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Take a standing approval back.
+    """Take a grant back.
 
     What has not begun to run asks again; what runs goes on.
     """
@@ -176,7 +176,7 @@ def grants_revoke(
         typer.echo(f"revoked {grant_id}" if answer["revoked"] else f"{grant_id} was revoked before")
 
 
-_NONE = "No standing approval can be used now; --all shows those that ended, too."
+_NONE = "No grant can be used now; --all shows those that ended, too."
 
 
 def _row(grant: Mapping[str, Any]) -> tuple[str, ...]:

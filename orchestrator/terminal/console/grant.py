@@ -1,4 +1,4 @@
-"""Approve and remember: how far a standing approval reaches is said before it is given (hitl.md G1, G2)."""
+"""Approve and remember: how far a grant reaches is said before it is given (hitl.md G1, G2)."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -19,7 +19,7 @@ _HOUR_S: Final = 3600
 
 
 def ask_grant(person: Person, request: HitlResponse, call: RequestedCallView) -> GrantSpec | None:
-    """The standing approval that the person wants, shown and agreed to; None: none."""
+    """The grant that the person wants, shown and agreed to; None: none."""
     if call.evaluation.risk is RiskLevel.CRITICAL or call.tool not in BUILT_IN_CATALOG:
         person.tell("What is critical is decided each time: approve it this once.")
         return None
@@ -47,7 +47,7 @@ def ask_grant(person: Person, request: HitlResponse, call: RequestedCallView) ->
 def spec_of(
     scope: GrantScope, *, globs: str = "", any_content: bool = False, hours: str = "", uses: str = ""
 ) -> GrantSpec:
-    """A standing approval as it was typed; what is empty is not widened. Raises ValueError with what is wrong."""
+    """A grant as it was typed; what is empty is not widened. Raises ValueError with what is wrong."""
     reach: dict[str, Any] = {"any_content": any_content}
     if globs.strip():
         reach["paths"] = tuple(globs.replace(",", " ").split())
@@ -62,7 +62,7 @@ def spec_of(
 
 
 def pattern_lines(request: HitlResponse, call: RequestedCallView, spec: GrantSpec) -> list[Line]:
-    """Exactly what a standing approval would cover."""
+    """Exactly what a grant would cover."""
     where = f"on computer {one_line(call.computer)}" if call.computer else "on this host"
     lines = [
         Line("  This will run from now on without asking:", "warning"),

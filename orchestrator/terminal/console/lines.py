@@ -194,7 +194,7 @@ def _on(one: Mapping[str, Any]) -> str:
     return f" on {one_line(one['computer'])}" if one["computer"] else ""
 
 
-# -- Standing approvals in words: what one allows without asking -------------------------
+# -- Grants in words: what one allows without asking -------------------------
 
 _TEXTS: Final = ("content", "old", "new", "patch")
 """Arguments that are the text of a change: too long to be shown, so only said to be fixed."""

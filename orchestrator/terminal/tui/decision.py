@@ -170,7 +170,7 @@ async def _in_thread(work: Callable[[], str]) -> str:
     return await done
 
 
-# -- Approve and remember: how far a standing approval reaches is said before it is given
+# -- Approve and remember: how far a grant reaches is said before it is given
 
 _SCOPES: Final[dict[str, GrantScope]] = {"1": "call", "2": "task", "3": "session"}
 _HOUR_S: Final = 3600
@@ -214,7 +214,7 @@ class Reach(Dialog[GrantSpec]):
 
 
 async def ask_grant(widget: Widget, request: HitlResponse, call: RequestedCallView) -> GrantSpec | None:
-    """The standing approval that the person wants, shown and agreed to; None: none."""
+    """The grant that the person wants, shown and agreed to; None: none."""
     app, about = widget.app, request.request_id
     if call.evaluation.risk is RiskLevel.CRITICAL or call.tool not in BUILT_IN_CATALOG:
         title = "What is critical is decided each time: approve it this once."

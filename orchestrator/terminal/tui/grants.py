@@ -1,4 +1,4 @@
-"""Standing approvals: what runs without asking because somebody said so, how far that reaches, and taking it back."""
+"""Grants: what runs without asking because somebody said so, how far that reaches, and taking it back."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -24,7 +24,7 @@ class Grants(Listing):
     """All that this person is told of; those that can be used come first."""
 
     head = ("STATE", "BY", "FOR", "USES", "ALLOWS")
-    empty = "No standing approval: everything that the policy asks about is asked each time."
+    empty = "No grant: everything that the policy asks about is asked each time."
     keys = "x takes it back   v its task   Tab the page   Esc leaves"
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("x", "take_back", show=False),
@@ -32,7 +32,7 @@ class Grants(Listing):
     ]
 
     def __init__(self, desk: Desk) -> None:
-        super().__init__("Standing approvals: they never cover what the policy denies, nor what is critical.", desk)
+        super().__init__("Grants: they never cover what the policy denies, nor what is critical.", desk)
         self._grants: dict[str, Mapping[str, Any]] = {}
 
     def read(self) -> None:

@@ -1,4 +1,4 @@
-"""The policy: what is in force, its rules in words, a dry run, the standing approvals, and loading its file now."""
+"""The policy: what is in force, its rules in words, a dry run, the grants, and loading its file now."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ class Policy(Pane):
     ]
     keys: ClassVar[Sequence[tuple[str, str]]] = (
         ("t", "try a call"),
-        ("g", "standing approvals"),
+        ("g", "grants"),
         ("l", "load the file now"),
         ("Enter", "open"),
     )
@@ -69,7 +69,7 @@ class Policy(Pane):
             self.rows.choose("0")
         alert = "ALERT: it needs attention; the first row says why. " if found["alert"] else ""
         version = one_line(found["policy_version"])[:12]
-        self.label(f"{alert}version {version}, mode {one_line(found['mode'])}: t tries a call, g standing approvals")
+        self.label(f"{alert}version {version}, mode {one_line(found['mode'])}: t tries a call, g grants")
         self.chosen(self.rows.chosen)
 
     def chosen(self, key: str | None) -> None:
@@ -90,7 +90,7 @@ class Policy(Pane):
         self.app.push_screen(DryRun(self.desk, self._rules))
 
     def action_grants(self) -> None:
-        """The standing approvals."""
+        """The grants."""
         begin(self, self._grants)
 
     async def _grants(self) -> None:

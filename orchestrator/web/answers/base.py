@@ -231,7 +231,7 @@ class PairedAnswer(AnswerModel):
     """By which the computer knows later clients for this server's; empty: it gets none."""
 
 
-# -- What the endpoints of the policy and of standing approvals answer -----------------------
+# -- What the endpoints of the policy and of grants answer -----------------------
 
 
 class PolicyInForceAnswer(AnswerModel):

@@ -40,7 +40,7 @@ async def hold(_store: Store, _round: str) -> None:
 async def write(store: Store, round_name: str) -> None:
     """Append to ten tasks as fast as it goes until killed, and tell of each item that was acknowledged.
 
-    Three more give standing approvals, use each other's, and revoke every second one of their own.
+    Three more give grants, use each other's, and revoke every second one of their own.
     """
     author = Author(CLOCK)
 

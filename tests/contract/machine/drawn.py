@@ -31,7 +31,7 @@ CALLS = st.one_of(
 STEPS = st.lists(CALLS, min_size=1, max_size=4)
 SCRIPTS = st.one_of(
     st.lists(STEPS, min_size=1, max_size=3),
-    # The same once more: what was rejected, what a standing approval covers.
+    # The same once more: what was rejected, what a grant covers.
     st.builds(lambda steps: [*steps, *steps], st.lists(STEPS, min_size=1, max_size=2)),
     st.lists(st.lists(WRITE, min_size=1, max_size=3), min_size=2, max_size=4),
 )

@@ -1,7 +1,7 @@
 """What was said, what was recorded, what was done: the machine's own account, held against one another.
 
 It reads the items by itself and shares no fold with the product. A call runs under one *warrant* at
-a time: the policy's, a decision that a person of the machine made, a standing approval of theirs, or
+a time: the policy's, a decision that a person of the machine made, a grant of theirs, or
 a release. Each warrant pays for one deed of a witness, with the arguments and on the bytes it was given for.
 """
 
@@ -35,7 +35,7 @@ def own_args(args: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Given:
-    """A standing approval as a person gave it."""
+    """A grant as a person gave it."""
 
     task_id: str
     session_id: str

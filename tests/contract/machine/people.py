@@ -76,7 +76,7 @@ class People:
     def _resume(
         self, shown: HitlResponse | None, verb: str, unknown: str, spec: GrantSpec
     ) -> tuple[ResumeRequest, tuple[Given, ...]]:
-        """What is sent, and the standing approvals that come with it."""
+        """What is sent, and the grants that come with it."""
         if shown is None:
             return ResumeRequest(action="reject" if verb.startswith("reject") else "approve"), ()
         if shown.reason == "outcome_unknown":
@@ -215,7 +215,7 @@ class People:
         assert refused == (by not in (BOB, CAROL) or task.ended is not None), f"{by.name} answers: {refused=}"
 
     async def revoke(self) -> None:
-        """Take the oldest standing approval back that still stands."""
+        """Take the oldest grant back that still stands."""
         for grant_id, given in self.ledger.given.items():
             if given.revoked_at is None:
                 note = self.node.service.draft(GrantRevoked(grant_id=GrantId(grant_id)), person(BOB))

@@ -171,7 +171,7 @@ class ReviewMachine(Running):
 
     @rule()
     def revoke(self) -> None:
-        """A standing approval is taken back."""
+        """A grant is taken back."""
         self._do(self.people.revoke())
 
     # -- what the world does -------------------------------------------------------------

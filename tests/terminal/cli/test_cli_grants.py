@@ -1,4 +1,4 @@
-"""Standing approvals and requests on the command line: `grants`, `requests`, and what `run` says of both."""
+"""Grants and requests on the command line: `grants`, `requests`, and what `run` says of both."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def settled(server: Served, task_id: str, *wanted: str) -> dict[str, Any]:
 
 
 def remembered(server: Served, task_id: str, **spec: Any) -> str:
-    """Approve the call that a task asks about, with a standing approval; its id."""
+    """Approve the call that a task asks about, with a grant; its id."""
     request = task_of(server, task_id)["request"]
     client = Client.of_environment(url=server.url, data_dir=server.data)
     decision = {"call_id": request["tool_calls"][0]["call_id"], "action": "approve", "remember": spec}
@@ -111,8 +111,8 @@ def test_who_may_not_revoke_a_grant_is_told_why(talker: Served) -> None:
     refused(cli(talker.home, "grants", "revoke", grant_id, **eve), "Only who gave a grant", code=3)
     nothing = cli(talker.home, "grants", "list", **eve)
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr == "No standing approval can be used now; --all shows those that ended, too.\n"
-    assert cli(talker.home, "grants", "list", "--all", **eve).stderr == "There are no standing approvals.\n"
+    assert nothing.stderr == "No grant can be used now; --all shows those that ended, too.\n"
+    assert cli(talker.home, "grants", "list", "--all", **eve).stderr == "There are no grants.\n"
     assert json.loads(cli(talker.home, "grants", "list", "--json", **eve).stdout) == []
 
 

@@ -1,4 +1,4 @@
-"""The policy on the terminal UI: rules in words, a dry run, a file that cannot be used, standing approvals."""
+"""The policy on the terminal UI: rules in words, a dry run, a file that cannot be used, grants."""
 
 from pathlib import Path
 
@@ -78,7 +78,7 @@ async def test_a_standing_approval_is_listed_and_taken_back(tmp_path: Path) -> N
         seat, server = house.seat, house.server
         await seat.press("5")
         await seat.sees("── Rule 1: looking")
-        await seat.asks("g", "No standing approval: everything that the policy asks about")
+        await seat.asks("g", "No grant: everything that the policy asks about")
         await seat.press("escape")
         (call,) = one.tool_calls
         decided = {"call_id": call.call_id, "action": "approve", "expected_digest": call.action_digest}

@@ -40,7 +40,7 @@ async def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
 
 
 async def test_a_list_that_was_opened_meanwhile_is_read_when_it_is_back(tmp_path: Path) -> None:
-    """Standing approvals that nobody could tell are told by themselves once the connection stands again."""
+    """Grants that nobody could tell are told by themselves once the connection stands again."""
     data = tmp_path / "data"
     with talking(tmp_path, data) as server:
         token = (data / "admin.token").read_text("utf-8").strip()
@@ -48,13 +48,13 @@ async def test_a_list_that_was_opened_meanwhile_is_read_when_it_is_back(tmp_path
             await seat.asks("5", "── Rule 1: looking")
             server.process.kill()
             await seat.sees("NOT CONNECTED", "The connection is lost")
-            await seat.asks("g", "Standing approvals: they never cover", "Nobody has told yet.")
+            await seat.asks("g", "Grants: they never cover", "Nobody has told yet.")
             with talking(tmp_path, data, server.port):
-                await seat.sees("No standing approval: everything that the policy asks about")
+                await seat.sees("No grant: everything that the policy asks about")
 
 
 async def test_what_becomes_of_what_was_sent_is_said_where_its_list_was_left(tmp_path: Path) -> None:
-    """A standing approval is taken back while the server stands still, and its list is left before the answer."""
+    """A grant is taken back while the server stands still, and its list is left before the answer."""
     data = tmp_path / "data"
     with talking(tmp_path, data) as server:
         await asyncio.to_thread(paused, server)
@@ -69,7 +69,7 @@ async def test_what_becomes_of_what_was_sent_is_said_where_its_list_was_left(tmp
             await seat.asks("x", "Take it back?")
             server.process.send_signal(signal.SIGSTOP)
             await seat.asks("y", "Sent, and not confirmed yet.")
-            await seat.asks("escape", "g standing approvals")
+            await seat.asks("escape", "g grants")
             server.process.send_signal(signal.SIGCONT)
             await seat.sees("Carried out: it is taken back.")
 

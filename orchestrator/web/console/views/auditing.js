@@ -11,7 +11,7 @@ export const KINDS = {
   rehearsal_ended: "Rehearsal ended", node_started: "Server started", node_stopped: "Server stopped",
   policy_loaded: "Policy loaded", policy_refused: "Policy refused", token_issued: "Token made",
   token_revoked: "Token revoked", signed_in: "Signed in", signed_out: "Signed out",
-  grant_revoked: "Standing approval taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
+  grant_revoked: "Grant taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
   computer_frozen: "Computer frozen", computer_labelled: "Computer labelled", computer_released: "Computer released",
   computer_welcomed: "Computer connected", agreed: "Agreed between nodes", computer_backed_up: "Backup made",
   backup_removed: "Backup removed", keys_sent: "Keys typed", task_pruned: "Task pruned",

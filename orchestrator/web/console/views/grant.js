@@ -1,4 +1,4 @@
-// Approve and remember: how far a standing approval reaches is said before it is given.
+// Approve and remember: how far a grant reaches is said before it is given.
 import { html, useState } from "../lib/html.js";
 import { decisionsOn } from "../lib/decide.js";
 import { Text, oneLine } from "../lib/text.js";

@@ -1,4 +1,4 @@
-// Standing approvals: what runs without asking because somebody said so, and taking that back.
+// Grants: what runs without asking because somebody said so, and taking that back.
 import { html, useState } from "../lib/html.js";
 import { ask, id } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
@@ -48,9 +48,9 @@ export function Grants() {
       what is at critical risk.</p>
     <${Trouble} problem=${unread?.undelivered && value ? null : unread} again=${again} />
     ${!value && !unread && html`<${Loading} />`}
-    ${list?.length === 0 && html`<${Empty} title="No standing approval">
+    ${list?.length === 0 && html`<${Empty} title="No grant">
       <p>Everything that the policy asks about is asked each time.</p><//>`}
-    ${list?.length > 0 && html`<ul class="rules" aria-label="Standing approvals">
+    ${list?.length > 0 && html`<ul class="rules" aria-label="Grants">
       ${list.map((one) => html`<${Grant} key=${one.grant_id} one=${one} onRevoke=${setAsked} />`)}</ul>`}
     ${asked && html`<${Dialog} title="Take it back?" onClose=${() => setAsked(null)}>
       <p>From now on <code>${oneLine(asked.tool, 60)}</code> ${where(asked.computer)} is asked about again. What is

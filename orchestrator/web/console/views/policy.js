@@ -1,4 +1,4 @@
-// The policy: what is in force, its rules in words, a dry run, and the standing approvals.
+// The policy: what is in force, its rules in words, a dry run, and the grants.
 import { html } from "../lib/html.js";
 import { post } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
@@ -10,7 +10,7 @@ import { DryRun } from "./dryrun.js";
 import { Grants } from "./grants.js";
 import { Rule, Words } from "./rules.js";
 
-const PARTS = [["", "Rules"], ["try", "Try a call"], ["grants", "Standing approvals"]];
+const PARTS = [["", "Rules"], ["try", "Try a call"], ["grants", "Grants"]];
 
 function Alert({ alert }) {
   return html`<div class="note bad loud" role="alert"><p><b>The policy needs attention on this
