@@ -219,7 +219,7 @@ class Client:
         pause: Callable[[float], object] = time.sleep,
         leaving: Callable[[], bool] = lambda: False,
     ) -> Iterator[Event]:
-        """As :meth:`events` with the hints, over connections that drop: each is opened again from the last version.
+        """As :meth:`events` with the notifications, over connections that drop: each opens again at the last version.
 
         ``pause`` waits between two attempts; ``leaving`` is asked with everything that comes, comments too.
         Ends with the item that ends the task. Raises ServerRefused, and ServerUnreachable after

@@ -99,7 +99,7 @@ class Live:
             await asyncio.sleep(attempts.delay(lost))
 
     async def follow(self, task_id: str) -> AsyncGenerator[Event, None]:
-        """The task's items and hints, over connections that drop, until the item that ends it. Raises ServerRefused."""
+        """The task's items and notifications, over connections that drop, until its last item. Raises ServerRefused."""
         after = 0
         told = self.hear(f"/v1/tasks/{task_id}/events", headers=lambda: {"Last-Event-ID": str(after)})
         async with aclosing(told):

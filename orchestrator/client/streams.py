@@ -1,4 +1,4 @@
-"""A stream of events, read as it comes: items, hints, and whether the connection stands."""
+"""A stream of events, read as it comes: items, notifications, and whether the connection stands."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,7 +101,7 @@ def _not_ours(message: str, status: int = 200) -> ServerRefused:
     return ServerRefused(status, {"message": message, "remedy": "Is it cc-orchestrator?"})
 
 
-# -- A stream of events, read as it comes: items, hints, and whether the connection stands
+# -- A stream of events, read as it comes: items, notifications, and whether the connection stands
 
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 """The events of a task's stream that are no items of the journal."""
@@ -125,7 +125,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Back:
-    """The connection stands again; nothing was missed but hints."""
+    """The connection stands again; nothing was missed but notifications."""
 
 
 Event: TypeAlias = "AgentTaskItem | Hint | Lost | Back"
@@ -165,7 +165,7 @@ def sent_in(chunks: Iterable[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def hint_of(kind: str, data: str) -> Hint | None:
-    """A hint, or None for what is an item: items know what they are, whatever the event is called."""
+    """A notification, or None for what is an item: items know what they are, whatever the event is called."""
     if kind not in HINTS:
         return None
     try:

@@ -143,7 +143,7 @@ class Workers:
     """Whether tasks are taken on now."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Whose turn it is to look at the queue: one query of a node for each hint, however many are idle."""
+    """Whose turn it is to look at the queue: one query of a node for each notification, however many are idle."""
     _leaving: Leaving = field(default_factory=Leaving)
     _working: set[asyncio.Task[None]] = field(default_factory=set)
     _newer: dict[TaskId, float] = field(default_factory=dict)

@@ -8,8 +8,8 @@ nothing but the alert.
 A node alone on its store: its file is the policy, at the start and whenever it changes. Several nodes on one store:
 the first puts its file's policy there; one that starts with another takes the store's and says so; a file that
 changes while its node runs is put into force for all. Every node takes what is in force within a second or two, by a
-hint on the bus, else by its own look at the store. One that cannot load it acts for nothing until it can. Before a
-policy of the store counts, its item is proven from what the node knew of the system stream (``audit.trusted_head``).
+notification on the bus, else by looking at the store. One that cannot load it acts for nothing until it can. Before
+a policy of the store counts, its item is proven from what the node knew of the system stream (``audit.trusted_head``).
 
 What waits for a person is judged again by a new policy (P15), once for all nodes: whoever has the duty does it and
 keeps in the store that it is done; where that node is killed meanwhile, another does it when the duty is over.

@@ -2,7 +2,7 @@
 
 Nothing is shown twice. An explanation that grew on the screen is finished by its item, and the
 output of a program that grew there is left out of the call's result, both only where the item says
-the very same; where it does not (a hint was lost, or the model began anew), the item's line is
+the very same; where it does not (a notification was lost, or the model began anew), the item's line is
 shown whole. Where text cannot grow (a pipe), explanations come with their items, and output in
 whole lines.
 """
@@ -118,7 +118,7 @@ class Meter:
 
 
 def hint_line(kind: str, data: Mapping[str, Any]) -> str:
-    """A hint as a line of JSON, in ASCII."""
+    """A notification as a line of JSON, in ASCII."""
     return json.dumps({"hint": kind, **data})
 
 
@@ -150,7 +150,7 @@ class View(Protocol):
 
 @dataclass
 class JsonLines:
-    """Each item as one line of JSON, as the events' endpoint gives it out, hints as ``{"hint": …}``; notes beside it.
+    """Each item as one line of JSON, as the events' endpoint gives it, notifications as ``{"hint": …}``; notes beside.
 
     The lines are ASCII: nothing in them can move a cursor.
     """
@@ -221,7 +221,7 @@ class Progress:
     _explained: str = ""
     """The explanation of the present step, as far as it was shown."""
     _early: int = 0
-    """A step whose first hints came before the items of the step before, so that all its hints are left out."""
+    """A step whose first notifications came before the items of the step before, so that all are left out."""
     _outputs: dict[str, _Shown] = field(default_factory=dict)
     _printing: str | None = None
     """The call whose output stands last on the screen."""
@@ -242,7 +242,7 @@ class Progress:
             case facts.ToolFinished() | facts.ToolSettled():
                 lines = [self._without_output(item.fact.call_id, item.fact.text, line) for line in lines]
             case facts.ModelAsked() if self._announced != self._step + 1 or item.fact.attempt > 1:
-                # Else its first hints came before it, and stand on the screen.
+                # Else its first notifications came before it, and stand on the screen.
                 self._explained = ""
         for line in lines:
             self.screen.line(block(line))
@@ -321,10 +321,10 @@ class Progress:
                 self._tokens += fact.usage.input_tokens + fact.usage.output_tokens
                 self._doing = "looking at its reply"
 
-    # -- hints ---------------------------------------------------------------------------
+    # -- notifications ---------------------------------------------------------------------------
 
     def hint(self, hint: Hint) -> None:
-        """Show what a hint adds, where a screen shows what is not certain yet."""
+        """Show what a notification adds, where a screen shows what is not certain yet."""
         text, step = str(hint.data.get("text", "")), hint.data.get("step")
         if isinstance(step, int) and step > self._step + 1:
             self._early = step

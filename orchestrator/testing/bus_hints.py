@@ -1,4 +1,4 @@
-"""The contracts of hints: B01 to B10."""
+"""The contracts of notifications: B01 to B10."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -110,7 +110,7 @@ class Server:
                 await self._news.wait()
 
 
-# -- The contracts of hints: B01 to B10 --------------------------------------------------
+# -- The contracts of notifications: B01 to B10 --------------------------------------------------
 
 LAST = {"last": True}
 ANY_TEXT: Final[Mapping[str, Any]] = {
@@ -122,7 +122,7 @@ ANY_TEXT: Final[Mapping[str, Any]] = {
 
 
 async def b01_own_handlers_at_once(network: BusNetwork) -> None:
-    """The handlers of a bus hear a hint before publish returns, in the order in which they were subscribed."""
+    """The handlers of a bus hear a notification before publish returns, in the order in which they were subscribed."""
     bus = await network.node()
     heard: list[str] = []
     bus.subscribe("a.b", lambda payload: heard.append(f"first {payload['n']}"))
@@ -132,7 +132,7 @@ async def b01_own_handlers_at_once(network: BusNetwork) -> None:
 
 
 async def b02_others_hear(network: BusNetwork) -> None:
-    """Every other node hears each hint of a node once, in the order in which they were published."""
+    """Every other node hears each notification of a node once, in the order in which they were published."""
     one, two, three = await network.nodes(3)
     ears = [Heard(), Heard()]
     for bus, ear in zip((two, three), ears, strict=True):
@@ -147,7 +147,7 @@ async def b02_others_hear(network: BusNetwork) -> None:
 
 
 async def b03_nobody_hears_itself_twice(network: BusNetwork) -> None:
-    """A node hears its own hint once, though it comes back from the network."""
+    """A node hears its own notification once, though it comes back from the network."""
     one, two = await network.nodes(2)
     mine, theirs = Heard(), Heard()
     one.subscribe("a", mine)
@@ -162,7 +162,7 @@ async def b03_nobody_hears_itself_twice(network: BusNetwork) -> None:
 
 
 async def b04_not_after_the_end(network: BusNetwork) -> None:
-    """Nothing is heard after a subscription has ended, be it the node's own hint or another's; ended twice is well."""
+    """Nothing is heard after a subscription has ended, its own notification or another's; ending twice is allowed."""
     one, two = await network.nodes(2)
     ended, still = Heard(), Heard()
     end = two.subscribe("a", ended)
@@ -193,7 +193,7 @@ async def b05_one_handler_twice(network: BusNetwork) -> None:
 
 
 async def b06_a_handler_that_raises(network: BusNetwork) -> None:
-    """A handler that raises is felt neither by who publishes nor by the next handler nor by the next hint."""
+    """A handler that raises is felt neither by who publishes nor by the next handler nor by the next notification."""
 
     def fail(payload: Mapping[str, Any]) -> None:
         raise ValueError(payload)
@@ -224,7 +224,7 @@ async def b07_subjects_are_whole(network: BusNetwork) -> None:
 
 
 async def b08_any_text(network: BusNetwork) -> None:
-    """A hint says whatever JSON can, and 100 kB of it."""
+    """A notification says whatever JSON can, and 100 kB of it."""
     one, two = await network.nodes(2)
     ear = Heard()
     two.subscribe("a", ear)

@@ -83,7 +83,7 @@ async def b28_asking_meanwhile(network: BusNetwork) -> None:
 
 
 async def _heard_again(bus: Bus, subject: str, ear: Heard) -> None:
-    """Hints come through again: one is published until one is heard."""
+    """Notifications come through again: one is published until one is heard."""
     async with asyncio.timeout(AGAIN_S):
         while {"again": True} not in ear.all:
             bus.publish(subject, {"again": True})

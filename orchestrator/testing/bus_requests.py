@@ -42,7 +42,7 @@ async def b12_by_one_of_several(network: BusNetwork) -> None:
 
 
 async def b13_nobody_serves(network: BusNetwork) -> None:
-    """Where nobody serves, that is known at once, though somebody hears hints of that name."""
+    """Where nobody serves, that is known at once, though somebody hears notifications of that name."""
     one, two = await network.nodes(2)
     two.subscribe("a", Heard())
     await two.flush()

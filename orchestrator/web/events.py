@@ -1,7 +1,7 @@
-"""Server-sent events of one task: every item of its journal, and between them hints of what is being written.
+"""Server-sent events of one task: every item of its journal, and between them notifications of what is being written.
 
 Theory. An item has an id (its version) and is never left out: the journal is read no faster than the
-reader takes it. A hint has no id, is told to whoever listens in that moment, and is dropped, oldest
+reader takes it. A notification has no id, is told to whoever listens in that moment, and is dropped, oldest
 first, when the reader is slow. Both leave in the order in which they came.
 """
 
@@ -28,12 +28,12 @@ from orchestrator.web.errors import error_form
 from orchestrator.web.redaction import part_without_secrets, without_secrets
 from orchestrator.web.sockets import StarletteSocket, accepted
 
-# -- Server-sent events of one task: every item of its journal, and between them hints of what is being written
+# -- Server-sent events of one task: every item of its journal, and between them notifications of what is being written
 
 logger = logging.getLogger(__name__)
 
 HINTS: Final = frozenset({"model_text", "explanation", "message", "output"})
-"""The kinds of hints that are passed on."""
+"""The kinds of notifications that are passed on."""
 KEEP_ALIVE_S: Final = 15.0
 """A comment this often keeps proxies from hanging up; the usual limit is 60 s."""
 MAX_HINTS: Final = 256
@@ -61,7 +61,7 @@ class Feed:
     _over: bool = False
 
     def hint(self, payload: Mapping[str, Any]) -> None:
-        """Take a hint from the bus; the oldest make room for it."""
+        """Take a notification from the bus; the oldest make room for it."""
         kind = payload.get("kind")
         if kind not in HINTS or self._over:
             return

@@ -1,7 +1,7 @@
 """``GET /v1/watch``: that something changed, for a page that then reads it anew.
 
-Theory. A hint says what to read and never what it says, so a lost one costs latency and no truth. Hints of
-one thing are one hint: a slow reader is told the latest and misses nothing. How many things may wait is
+Theory. A notification says what to read and never what it says, so a lost one costs latency and no truth. Those of
+one thing are one notification: a slow reader is told the latest and misses nothing. How many things may wait is
 bounded all the same: a reader for whom more do is hung up on, comes back and reads its lists anew, which is
 what somebody has to do anyway who was away.
 """
@@ -21,7 +21,7 @@ from orchestrator.web.doctor import About
 from orchestrator.web.events import KEEP_ALIVE_S, EventStream
 
 APART_S: Final = 0.2
-"""Between two hints of one thing: five a second are more than an eye takes in."""
+"""Between two notifications of one thing: five a second are more than an eye takes in."""
 MOST_WAITING: Final = 1000
 """Things of which a reader does not know yet that they changed; beyond it, reading all lists anew is less work."""
 
@@ -42,7 +42,7 @@ class Hints:
     def task(self, payload: Mapping[str, Any]) -> None:
         """A task has new items."""
         key = ("tasks", str(payload["task_id"]))
-        # Hints may overtake each other.
+        # Notifications may overtake each other.
         version = max(int(payload["version"]), int(self._waiting.get(key, {}).get("version", 0)))
         self._put(key, {"task_id": key[1], "version": version})
 
@@ -100,15 +100,15 @@ class WatchEndpoints(Room):
     about: About
 
     async def watch(self, request: HTTPConnection) -> EventStream:
-        """``GET /v1/watch``: hints of what changed, as server-sent events."""
+        """``GET /v1/watch``: notifications of what changed, as server-sent events."""
         identity = await self.who(request)
         return self.stream(identity, lambda over: watched(self.service.bus, self.about.version, over))
 
 
 async def watched(bus: Bus, version: str, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    """Hello, and then each hint, until it is over."""
+    """Hello, and then each notification, until it is over."""
     hints = Hints()
-    # Every person may list every task and every computer, so that every hint is for everybody.
+    # Every person may list every task and every computer, so that every notification is for everybody.
     ends: list[Callable[[], None]] = [bus.subscribe("tasks", hints.task), bus.subscribe("computers", hints.computer)]
     ending = asyncio.create_task(_end(hints, over))
     try:

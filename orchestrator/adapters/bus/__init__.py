@@ -1,4 +1,4 @@
-"""Buses: hints and requests between the parts of one node or of several."""
+"""Buses: notifications and requests between the parts of one node or of several."""
 
 from typing import Final
 

@@ -1,6 +1,7 @@
-"""The bus over core NATS: hints are messages, requests go to queue groups, answers to an inbox of each node.
+"""The bus over core NATS: notifications are messages, requests go to queue groups, answers to an inbox of each node.
 
-Subjects: ``PREFIX.h.SUBJECT`` of hints, ``PREFIX.r.SUBJECT`` of requests, ``PREFIX.i.NODE.TAG`` of letters to a node.
+Subjects: ``PREFIX.h.SUBJECT`` of notifications, ``PREFIX.r.SUBJECT`` of requests, ``PREFIX.i.NODE.TAG`` of letters
+to a node.
 """
 
 import asyncio
@@ -82,21 +83,21 @@ async def first_that_answers(
                 await late.close()
 
 
-# -- The bus over core NATS: hints are messages, requests go to queue groups, answers to an inbox of each node
+# -- The bus over core NATS: notifications are messages, requests go to queue groups, answers to an inbox of each node
 
 logger = logging.getLogger(__name__)
 
 LETTER_BYTES: Final = 1024 * 1024
 """The longest message, however much longer ones the server takes."""
 WAITING_BYTES: Final = 16 * 1024 * 1024
-"""So much of hints waits for a network that is slow; more is dropped."""
+"""So much of notifications waits for a network that is slow; more is dropped."""
 FLUSH_S: Final = 10.0
 CLOSE_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
 """The pause before connecting again doubles from the first to the longest; half of it is drawn by lot."""
 QUIET_S: Final = 60.0
-"""That hints are dropped is logged once in this time."""
+"""That notifications are dropped is logged once in this time."""
 QUEUE: Final = "one"
 """The queue group of those who serve."""
 
@@ -105,7 +106,7 @@ CLOSED: Final = Letter({"op": "lost", "why": "the bus was closed"})
 
 
 class NatsBus(RemoteBus):
-    """Hints and requests over a NATS server. ``node``: what this node is called there."""
+    """Notifications and requests over a NATS server. ``node``: what this node is called there."""
 
     def __init__(self, url: str, *, node: str) -> None:
         super().__init__(node=node)

@@ -45,9 +45,9 @@ Hears = Callable[[str, bytes], None]
 
 
 class PostgresNetwork:
-    """Carries hints and requests of this node to the others and theirs to it; connects again by itself, for ever.
+    """Carries notifications and requests of this node and theirs to it; connects again by itself, for ever.
 
-    ``hears``: is given the hints of other nodes; ``serves``: answers their requests; ``served``: the subjects of them.
+    ``hears``: gets the notifications of other nodes; ``serves``: answers their requests; ``served``: their subjects.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class PostgresNetwork:
     # -- what it says ---------------------------------------------------------------------
 
     def tell(self, subject: str, data: bytes) -> None:
-        """Send a hint to the other nodes, as soon as may be."""
+        """Send a notification to the other nodes, as soon as may be."""
         frame = Frame("hint", self._me.key, self._new_id(), {"subject": subject}, data)
         text = said(frame)
         self._outbox.put(Outgoing(text or "", hint=True, large=frame if text is None else None))
@@ -256,7 +256,7 @@ class PostgresNetwork:
                 self._waiting.worked_on(frame.head["requests"])
 
     def _heard_hint(self, frame: Frame) -> None:
-        # Hints keep their order, so what comes after one that has to be fetched waits for it.
+        # Notifications keep their order, so what comes after one that has to be fetched waits for it.
         if not frame.parts and not self._late:
             self._hears(frame.head["subject"], frame.body)
             return
@@ -387,10 +387,10 @@ class PostgresBus(RemoteBus):
         return await self._network.ask(subject, payload, body, within_s)
 
     def _listen(self, subject: str) -> None:
-        """All nodes hear all hints."""
+        """All nodes hear all notifications."""
 
     def _unlisten(self, subject: str) -> None:
-        """All nodes hear all hints."""
+        """All nodes hear all notifications."""
 
     def _offer(self, subject: str) -> None:
         self._network.declare()

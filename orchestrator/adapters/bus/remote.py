@@ -21,7 +21,7 @@ MOST_NODES: Final = 1_000
 
 
 class Hint(NamedTuple):
-    """A hint of another node, which came just now."""
+    """A notification of another node, which came just now."""
 
     node: str
     number: int
@@ -78,7 +78,7 @@ class RemoteBus(ABC):
 
     @abstractmethod
     def _tell(self, subject: str, data: bytes) -> None:
-        """Send a hint to every node that listens, or drop it."""
+        """Send a notification to every node that listens, or drop it."""
 
     @abstractmethod
     def _ask(
@@ -88,7 +88,7 @@ class RemoteBus(ABC):
 
     @abstractmethod
     def _listen(self, subject: str) -> None:
-        """Hints of this subject are to be heard from now on, also after connecting again."""
+        """Notifications of this subject are to be heard from now on, also after connecting again."""
 
     @abstractmethod
     def _unlisten(self, subject: str) -> None:
@@ -105,8 +105,8 @@ class RemoteBus(ABC):
     def _hear(self, subject: str, data: bytes) -> None:
         """Take what came for a subject that is listened to.
 
-        What comes in one turn of the loop is heard in the next, each node's hints in their order: an adapter may
-        mix up those of different subjects.
+        What comes in one turn of the loop is heard in the next, each node's notifications in their order: an adapter
+        may mix up those of different subjects.
         """
         try:
             says = unpacked(data).says
@@ -123,7 +123,7 @@ class RemoteBus(ABC):
     def _deliver(self) -> None:
         came, self._came = self._came, []
         for hint in sorted(came, key=lambda each: (each.node, each.number)):
-            # What a lost connection still brings after the next one began is too late: hints are heard in order.
+            # What a lost connection still brings after the next one began is too late: order is kept.
             if hint.number <= self._heard_up_to.get(hint.node, 0):
                 continue
             self._heard_up_to[hint.node] = hint.number

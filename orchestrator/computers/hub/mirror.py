@@ -2,7 +2,7 @@
 
 Theory. Nothing is asked of a computer while nobody looks. The first watcher of a screen begins a watch at the computer,
 which is renewed as long as somebody looks and ends with the last; a computer that hears nothing ends it by itself.
-All that comes is a hint: pictures are counted, and where one is missing the watch begins anew with the whole. What a
+Pictures may be lost: they are counted, and where one is missing the watch begins again with the whole. What a
 computer sends beyond its budget is dropped, whatever it says. Keys go out once, on the session that is there; when
 that ends first, nobody knows whether they arrived, and that is the answer.
 """

@@ -98,7 +98,7 @@ STALL_S: Final = 60.0
 FAREWELL_S: Final = 5.0
 """What a connection that is over gets to take the last frames, such as the reason."""
 SLOW_HINT_S: Final = 0.5
-"""Whoever takes longer over a hint holds up all computers, and is told nothing more."""
+"""Whoever takes longer over a notification holds up all computers, and is told nothing more."""
 
 BATCH_BYTES: Final = 64 * 1024
 """Frames written at one go; after so many bytes the connection is asked again whether it keeps up."""

@@ -206,7 +206,7 @@ class Fleet:
         return there
 
     def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
-        """Let the computer forget an outcome; a hint, and when it is lost its next hello asks again."""
+        """Let the computer forget an outcome; a notification, and when it is lost its next hello asks again."""
         place = None if self.hub.here(computer) else self._presence.table.connected(computer)
         if place is None:
             self.hub.acknowledge(computer, run_id, number)

@@ -32,7 +32,7 @@ def requests_to(node: str) -> str:
 
 
 def acks_to(node: str) -> str:
-    """The subject of acknowledgements, which are hints, to one node's computers."""
+    """The subject of acknowledgements, which are notifications, to one node's computers."""
     return f"acks.{node}"
 
 

@@ -62,8 +62,8 @@ def _shown(told: object) -> str:
 
 # -- Computers that went with their node: it was killed or cut off and can tell nobody, so another does
 #
-# Pages and terminals that show computers read them anew at a hint of ``computers``, which the node of a computer
-# gives. Of the nodes that are left the first one gives it in the place of one that is gone.
+# Pages and terminals that show computers read them again at a notification of ``computers``, which the node of a
+# computer gives. Of the nodes that are left the first one gives it in the place of one that is gone.
 
 
 class Parting:

@@ -4,7 +4,7 @@ Theory. The mirror keeps one watch for all who look at a screen, counts its pict
 renews it while somebody looks and ends it with the last. Here its messages go over the bus to the node that has the
 computer (see ``screen_server``), and what comes from there is taken as if the computer had sent it, with
 the same bounds. A computer that moves is closed and opened again, so that watchers see it go and then the whole.
-Watches and pictures are hints. A look and keys are requests, sent once, to a node that asks nobody else.
+Watches and pictures are notifications. A look and keys are requests, sent once, to a node that asks nobody else.
 """
 
 import asyncio

@@ -187,7 +187,7 @@ def _result_of(told: ResultTold, body: bytes) -> CallResult | Exception:
 logger = logging.getLogger(__name__)
 
 _HINT_BYTES: Final = 4096
-"""Of output in one hint: in base 64, with what stands around it, it fits the 8 kB of a NOTIFY."""
+"""Of output in one notification: in base 64, with what stands around it, it fits the 8 kB of a NOTIFY."""
 
 
 class UnknownOp(InvalidRequest):

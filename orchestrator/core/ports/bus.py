@@ -1,7 +1,7 @@
-"""The port between the parts of one node and of several: hints, and requests to whoever serves a subject.
+"""The port between the parts of one node and of several: notifications, and requests to whoever serves a subject.
 
-The truth is in the store. A lost hint costs latency; of a lost request nobody knows what came of it, and whoever
-asked has to find out in another way.
+The truth is in the store. A lost notification costs latency; nobody knows the outcome of a lost request, and the
+sender has to find it out in another way.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +16,7 @@ class Answer(NamedTuple):
 
 
 Hear = Callable[[Mapping[str, Any]], None]
-"""Takes a hint. What it raises is logged, not felt."""
+"""Takes a notification. What it raises is logged, not felt."""
 Serve = Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]
 """Takes a request, its JSON and its bytes. Where it raises, the asker gets RequestLost."""
 End = Callable[[], None]
@@ -24,7 +24,7 @@ End = Callable[[], None]
 
 
 class Bus(Protocol):
-    """Hints and requests. Subjects are words of ``[a-zA-Z0-9_-]`` with dots between, payloads plain JSON objects."""
+    """Notifications and requests. Subjects are words of ``[a-zA-Z0-9_-]`` with dots between, payloads JSON objects."""
 
     async def open(self) -> None:
         """Connect, if that is needed; what was subscribed and served before holds from now on. Raises BusAway.

@@ -12,7 +12,7 @@ from orchestrator.core.wire.wire import ComputerId, Desk, RunId, SettledCall, To
 OnOutput = Callable[[int, bytes], None]
 """Is told what a running program writes, as it comes: where the part begins in the whole output, and its bytes.
 
-Hints only: parts may be missing. No bytes: the game is paused.
+Notifications only: parts may be missing. No bytes: the game is paused.
 """
 
 OWN_TOKEN: Final = "own_token"
@@ -132,7 +132,7 @@ class Computers(Protocol):
         """
 
     def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
-        """Let the computer forget an outcome that is durable here; a hint when it is away."""
+        """Let the computer forget an outcome that is durable here; a notification when it is away."""
 
 
 @dataclass(frozen=True)

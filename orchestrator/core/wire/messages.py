@@ -33,7 +33,7 @@ MAX_WHOLE_BYTES: Final = 2 * 1024 * 1024
 WINDOW_FRAMES: Final = 8
 """Frames of bodies in parts not yet acknowledged, in each direction: each is one event in the mod's queue of 256."""
 MAX_OUTPUT_BYTES: Final = 4096
-"""One hint of what a program writes: a few screens of a computer."""
+"""One notification of what a program writes: a few screens of a computer."""
 INPUT: Final = "input"
 """The capability of a computer that types to the programs that it runs."""
 OBSERVE: Final = "observe"

@@ -1,6 +1,6 @@
 """The messages about screens that somebody watches from outside, and about keys that are typed from there.
 
-All are hints: never acknowledged, never in a journal, never sent again.
+All are notifications: never acknowledged, never in a journal, never sent again.
 """
 
 from collections.abc import Sequence

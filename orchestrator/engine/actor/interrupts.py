@@ -199,7 +199,7 @@ def look_again_in_s(task: AgentTask, now: datetime) -> float:
 # -- Keeps an eye on a task while its actor is busy: what a person cancels, or runs out of time, stops at once
 
 _POLL_S = 5.0
-"""How long the bus is trusted: a lost hint costs at most this much."""
+"""How long the bus is trusted: a lost notification costs at most this much."""
 
 
 def left_s(task: AgentTask, now: datetime) -> float:

@@ -1,4 +1,4 @@
-"""What a task's model and programs write, told to whoever watches while it comes: hints, never items."""
+"""What a task's model and programs write, told to whoever watches while it comes: notifications, never items."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ PAUSED = "[the game is paused: the program goes on when the game does]\n"
 
 @dataclass
 class Hints:
-    """Publishes the hints of one task."""
+    """Publishes the notifications of one task."""
 
     bus: Bus
     task_id: TaskId
@@ -39,7 +39,7 @@ class Hints:
 class ReplyHints:
     """Tells a reply as it comes: as it is, and its explanation and message for reading.
 
-    The first part waits for a second: what comes whole is an item at once and needs no hint.
+    The first part waits for a second: what comes whole is an item at once and needs no notification.
     """
 
     hints: Hints

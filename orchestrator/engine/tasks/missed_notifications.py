@@ -1,10 +1,10 @@
-"""Hints that were lost on their way between nodes: what nobody told of is seen by looking, and told then.
+"""Notifications that were lost on their way between nodes: what nobody told of is seen by looking, and told then.
 
 Theory. Whoever follows one task looks again by itself. Who waits for whatever comes, such as reviewers, pages and the
-in-game commands, has only the hints, and a bus that is away loses some: here, or at the node where something happened,
+in-game commands, has only the notifications, and a bus that is away loses some: here, or at the node of the change,
 which this node cannot know. So each node looks now and then at what such people see: the tasks that wait for a person,
-and the newest. A version that was there at one look and that no hint has named until the next is told of as the hint
-would have. A hint that is told twice costs a look.
+and the newest. A version that was there at one look and that no notification has named until the next is announced.
+A notification that is told twice costs a look.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from orchestrator.engine.tasks.stored import StoredTasks
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 2.5
-"""A hint is missed for twice as long at the most."""
+"""A notification is missed for twice as long at the most."""
 _NEWEST: Final = 100
 """What a list shows."""
 _MOST_PAUSED: Final = 1_000
@@ -34,12 +34,12 @@ class MissedHints:
     def __init__(self, tasks: StoredTasks) -> None:
         self._tasks = tasks
         self._heard: Versions = {}
-        """The newest version of each task that a hint has named."""
+        """The newest version of each task that a notification has named."""
         self._seen: Versions | None = None
         """What the store had at the last look; None: there was none yet."""
 
     async def keep(self) -> None:
-        """Look until canceled; a store that one process has for itself loses no hint."""
+        """Look until canceled; a store that one process has for itself loses no notification."""
         if not self._tasks.store.shared:
             return
         end = self._tasks.bus.subscribe("tasks", self.hear)
@@ -54,12 +54,12 @@ class MissedHints:
             end()
 
     def hear(self, hint: Mapping[str, Any]) -> None:
-        """A hint has come."""
+        """A notification has come."""
         task_id, version = TaskId(str(hint["task_id"])), int(hint["version"])
         self._heard[task_id] = max(version, self._heard.get(task_id, 0))
 
     async def look(self) -> None:
-        """Look once, and tell of what was there at the look before without a hint since. Raises StoreAway."""
+        """Look once, and tell of what was there at the look before without a notification since. Raises StoreAway."""
         found = await self._versions()
         if self._seen is None:
             # Who came before this look was told everything as it stood.

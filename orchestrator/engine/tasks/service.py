@@ -236,7 +236,7 @@ class TaskService(StoredTasks):
     async def noted(self, task: AgentTask, what: Literal["notified", "viewed"], by: Identity) -> None:
         """Record that a request was put before somebody, or that somebody looked at the whole of it; once each.
 
-        A hint beside the decision: where the request was closed meanwhile nothing is recorded.
+        A notification beside the decision: where the request was closed meanwhile nothing is recorded.
         """
         asked = task.request
         while asked is not None and task.request is not None and task.request.request_id == asked.request_id:

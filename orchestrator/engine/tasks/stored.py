@@ -176,7 +176,7 @@ class SingletonJobs:
 MODEL_WAIT_S = 120.0
 _MOST_ALERTS = 20
 _POLL_S = 5.0
-"""How long a watcher trusts the bus: a lost hint costs at most this much."""
+"""How long a watcher trusts the bus: a lost notification costs at most this much."""
 
 
 class StoredTasks:
