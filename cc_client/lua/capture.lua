@@ -3,7 +3,7 @@
 -- `print` wraps at the terminal's width, so it is wide. Moving to another row is a line break in the
 -- text, moving right on a row is blanks, and a row that is drawn again with more at its end is just that
 -- more. The text is capped: its head and its tail are kept, and how many bytes were left out between
--- them is counted and said. The last bytes are kept a second time for whoever follows the program
+-- them is counted and said. The last bytes are kept a second time for the followers of the program
 -- while it runs.
 -- @module capture
 

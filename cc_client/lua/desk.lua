@@ -1,7 +1,7 @@
 --- The player's desk: what `cc ask`, `watch`, `tasks`, `answer`, `stop` and `undo` want of the orchestrator.
 --
 -- A request has an id of its own, by which the orchestrator knows an `ask` or `undo` that comes again:
--- that begins no second task. Whoever follows a task hears of it over every reconnect, from where it was
+-- that begins no second task. A follower of a task hears of it over every reconnect, from where it was
 -- told last. Nothing is sent while nobody waits. All verbs are functions of a request of command.lua;
 -- what is told has a kind, see shown.lua. docs/protocol.md section 1.7 is the specification.
 -- @module desk
@@ -325,7 +325,7 @@ function desk.connected(welcomed)
   end
 end
 
---- What changes something is not sent twice; the rest is, to whoever comes back.
+--- What changes something is not sent twice; the rest is sent again after a reconnect.
 function desk.disconnected(ended)
   if session ~= ended then
     return
@@ -352,7 +352,7 @@ local LATE = {
   answer = "It may have arrived all the same: `cc tasks` shows it.",
 }
 
---- This client ends: whoever waits hears it.
+--- This client ends: waiting callers hear it.
 function desk.close()
   for id, item in pairs(open) do
     local what = item.version and "the task goes on, `cc watch` shows it again."

@@ -2,7 +2,7 @@
 --
 -- docs/protocol.md sections 1.2 to 1.4 are the specification. What the server may send stands in
 -- one table below; whatever is not in it is refused here, so the session sees only sound messages.
--- The sha256 of a body is not checked here but by whoever uses it, in slices. A body over one frame
+-- The sha256 of a body is not checked here but by its user, in slices. A body over one frame
 -- comes in parts; transfers.lua puts them together.
 -- @module frame
 

@@ -41,7 +41,7 @@ local function fail(sentence, ...)
   error(sentence:format(...), 0)
 end
 
---- Ends it with a reason and the lines that mend it.
+--- Ends it with a reason and the lines that fix it.
 local function fail_with(fault)
   fail("%s", why.text(fault))
 end

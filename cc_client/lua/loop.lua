@@ -96,7 +96,7 @@ function Loop:wake()
   resume_waiting(self, "event", nil)
 end
 
---- Called about once a second: wakes whoever waits for a time, and mends lost events.
+--- Called about once a second: wakes the coroutines that wait for a time, and repairs lost events.
 function Loop:tick()
   local now, due = os.epoch("utc"), {}
   for job in pairs(self.jobs) do

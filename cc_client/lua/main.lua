@@ -1,4 +1,4 @@
---- The client: reads its settings, mends what the last power cut left, then loops for ever.
+--- The client: reads its settings, repairs what the last power cut left, then loops for ever.
 --
 -- There is one event loop, on `os.pullEventRaw`. boot.lua runs it, in a tab of its own or beside the
 -- player's shell, where it keeps quiet; what it returns tells boot.lua what comes next.

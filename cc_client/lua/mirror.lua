@@ -220,7 +220,7 @@ local function look_at_all()
   for _, watch in ipairs({ table.unpack(watches) }) do
     look(watch, now)
   end
-  -- Whoever was first gets the room last the next time.
+  -- The first screen gets the room last the next time.
   table.insert(watches, (table.remove(watches, 1)))
   start_timer(now)
 end
@@ -308,7 +308,7 @@ function mirror.event(event)
   end
 end
 
---- Called about once a second: ends what nobody renews, and mends a timer that was lost.
+--- Called about once a second: ends what nobody renews, and repairs a timer that was lost.
 function mirror.tick()
   local now = os.epoch("utc")
   tidy(now)

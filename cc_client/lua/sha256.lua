@@ -1,6 +1,6 @@
 --- SHA-256 in plain Lua 5.2 arithmetic, in slices.
 --
--- 1 MB takes 0.7 s in stock Lua and several times that in the game, so whoever hashes passes a
+-- 1 MB takes 0.7 s in stock Lua and several times that in the game, so the caller passes a
 -- `pause` function; it is called after every 8 KiB and may yield.
 -- @module sha256
 

@@ -1,7 +1,7 @@
---- What the client knows of itself, for whoever asks: facts that the modules set, and its last lines.
+--- What the client knows of itself, for all modules: facts that the modules set, and its last lines.
 --
 -- `version server computer connected_ms` (when the welcome came; nil: not connected), `fault` and
--- `remedy` (why not, and what mends it), `update` (a sentence about a newer client), `watched`
+-- `remedy` (why not, and what fixes it), `update` (a sentence about a newer client), `watched`
 -- (a sentence while somebody looks at a screen from outside).
 -- @module status
 

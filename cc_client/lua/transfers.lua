@@ -1,6 +1,6 @@
 --- Bodies over one frame: half received, or on their way out, on one connection.
 --
--- They go out one after the other. A frame of them is an event in the queue of whoever receives it,
+-- They go out one after the other. A frame of them is an event in the queue of its receiver,
 -- and the computer drops events silently, so at most 8 wait for their `chunk_ack` in each direction.
 -- Everything here ends with the connection.
 -- @module transfers

@@ -100,7 +100,7 @@ function typing.type(welcomed, message, body)
   end
   local number = message.keys
   if number <= highest then
-    -- Whoever sends something again must not have it typed again.
+    -- Keys that are sent again must not be typed again.
     return
   end
   highest = number

@@ -1,4 +1,4 @@
---- Says why no connection stands, and the exact lines that mend it.
+--- Says why no connection stands, and the exact lines that fix it.
 --
 -- Pure: what the mod, or the server, said goes in; `{code, sentence, remedy = {lines}}` comes out. The
 -- sentences are those of orchestrator/core/connection_problems.py, and tests/golden/why.json holds both to the
@@ -22,7 +22,7 @@ local NEW_LINE = "Then type a new line of `cc-orchestrator pair`."
 local NEW_CODE = "Make a new one with `cc-orchestrator pair` and type its line here."
 local INSTALL = "wget run {server}/install"
 
---- Code = the sentence, then the lines that mend it.
+--- Code = the sentence, then the lines that fix it.
 local TROUBLES = {
   http_off = { "HTTP is turned off on the Minecraft server.", SET, "[http]", "enabled = true", RESTART },
   websockets_off = {
@@ -162,7 +162,7 @@ end
 -- @tparam string code
 -- @tparam ?string url the server's
 -- @tparam ?string said what the mod or the server said
--- @tparam ?string remedy what the server said that mends it
+-- @tparam ?string remedy what the server said that fixes it
 function why.told(code, url, said, remedy)
   local words = places(url or "")
   if code == "no_answer" and (LOOPBACK[words.host] or words.host:find("^127%.")) then

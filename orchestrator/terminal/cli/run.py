@@ -89,7 +89,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             help="A task with its options and checks, as TOML or JSON; what is typed here goes first, checks add up.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each item and notification as one line of JSON.")
+    ] = False,
     detach: Detach = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,

@@ -185,7 +185,9 @@ def tasks(
 @tasks_app.command()
 def watch(
     task_id: TaskId,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each item and notification as one line of JSON.")
+    ] = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
