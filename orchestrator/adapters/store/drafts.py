@@ -201,7 +201,7 @@ def lease_lost(task_id: TaskId) -> LeaseLost:
     """The refusal of a token that is not the lease's."""
     return LeaseLost(
         f"The lease on task {task_id} was given back or taken over.",
-        remedy="Stop acting for the task; whoever leases it next settles what is open.",
+        remedy="Stop acting for the task; the next holder of its lease settles open calls.",
     )
 
 

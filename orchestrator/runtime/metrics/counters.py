@@ -89,7 +89,7 @@ FIGURES: Final = (
     Figure(
         "loop_lag_seconds",
         "histogram",
-        "Seconds that the event loop came late to a timer: whoever waits for this process waits so much longer.",
+        "Seconds that the event loop came late to a timer: all work of this process waits so much longer.",
         buckets=_LAG_BUCKETS_S,
     ),
 )

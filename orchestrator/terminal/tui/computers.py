@@ -34,7 +34,7 @@ def computer_lines(found: Mapping[str, Any], client: str = "", task: Mapping[str
     yield Line(f"── Computer {one_line(found['computer'])}", "title")
     if found["frozen"]:
         yield from _frozen_lines(found["frozen"])
-    released = ", released and not back yet: whoever dials next is it" if found["released"] else ""
+    released = ", released and not back yet: the next computer that connects is it" if found["released"] else ""
     yield Line(f"  state    {found['state']}{released}", prose=True)
     named = (("kind", found.get("family")), ("label", found.get("label")), ("runs", found.get("host")))
     for name, value in (*named, ("client", client), ("paired", found.get("owner") and f"by {found['owner']}")):

@@ -233,7 +233,7 @@ async def observe_peripheral_call(deps: CCAgentDeps, *, name: str, method: str, 
     if method not in methods:
         raise ToolFailed(f"{name} has no method {method}. Its methods: {_listed(methods)}.")
     types = ", ".join(shown_name(str(each)) for each in one["types"]) or "of an unknown type"
-    return Observed(state={}, note=f"{name} is: {types}. Whoever stands at the computer may put another one there.")
+    return Observed(state={}, note=f"{name} is: {types}. A player at the computer may put another one there.")
 
 
 def _listed(names: Any) -> str:
