@@ -190,7 +190,7 @@ def docs(options: Options) -> Outcome:
 
 
 def plain_words(options: Options) -> Outcome:
-    """Whether the docs have short sentences and the words of the glossary."""
+    """Whether docs have short sentences, and docs and code the words of the glossary."""
     return judged([sys.executable, "scripts/plain_words.py"])
 
 

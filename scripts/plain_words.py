@@ -1,23 +1,33 @@
-"""Finds hard words and long sentences in the docs; ``scripts/checks.py`` starts this as the check "plain words".
+"""Finds hard words and long sentences; ``scripts/checks.py`` starts this as the check "plain words".
 
-Code, link targets and generated tables are not prose and are left out.
+In the docs code, link targets and generated tables are not prose and are left out. In ``orchestrator/`` comments and
+strings with a space are prose, except where they list words that players use (`VOCABULARY`).
 """
 
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 MOST_WORDS: Final = 35
-HARD: Final = {
-    r"doors?": "endpoint or route",
-    r"laws?": "active policy",
+EVERYWHERE: Final = {
     r"mend(?:s|ed|ing)?": "fix",
-    r"hints?": "notification",
     r"house": "server or fixture",
     r"manners": "compatibility",
+    r"borne out": "confirmed",
+    r"(?:told|tells?|telling) (?:\w+ )?apart": "distinguish",
+    r"stands? in the (?:file|page|answer|journal|text|table|policy)": "is in",
+    r"for all that": "nevertheless",
+}
+"""Each hard word of docs and code, and what to say instead; docs/glossary.md has the terms."""
+IN_DOCS: Final = EVERYWHERE | {
+    r"doors?": "endpoint or route",
+    r"laws?": "active policy",
+    r"hints?": "notification",
     r"strangers?": "unknown field or unknown person",
     r"standing approvals?|allowances?": "grant",
     r"dut(?:y|ies)": "singleton job",
@@ -26,15 +36,11 @@ HARD: Final = {
     r"strokes?": "key event",
     r"desks?": "in-game commands",
     r"whoever|whereupon|whereof|wherein|thereof|therein|of whom|that which": "the noun",
-    r"borne out": "confirmed",
     r"lets? in": "accept",
-    r"(?:told|tells?|telling) (?:\w+ )?apart": "distinguish",
-    r"stands? in the (?:file|page|answer|journal|text|table|policy)": "is in",
-    r"for all that": "nevertheless",
     r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|such\b)\w+": "is not a",
 }
-"""Each hard word, and what to say instead; docs/glossary.md has the terms."""
-FINDS: Final = [(re.compile(rf"\b(?:{word})\b", re.IGNORECASE), say) for word, say in HARD.items()]
+"""Hard words that only the docs are free of."""
+VOCABULARY: Final = ("orchestrator/core/evidence/", "orchestrator/terminal/evaluation/")
 
 FENCE: Final = re.compile(r"^\s*```")
 ITEM: Final = re.compile(r"^\s*(?:[-*]|\d+\.|#+|>)\s+")
@@ -47,7 +53,7 @@ ENDS: Final = re.compile(r"""(?<=[.!?])["”)*]*\s+(?=["“(*\[]*[A-Z0-9`])|\s·
 
 
 def main() -> int:
-    """Print each fault with its page and line; 1 if there is one."""
+    """Print each fault with its file and line; 1 if there is one."""
     pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
     pages += sorted((ROOT / "docs").glob("*.md"))
     found = 0
@@ -55,6 +61,11 @@ def main() -> int:
         name = page.relative_to(ROOT).as_posix()
         text = page.read_text("utf-8")
         for line, fault in faults(unreleased(text) if name == "CHANGELOG.md" else text):
+            found += 1
+            print(f"{name}:{line}: {fault}")
+    for module in sorted((ROOT / "orchestrator").rglob("*.py")):
+        name = module.relative_to(ROOT).as_posix()
+        for line, fault in () if name.startswith(VOCABULARY) else code_faults(module.read_text("utf-8")):
             found += 1
             print(f"{name}:{line}: {fault}")
     return 1 if found else 0
@@ -71,8 +82,22 @@ def faults(text: str) -> Iterator[tuple[int, str]]:
         count = sum(any(map(str.isalnum, word)) for word in sentence.split())
         if count > MOST_WORDS:
             yield line, f"{count} words in one sentence, at most {MOST_WORDS}: {sentence[:60]}…"
-        for pattern, say in FINDS:
-            yield from ((line, f"{hit[0]!r}: say {say}") for hit in pattern.finditer(sentence))
+        yield from ((line, fault) for fault in hard(sentence, IN_DOCS))
+
+
+def code_faults(text: str) -> Iterator[tuple[int, str]]:
+    """Each hard word in the comments, docstrings and messages of a Python module, with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "COMMENT" or (kind in {"STRING", "FSTRING_MIDDLE"} and " " in token.string):
+            yield from ((token.start[0], fault) for fault in hard(CODE.sub(" ", token.string), EVERYWHERE))
+
+
+def hard(prose: str, words: dict[str, str]) -> Iterator[str]:
+    """Each hard word of a text, with what to say instead."""
+    plain = " ".join(prose.split())
+    for word, say in words.items():
+        yield from (f"{hit[0]!r}: say {say}" for hit in re.finditer(rf"\b(?:{word})\b", plain, re.IGNORECASE))
 
 
 def sentences(text: str) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""The check of plain words: what it finds in a page, and what it leaves out."""
+"""The check of plain words: what it finds in pages and code, and what it leaves out."""
 
 from typing import Any
 
@@ -43,3 +43,8 @@ def test_code_generated_tables_and_short_sentences_pass(text: str) -> None:
 
 def test_only_the_part_of_the_changelog_without_a_number_is_read() -> None:
     assert plain_words.unreleased("## [Unreleased]\nnew\n## [0.1.0]\nold\n") == "## [Unreleased]\nnew\n"
+
+
+def test_comments_and_messages_of_code_are_read_and_names_are_not() -> None:
+    code = 'mend = {"mend": 1}\n# It was\nsaid = "Please mend it."\n# mended\n'
+    assert [line for line, _ in plain_words.code_faults(code)] == [3, 4]

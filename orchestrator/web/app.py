@@ -64,7 +64,7 @@ class ComputerEndpoint(MirroringComputers, Protocol):
         peer: str = "",
         token: str = "",
     ) -> None:
-        """Serve one connection until it is over; ``fingerprint`` tells apart who may have this name.
+        """Serve one connection until it is over; ``fingerprint`` distinguishes who may have this name.
 
         ``token`` is left out of all that the computer says.
         """

@@ -28,7 +28,7 @@ _LONGEST_HOST: Final = 256
 def version_of(host: str | None) -> Version | None:
     """The version in a host text as ``ComputerCraft 1.109.2 (Minecraft 1.20.1)``; None: it does not say.
 
-    ``1.80pr1.13`` counts as 1.80.0: nothing later is told apart by a pre-release.
+    ``1.80pr1.13`` counts as 1.80.0: a pre-release distinguishes nothing later.
     """
     _, found, after = (host or "")[:_LONGEST_HOST].partition(_OUR_HOST)
     number = _VERSION.match(after.lstrip()) if found else None

@@ -1,4 +1,4 @@
-// What is looked at within a view, for the title of the page: tabs and the way back tell them apart by it.
+// What is looked at within a view, for the title of the page: tabs and the way back distinguish them by it.
 import { useEffect } from "./html.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";

@@ -29,7 +29,7 @@ export function SignIn() {
       <h1>cc-orchestrator</h1>
       ${ended && html`<p class="note warn" role="status">You were signed out. Sign in again to go on; what you typed is
         kept.</p>`}
-      <p class="muted">Sign in with your token. On the server's machine the first one stands in the file
+      <p class="muted">Sign in with your token. On the server's machine the first one is in the file
         ${" "}<code>admin.token</code> of its data directory; others are made by an admin.</p>
       <label for="token">Your token</label>
       <input id="token" ref=${field} type="password" autocomplete="current-password" required spellcheck=${false}
