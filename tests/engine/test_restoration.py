@@ -169,7 +169,8 @@ async def test_a_program_whose_computer_lies_afterwards_is_heard_to_its_end(spoi
             disk.root = CallResult({"kind": "file"})
             return
         (started,) = await at.happened(task_id, "tool_started")
-        at.store._blobs[started.watched.listing] = b"nonsense\n"
+        nonsense = (b"nonsense\n", started.watched.listing)
+        at.store._cursor.execute("UPDATE blobs SET content = ? WHERE sha256 = ?", nonsense)
 
     at.store.after["tool_started"] = spoil
     task = await until_over(at)
@@ -233,7 +234,7 @@ async def test_an_undo_by_policy_of_what_is_no_longer_known_is_given_up(caplog: 
     )
 
     async def lose() -> None:
-        at.store._blobs.clear()
+        at.store._cursor.execute("DELETE FROM blobs")
 
     task_id = await at.submit()
     at.store.after["task_ended"] = lose

@@ -141,12 +141,11 @@ class Ending:
         Raises Violation.
         """
         setting, ledger = self._setting, self._setting.ledger
-        for task_id, stored in setting.storage._tasks.items():
-            if verify_chain(stored.journal.read()) is not None:
+        for (task_id,) in setting.rows("SELECT task_id FROM tasks"):
+            if verify_chain(setting.items(task_id)) is not None:
                 ledger.wrong(f"the hash chain of {task_id} is broken")
-        for name, row in setting.storage._computers.items():
-            if row.task is not None:
-                ledger.wrong(f"computer {name} is still claimed by {row.task}")
+        for name, task_id in setting.rows("SELECT computer, task FROM computers WHERE task IS NOT NULL"):
+            ledger.wrong(f"computer {name} is still claimed by {task_id}")
         for call_id, task_id in ledger.unknown.items():
             ended = ledger.tasks[task_id].ended
             if ended is None or ended.status != "Canceled":

@@ -1,14 +1,17 @@
 """Everything a schedule moves: two computers, the generations of a server, the wires and the clock."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from orchestrator.adapters.store import sql
 from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite_thread import drive
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.errors import BeingUndone, InvalidDecision, InvalidRequest, NotPending, TaskEnded
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import ComputerReleased
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.task_states import Phase
@@ -29,6 +32,25 @@ NODES = 2
 """How many nodes there are where there are several; one that was stopped and wakes is one more."""
 
 
+class Blobs(Mapping[str, bytes]):
+    """The bytes that a store keeps, by their hash, as they are at each look."""
+
+    def __init__(self, storage: InMemoryPersistenceManager) -> None:
+        self._cursor = storage._cursor
+
+    def __getitem__(self, sha256: str) -> bytes:
+        rows = self._cursor.execute("SELECT content FROM blobs WHERE sha256 = ?", (sha256,)).fetchall()
+        if not rows:
+            raise KeyError(sha256)
+        return bytes(rows[0][0])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for (name,) in self._cursor.execute("SELECT sha256 FROM blobs").fetchall())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Setting:
     """The parts, and what can be done to them; each of these is one move."""
 
@@ -40,7 +62,7 @@ class Setting:
         self.plan = make_plan(rng)
         self.clock = Clock()
         self.storage = InMemoryPersistenceManager(clock=self.clock)
-        ledger.kept = self.storage._blobs
+        ledger.kept = Blobs(self.storage)
         self.computers = [Computer(name, place, ledger, self.plan.files[name]) for place, name in enumerate(COMPUTERS)]
         for computer in self.computers:
             computer.boot()
@@ -65,6 +87,14 @@ class Setting:
     def computer(self, name: str) -> Computer:
         """The computer of a name."""
         return next(computer for computer in self.computers if computer.name == name)
+
+    def items(self, stream: TaskId) -> list[AgentTaskItem]:
+        """The journal of a task at this moment."""
+        return drive(self.storage._cursor, sql.read(stream))
+
+    def rows(self, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+        """What the store answers at this moment."""
+        return self.storage._cursor.execute(statement, parameters).fetchall()
 
     def wires(self) -> Iterator[Wire]:
         """The connections on which something is under way."""
@@ -195,13 +225,13 @@ class Setting:
         """The power goes, and the backup takes the place of the disk."""
         computer.power_off()
         backup = self.backups[computer.name]
-        row = self.storage._computers.get(ComputerId(computer.name))
-        self.ledger.put_back(computer, backup, 0 if row is None else row.record.heard)
+        heard = self.rows("SELECT heard FROM computers WHERE computer = ?", computer.name)
+        self.ledger.put_back(computer, backup, heard[0][0] if heard else 0)
         computer.put_back(backup.contents)
 
     def frozen(self) -> list[ComputerId]:
         """The computers that wait for a person."""
-        return [name for name, row in self.storage._computers.items() if row.record.frozen is not None]
+        return [name for (name,) in self.rows("SELECT computer FROM computers WHERE frozen IS NOT NULL")]
 
     def release(self, name: ComputerId) -> None:
         """A person lets a frozen computer come back."""

@@ -1,9 +1,6 @@
 """What must be true of undos once all is over: each was begun once, and what nobody else touched is as it was."""
 
-from collections.abc import Sequence
-
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import TaskChange, told_changes
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, changes, trees_of
@@ -37,7 +34,7 @@ class UndoJudge:
         undos = [one.task_id for one in ledger.tasks.values() if one.undoes == task.task_id]
         if sorted(undos) != sorted(task.undone_by):
             ledger.wrong(f"{task.task_id} is undone by {undos}, and its journal says by {task.undone_by}")
-        by_policy = [one for one in undos if self._items(one)[0].actor.kind == "system"]
+        by_policy = [one for one in undos if self._setting.items(one)[0].actor.kind == "system"]
         if len(by_policy) != (changed and task.undoes_itself):
             ledger.wrong(f"{task.task_id} changed something: {changed}; the policy undoes it by {by_policy}")
         asked = len(self._setting.undos.get(task.task_id, ()))
@@ -72,11 +69,8 @@ class UndoJudge:
         return DIRECTORY if data is None else sha256_hex(data)
 
     def _changes(self, task_id: TaskId) -> Changes:
-        items = self._items(task_id)
+        items = self._setting.items(task_id)
         return changes(items, {tree: self._ledger.kept[tree] for tree in trees_of(items)})
-
-    def _items(self, task_id: TaskId) -> Sequence[AgentTaskItem]:
-        return self._setting.storage._tasks[task_id].journal.read()
 
 
 def _related(one: str, other: str) -> bool:

@@ -43,16 +43,6 @@ class Entry(NamedTuple):
     """1: somebody woke it while it was held."""
 
 
-def leasable(entry: Entry, now: int) -> bool:
-    """Whether the entry is due and nobody holds it (the SQL of ``lease`` says the same)."""
-    return entry.due is not None and entry.due <= now and free(entry, now)
-
-
-def free(entry: Entry, now: int) -> bool:
-    """Whether nobody holds the entry, or no longer."""
-    return entry.holder is None or entry.lease_until <= now
-
-
 def holds(entry: Entry, token: int) -> bool:
     """Whether this token is the lease's: given back by nobody, taken over by nobody."""
     return entry.holder is not None and entry.token == token

@@ -21,7 +21,7 @@ from orchestrator.adapters.store.objects import check_objects, odd_values, stran
 from orchestrator.adapters.store.schema import MIGRATIONS
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
-from orchestrator.adapters.store.sqlite_thread import SqliteThread, drive, explained
+from orchestrator.adapters.store.sqlite_thread import CACHED_STATEMENTS, SqliteThread, drive, explained
 from orchestrator.adapters.store.tables import tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Clock
@@ -33,8 +33,6 @@ Trace = Callable[[str], None]
 
 _BUSY_TIMEOUT_S: Final = 5.0
 """A backup or a curious ``sqlite3`` holds the file for less."""
-_CACHED_STATEMENTS: Final = 256
-"""All texts there are; those for many rows are the dearest to prepare."""
 _PRAGMAS: Final = (
     # Of a new file only: what was swept is given back to the disk. It has to come before anything is written.
     "PRAGMA auto_vacuum = INCREMENTAL",
@@ -145,7 +143,7 @@ def _connect(path: Path, undo: ExitStack, trace: Trace | None) -> sqlite3.Connec
             timeout=_BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=_CACHED_STATEMENTS,
+            cached_statements=CACHED_STATEMENTS,
         )
     except sqlite3.Error as error:
         raise explained(error, path) from None

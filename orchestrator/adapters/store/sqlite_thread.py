@@ -32,6 +32,8 @@ from orchestrator.core.values import to_us
 
 T = TypeVar("T")
 
+CACHED_STATEMENTS: Final = 256
+"""Of one connection: all texts there are; those for many rows cost the most to prepare."""
 MAX_BATCH: Final = 256
 """Operations of one transaction: about 20 ms of work, so that nobody waits long behind the others."""
 MAX_SKIPPED: Final = 1024
