@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any, Final, get_args
 
 from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store import grant_rules as granting
 from orchestrator.adapters.store import sql, sql_grants, sql_queue
 from orchestrator.adapters.store.script import Script, text
 from orchestrator.core.audit.chain import files_listed
@@ -163,7 +162,7 @@ def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: in
         name=text(name),
         roles=tuple(map(text, json.loads(roles))),
         created_at=from_us(created_at),
-        revoked=granting.is_revoked(revoked),
+        revoked=sql_grants.is_revoked(revoked),
     )
 
 
@@ -328,8 +327,8 @@ def prune_task(note: Draft, *, now: int) -> Script[bool]:
     pinned = bool((yield _PINNED, (task_id,))[0][0])
     if not sealing.is_at_rest(head.status, head.entry, pinned=pinned):
         return False
-    given = [granting.decode_grant(*row) for row in (yield _GIVEN, (task_id,))]
-    if any(granting.outlives_its_task(one, now) for one in given) or (yield from _is_referred_to(task_id)):
+    given = [sql_grants.decode_grant(*row) for row in (yield _GIVEN, (task_id,))]
+    if any(sql_grants.outlives_its_task(one, now) for one in given) or (yield from _is_referred_to(task_id)):
         return False
     yield from sql_queue.give_back_all(task_id, now=now)
     for statement in _PRUNE:
