@@ -68,6 +68,7 @@ def test_a_disk_that_is_put_back_and_not_frozen_is_found(monkeypatch: pytest.Mon
         _explore_all(range(40, 300))
 
 
+@pytest.mark.deep
 def test_an_undo_that_leaves_something_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where the last place is forgotten, an undo that is completed has not put it back."""
     monkeypatch.setattr(explorer, "SEVERAL", 0.0)
@@ -76,6 +77,7 @@ def test_an_undo_that_leaves_something_out_is_found(monkeypatch: pytest.MonkeyPa
         _explore_all(range(300))
 
 
+@pytest.mark.deep
 def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where keys do not hold, who asks again begins another."""
     monkeypatch.setattr(explorer, "SEVERAL", 0.0)

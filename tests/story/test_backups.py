@@ -132,6 +132,7 @@ async def test_a_backup_is_put_back_byte_for_byte_and_that_is_undone(fresh_serve
         assert tree(pc.disk) == before
 
 
+@pytest.mark.deep
 async def test_only_some_paths_are_put_back(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with computer(server, tmp_path) as pc:
@@ -198,6 +199,7 @@ async def test_more_bytes_than_one_look_takes(server: Server, tmp_path: Path) ->
         assert tree(pc.disk) == before
 
 
+@pytest.mark.deep
 async def test_what_no_look_can_take_is_left_out_and_left_alone(server: Server, tmp_path: Path) -> None:
     """A file that is too large is said to be left out, and an exact restoration does not remove it for that."""
     api = server.api()
@@ -224,6 +226,7 @@ async def test_what_no_look_can_take_is_left_out_and_left_alone(server: Server, 
         assert pc.read("too/large.bin") == b"cut\n"
 
 
+@pytest.mark.deep
 async def test_other_disks_are_left_out_and_said(server: Server, tmp_path: Path) -> None:
     """A floppy disk in a drive is not the computer's, however its own disk is looked at."""
     api = server.api()
@@ -241,6 +244,7 @@ async def test_other_disks_are_left_out_and_said(server: Server, tmp_path: Path)
             assert (tmp_path / "floppy" / "theirs.lua").read_bytes() == b"return 'floppy'\n"
 
 
+@pytest.mark.deep
 async def test_an_empty_computer_and_nothing_to_put_back(server: Server, tmp_path: Path) -> None:
     """An empty backup is one; put back exactly, also while nobody can look, it empties the computer."""
     api = server.api()
@@ -281,6 +285,7 @@ async def test_a_computer_that_is_away_cannot_be_read_and_is_waited_for(server: 
         assert tree(pc.disk) == before
 
 
+@pytest.mark.deep
 async def test_a_computer_whose_disk_is_full_is_not_said_to_have_gone(fresh_server: Server, tmp_path: Path) -> None:
     """It is there and can write down no call: the refusal says why, and once there is room it is backed up.
 

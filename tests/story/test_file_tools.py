@@ -15,6 +15,7 @@ from orchestrator.core.wire.wire import MAX_BODY_BYTES, sha256_hex
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from tests.story.harness import Computer, Server, check_laws, computer, ended, facts_of, final, play, tool
+from tests.thinning import thinned
 
 FILES = {
     "farm.lua": b"local x = 1\nprint(x)\nprint(x)\n",
@@ -143,7 +144,7 @@ def to_keep(items: list[AgentTaskItem], blobs: dict[str, bytes]) -> set[str]:
     return wanted
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("story", thinned(STORIES, 2))
 async def test_a_computer_and_a_dictionary_do_the_same(server: Server, tmp_path: Path, story: str) -> None:
     """Call by call the same words and the same hashes; at the end the same files; every old byte in the store."""
     steps = STORIES[story]

@@ -178,6 +178,7 @@ async def test_websockets_off(server: Server, tmp_path: Path) -> None:
         await shows(player, fault, again="cc status")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("code", ["unknown_host", "no_answer_here"])
 async def test_a_wrong_address(tmp_path: Path, code: str) -> None:
     """An address that the game does not know, or at which nothing listens, is named with what to start."""
@@ -196,6 +197,7 @@ async def test_a_wrong_address(tmp_path: Path, code: str) -> None:
         await shows(player, fault, again="cc status")
 
 
+@pytest.mark.deep
 async def test_a_certificate_that_is_not_trusted(tmp_path: Path) -> None:
     """The same for who installs through it, for a client that dials it, and for doctor."""
     (tmp_path / "own.pem").write_text(OWN_CERTIFICATE)
@@ -215,6 +217,7 @@ async def test_a_certificate_that_is_not_trusted(tmp_path: Path) -> None:
             await shows(player, fault, again="cc status")
 
 
+@pytest.mark.deep
 async def test_a_proxy_that_passes_only_pages(tmp_path: Path) -> None:
     """The installer dials before it says that all is well; the server sees who came without an upgrade."""
     goal = ""
@@ -267,6 +270,7 @@ async def test_a_code_that_is_worth_nothing(server: Server, tmp_path: Path, code
 # -- what the client meets ---------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("code", "speaks"), [("protocol_too_old", 2), ("protocol_too_new", 0)])
 async def test_another_protocol(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, speaks: int

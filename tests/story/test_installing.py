@@ -94,6 +94,7 @@ async def test_it_starts_beside_what_started_before_and_goes_without_a_trace(
         assert player.files() == before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_what_the_installer_says_last_is_there_at_the_prompt(server: Server, tmp_path: Path, family: str) -> None:
     """Without tabs the client empties the screen when it starts; what was said is said again."""
@@ -109,6 +110,7 @@ async def test_what_the_installer_says_last_is_there_at_the_prompt(server: Serve
     assert "This is computer 7 of " in screen
 
 
+@pytest.mark.deep
 async def test_no_tab_is_left_after_uninstalling(server: Server, tmp_path: Path) -> None:
     """The client's tab closes with it, though nobody has looked at it."""
     async with playing(tmp_path / "disk", "--family", "advanced") as player:
@@ -123,6 +125,7 @@ async def test_no_tab_is_left_after_uninstalling(server: Server, tmp_path: Path)
         assert "orchestrator" not in await player.screen()
 
 
+@pytest.mark.deep
 async def test_the_screen_is_not_shown_before_the_restart_with_tabs(tmp_path: Path) -> None:
     """The client that was just installed sees only its own tab, and does not take it for the player's."""
     model = Listening(says(call("cc_screen")), final(success=False))
@@ -316,6 +319,7 @@ def hurry(disk: Path) -> None:
     boot.write_text(slow.replace("LOOK_EVERY_S=5", "LOOK_EVERY_S=0.1"))
 
 
+@pytest.mark.deep
 async def test_a_client_that_runs_and_says_nothing_is_taken_back_without_a_reboot(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,7 @@ print("again")
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("family", ["advanced", "computer"])
 async def test_what_a_program_drew_behind_the_windows_is_painted_over(
     tmp_path: Path, server: Server, family: str
@@ -253,6 +254,7 @@ if ... then left.setTextScale(0.5) left.setCursorPos(1, 1) left.write("small") e
 """
 
 
+@pytest.mark.deep
 async def test_a_monitor_shows_what_programs_draw_while_it_is_watched(tmp_path: Path, server: Server) -> None:
     """Also what the player's own program draws; another scale is another size; one that goes and comes back says so."""
     api = server.api()

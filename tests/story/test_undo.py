@@ -173,6 +173,7 @@ async def test_files_and_directories_of_the_workspace_go_back_too(server: Server
     assert tree(space) == {**before, "made": None, "made/here": None, "made/here/mine.txt": b"mine\n"}
 
 
+@pytest.mark.deep
 async def test_a_name_that_is_no_utf_8_comes_back(server: Server, tmp_path: Path) -> None:
     """As a keyboard with umlauts in the game writes it: a byte for each letter; and the undo of that is undone too."""
     api = server.api()
@@ -330,6 +331,7 @@ async def test_an_undo_that_goes_on_is_not_begun_twice(server: Server, tmp_path:
         assert ended(await play(api, again)).message.startswith("Everything was already as it was"), "once it is over"
 
 
+@pytest.mark.deep
 async def test_an_undo_is_begun_and_left(server: Server, tmp_path: Path) -> None:
     """Its id alone goes to a script, the lines that watch and approve it to a person."""
     api = server.api()
@@ -435,6 +437,7 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
             assert (none.returncode, f"There is no task '{name}'." in none.stderr) == (2, True)
 
 
+@pytest.mark.deep
 async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Server, tmp_path: Path) -> None:
     """`cancel` and `stop` name what it changed; `tasks show` counts it, and names the task that puts it back."""
     api = server.api()
@@ -479,6 +482,7 @@ async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Serv
         assert "took back in turn; put it back again:  " in shown.stdout
 
 
+@pytest.mark.deep
 async def test_what_a_person_rejected_is_said_in_their_words(server: Server, tmp_path: Path) -> None:
     """An undo of which everything was rejected, and that went on, says who it was: no text that is for a model."""
     api = server.api()

@@ -257,6 +257,7 @@ async def _nobody(request: dict[str, Any]) -> str:
     raise AssertionError(f"somebody was asked: {request}")
 
 
+@pytest.mark.deep
 async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
     """Rejected by a person, it is not taken back by itself, and another one can be begun by hand."""
     async with house(tmp_path / "home") as server:
@@ -283,6 +284,7 @@ async def _reject(request: dict[str, Any]) -> dict[str, Any]:
     return {"action": "reject", "on_reject": "cancel"}
 
 
+@pytest.mark.deep
 async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> None:
     """Those decide who decide for programs, and no submitter."""
     async with house(tmp_path / "home") as server:

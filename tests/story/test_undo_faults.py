@@ -23,6 +23,7 @@ from tests.story.harness import (
     tree,
 )
 from tests.story.proxy import Direction, Frame, LineCut, proxy
+from tests.thinning import thinned
 
 pytestmark = pytest.mark.filterwarnings(
     # asyncio forgets a connection that the kernel hands to a server which is closing: the proxy of this
@@ -117,7 +118,7 @@ def _cases(server: Server, tmp: Path, how: str, frames: Iterable[tuple[Direction
     }
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", thinned(HOWS, 2))
 async def test_an_undo_cut_short_is_taken_up_again(server: Server, tmp_path: Path, how: str) -> None:
     """At some frames of its looks and of its changes; every byte is as it was in the end.
 

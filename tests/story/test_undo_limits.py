@@ -44,6 +44,7 @@ async def _undone(
 # -- little room ---------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 async def test_what_goes_makes_room_for_what_comes(server: Server, tmp_path: Path) -> None:
     """A tree that was moved does not fit twice: the old place is filled once the new one is free."""
     api = server.api()

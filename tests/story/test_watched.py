@@ -96,6 +96,7 @@ async def test_what_a_program_wrote_moved_made_and_deleted_is_put_back(server: S
         assert tree(pc.disk) == after
 
 
+@pytest.mark.deep
 async def test_what_a_person_made_of_it_since_stays(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with computer(server, tmp_path) as pc:
@@ -229,6 +230,7 @@ async def test_only_what_the_policy_names_is_known_and_that_is_said(narrow: Serv
         assert (await api.ok("GET", "/v1/audit/verify"))["faults"] == []
 
 
+@pytest.mark.deep
 async def test_the_clients_own_files_the_games_and_other_disks_are_left_out(server: Server, tmp_path: Path) -> None:
     """A program that writes on a disk in a drive: that is not known, and not undone."""
     api = server.api()

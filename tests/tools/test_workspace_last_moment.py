@@ -13,6 +13,7 @@ from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.tools import workspace_changes as renaming
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
+from tests.thinning import thinned
 
 RUN = "c1.1"
 OLD, NEW, MINE = b"old\n", b"new\n", b"mine\n"
@@ -128,7 +129,7 @@ def test_killed_at_any_moment_it_was_done_or_it_was_not(tmp_path: Path, kind: st
 
 
 @pytest.mark.parametrize("somebody", [save, write])
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("kind", thinned(CHANGES, 2))
 def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
     tmp_path: Path, kind: str, somebody: Callable[[Path], None]
 ) -> None:
@@ -146,7 +147,7 @@ def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.deep)])
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("kind", thinned(CHANGES, 2))
 def test_what_somebody_saves_is_kept_also_when_a_kill_comes_on_top(tmp_path: Path, kind: str, step: int) -> None:
     """It is in its place, or beside the staged files under a name that tells whose run it was.
 

@@ -31,6 +31,7 @@ from tests.harness.commands import (
     talking,
     until,
 )
+from tests.thinning import thinned
 from tests.waiting import HANG_S
 
 PROGRAM = b"print('Hello, world!')\n"
@@ -113,7 +114,7 @@ GROUPS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=" ".join)
+@pytest.mark.parametrize("group", thinned(GROUPS, 3), ids=" ".join)
 def test_an_option_before_a_command_of_a_group_is_refused(tmp_path: Path, group: Sequence[str]) -> None:
     """The command would not know of it: of a server that was named there, or of JSON."""
     name, *rest = group

@@ -60,6 +60,7 @@ async def test_a_request_that_cannot_be_read_is_shown_whole_and_not_decided(tmp_
         await server.until(one.task_id, "task_ended")
 
 
+@pytest.mark.deep
 async def test_the_console_shows_what_it_cannot_read_and_counts_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +104,7 @@ async def test_a_task_of_a_newer_server_is_said_to_be_newer(tmp_path: Path) -> N
             await seat.sees("An item has schema 9; this version reads up to", "Completed")
 
 
+@pytest.mark.deep
 async def test_pictures_that_a_server_or_a_computer_does_not_have_are_said(tmp_path: Path) -> None:
     """An older server and an older client on a computer are named in place of a picture."""
     async with (
@@ -149,6 +151,7 @@ def test_what_a_newer_server_says_more_is_left_out_but_not_of_a_request() -> Non
             messages_of(broken)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("broken", ["args", "observed"])
 async def test_what_cannot_be_drawn_is_shown_as_it_came(tmp_path: Path, broken: str) -> None:
     """A fault of the drawing leaves the list, the page and the dialogs alive, and shows the raw request (V5)."""

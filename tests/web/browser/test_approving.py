@@ -312,6 +312,7 @@ async def test_what_came_just_now_is_not_approved(server: Server, pc: Computer, 
     assert "Done: approved by you." in await seat.told("done")
 
 
+@pytest.mark.deep
 async def test_an_answer_in_its_place_is_what_the_model_is_told(server: Server, pc: Computer, seats: Seats) -> None:
     """Every argument stood there; nothing runs."""
     api = server.api()
@@ -330,6 +331,7 @@ async def test_an_answer_in_its_place_is_what_the_model_is_told(server: Server, 
     assert pc.read("b.lua") is None
 
 
+@pytest.mark.deep
 async def test_each_call_of_a_request_has_its_own_decision(server: Server, pc: Computer, seats: Seats) -> None:
     """One is rejected, the other approved; the request stays until the last."""
     api = server.api()
@@ -394,6 +396,7 @@ async def test_several_requests_are_rejected_together(server: Server, pc: Comput
     assert (pc.read("a.lua"), pc.read("b.lua")) == (None, None)
 
 
+@pytest.mark.deep
 async def test_a_question_is_answered_in_the_queue(server: Server, seats: Seats) -> None:
     """The answer goes to the model, and the question goes away."""
     api = server.api()

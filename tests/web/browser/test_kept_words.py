@@ -329,6 +329,7 @@ async def test_a_call_that_nobody_was_asked_about_does_not_wait(server: Server, 
     await expect(seat.page.get_by_label("What", exact=True)).to_have_value("Task ended")
 
 
+@pytest.mark.deep
 async def test_a_refused_check_stands_beside_the_checks(server: Server, pc: Computer, seats: Seats) -> None:
     """What was typed stays, over a reload too; the corrected task has its checks, and waits for its model."""
     seat = await seats.open("tasks?new=1", size=(320, 800))

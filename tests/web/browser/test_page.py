@@ -182,6 +182,7 @@ async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) 
     assert await seat.page.locator("main img, main script").count() == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.deep)])
 async def test_every_character_is_shown_as_everywhere_else(server: Server, seats: Seats, step: int) -> None:
     """Unicode, alone and behind a letter, and runs of marks: what Python's ``visible`` says, this page says.
@@ -241,6 +242,7 @@ async def test_a_hundred_and_fifty_tasks_are_pages_of_them(server: Server, seats
     await expect(seat.page.locator(f'.rows a[href="#/tasks/{question}"]')).to_contain_text("Waiting")
 
 
+@pytest.mark.deep
 async def test_cancel_asks_first(server: Server, seats: Seats) -> None:
     """The dialog can be left; then the task is canceled with the reason."""
     api = server.api()
