@@ -561,7 +561,7 @@ def test_v4_what_is_not_searched_has_no_secret(text: str) -> None:
 
 
 MEGABYTE = 1_000_000
-NASTY = ["a", "password=", "eyJaaaaaaaaaa.", "[=["]
+NASTY = ["a", "password=", "eyJaaaaaaaaaa.", "[=[", "AKIA"]
 NASTIER = [
     "password=[[", '\\"password\\":', "-----BEGIN PRIVATE KEY-----\n", "password,", "\nset a.token x", "\\",
     'password="', "password = '", "eyJ-", "://a:", "://", "Bearer ", "authorization:", "-----BEGIN PRIVATE KEY-----",
@@ -570,7 +570,7 @@ NASTIER = [
     "\r\n", "=", "eyJ", "eyJaaaaaaaaaa.eyJ", "ccc_", 'a="""', "<a>", "<password ", "cookie: a=", "a=b;",
     "password: |\n ",
     "machine a ",
-    "Private-Lines: 1\n", "'AAAAAAAA' ", "\\n", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
+    "mysql -p", "Private-Lines: 1\n", "'AAAAAAAA' ", "\\n", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
 ]  # fmt: skip
 
 
@@ -580,6 +580,16 @@ def check_linear(nasty: str, size: int, begin: str = "") -> None:
     began = time.process_time()
     redact_text(text, salt=SALT)
     assert time.process_time() - began < 20
+
+
+def test_v4_keys_in_one_another_are_hidden_with_their_lines() -> None:
+    """Each that is taken out frees the next; after some rounds the lines go, and what stands around them stays."""
+    text = f"first\n{'AKIA' * 100}\nbetween\n{'AKIA' * 100}\nlast"
+    redacted = redact_text(text, salt=SALT)
+    assert redacted.startswith("first\n[redacted ")
+    assert redacted.endswith("]\nlast")
+    assert "AKIA" not in redacted
+    assert "AKIA" not in redact_text("AKIA" * 100, salt=SALT)
 
 
 @pytest.mark.uncounted

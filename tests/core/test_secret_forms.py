@@ -79,6 +79,11 @@ https://«K»@example.org/repo.git
 x-access-token: «abcdefghijklmnopqrstuvwxy»
 machine example.org login bob passwd «W»
 key «AKIA50Y1LVSYEALX389N» of AWS
+local password = "«Geheim(1)»"
+local password = [[«pa{ss}word1»]]
+if password == "«a'b[c]1»" then open() end
+password: «correct-horse-battery»
+local accessCode = «N»
 encryptionKey=«MaRCE-PrSas-eSJi» (do not share)
 said: secret: «MJmIdPHRZ^» (do not share)
   login bob\n  password «v%nY&fem*S»
@@ -185,6 +190,15 @@ def test_no_secret_of_a_form_is_told(way: str) -> None:
 def test_a_text_like_it_without_a_secret_stays(way: str) -> None:
     masked = [line for line in PLAIN if MARKER.search(told(WAYS[way](line.replace("\\t", "\t"))))]
     assert masked == []
+
+
+def test_a_large_letter_with_a_tilde_is_a_letter_of_a_name() -> None:
+    assert MARKER.search(told('CONTRASEÑA="Sommer2024"'))
+
+
+@pytest.mark.parametrize("value", ["m4x_m3y3r", "ZXIWJ7q_XLbshJBb"])
+def test_a_value_of_an_env_file_with_a_low_line_is_masked(value: str) -> None:
+    assert value not in told(f"NAME=farm\nDISCORD={value}\n", asked="cc_read farm/.env")
 
 
 @pytest.mark.parametrize(("tool", "width"), [("cc_screen", 51), ("cc_run_program", 200)])

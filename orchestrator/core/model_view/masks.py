@@ -24,7 +24,7 @@ from orchestrator.core.policy import RUNNERS, SecretsToModel
 from orchestrator.core.reply.response import ToolRequest, read_reply
 from orchestrator.core.task.task import StepCall, Turn
 from orchestrator.core.text.redact import MARKER, Redactor, damaged_in, texts_of
-from orchestrator.core.text.secret_guesses import beside_names, env_values, key_lines, made_up_pieces
+from orchestrator.core.text.secret_guesses import beside_names, env_values, key_lines, made_up_pieces, quoted_values
 from orchestrator.core.text.secret_names import looks_random
 
 _MASKED: Final = (
@@ -211,6 +211,7 @@ class Mask(Redactor):
         if is_env:
             spans += env_values(text)
         text = self._replaced(text, spans)
+        text = self._replaced(text, list(quoted_values(text)))
         text = super().text(self._again(text, used))
         text = self._replaced(text, list(made_up_pieces(text)))
         return self._again(self._replaced(text, list(beside_names(text))), [])

@@ -37,6 +37,8 @@ _BROKEN: Final = re.compile(
     re.X | re.I,
 )
 """What was a marker: in other letters, without its brackets or its number, or with something inside."""
+_ROUNDS: Final = 16
+"""Rounds of a search, after which whole lines are hidden: text that needs more is made to cost time."""
 _STAND_INS: Final = range(0x20000, 0x110000)
 """One that is not in the text stands for each marker while it is searched: a rare letter, so that what is
 called or given a value behind a marker still looks so."""
@@ -117,7 +119,10 @@ class Redactor:
         hidden = MARKER.findall(text)
         shown = MARKER.sub(stand_in, text)
         # Taking out one secret can free the edge of the next. It ends: each round leaves less to find.
+        rounds = 0
         while spans := _merged(shown, stand_in):
+            rounds += 1
+            spans = _hull(shown, spans) if rounds > _ROUNDS else spans
             shown, hidden = _taken_out(shown, stand_in, hidden, spans)
         return self._with_markers(shown, stand_in, hidden)
 
@@ -171,6 +176,12 @@ def _merged(text: str, stand_in: str) -> list[Span]:
         else:
             merged.append((start, end))
     return [(start, end) for start, end in merged if text[start:end] != stand_in]
+
+
+def _hull(text: str, spans: list[Span]) -> list[Span]:
+    """All lines from the first secret to the last, as one."""
+    end = text.find("\n", spans[-1][1])
+    return [(text.rfind("\n", 0, spans[0][0]) + 1, end if end >= 0 else len(text))]
 
 
 def _taken_out(text: str, stand_in: str, hidden: list[str], spans: list[Span]) -> tuple[str, list[str]]:

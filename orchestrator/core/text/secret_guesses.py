@@ -14,6 +14,7 @@ from orchestrator.core.text.secret_names import (
     changes_case,
     is_key_name,
     is_made_up,
+    is_plain,
     is_secret_name,
     looks_random,
 )
@@ -70,6 +71,7 @@ _SPEAKS_OF_SECRETS: Final = re.compile(
 )
 _LONGEST_WORD: Final = 20
 """Small letters of the longest word that people write in one piece."""
+_ONE_WORD: Final = re.compile(r"[\w-]+")
 _ENV_REST: Final = re.compile(r"^[ \t]*(?P<secret>[^\s#\"'=:][^\s\"'=:]*)[ \t\r]*$", re.M)
 """A line of a ``.env`` without a name: a value of several lines goes on."""
 _BEFORE_AT: Final = re.compile(
@@ -81,6 +83,14 @@ _AFTER_NAME: Final = re.compile(
         (?<![\w.-])(?P<secret>[^\s"'`<>()\[\]{},;|\\]{8,200}+)(?![(\[])""",
     re.X,
 )
+_QUOTED: Final = re.compile(
+    r"""(?<![\w.-])(?P<name>[\w.-]{1,80})\\{0,7}["']?\]?[ \t]{0,9}(?:[=~]=|=>|:=|[:=])[ \t]{0,9}(?:
+        (?P<quote>\\{0,7}["'])(?P<secret>(?:(?!(?<!\\)(?P=quote))\S){4,200})(?P=quote)
+        |\[\[(?P<long>[^\s\]]{4,200})\]\])""",
+    re.X,
+)
+_CODE_SIGNS: Final = re.compile(r"""[(\[{"'`=]""")
+_PASSPHRASE: Final = re.compile(r"[a-z]+(?:-[a-z]+){2,}")
 _WELL_FORMED: Final = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)*[0-9]{0,2}|[A-Z]+[0-9]{0,2}|[0-9]{1,3}|")
 """Words, names of programs and small numbers: pieces of text that nobody made up for a lock."""
 _PIECES: Final = re.compile(r"[A-Za-z0-9]+")
@@ -98,7 +108,11 @@ _SHORTEST_SETTING: Final = 3
 def _is_secret_setting(value: str) -> bool:
     """Whether a value of a ``.env`` may be secret: it is no word, number, host or path, and no marker."""
     value = value.strip()
-    made_up = value.isalnum() and len(value) >= _SHORTEST and (is_made_up(value) or _has_odd_piece(value))
+    made_up = (
+        _ONE_WORD.fullmatch(value)
+        and len(value) >= _SHORTEST
+        and (_has_odd_piece(value) or ("-" not in value and is_made_up(value)))
+    )
     plain = _ENV_PLAIN.fullmatch(value) and not made_up
     return len(value) >= _SHORTEST_SETTING and not plain and not MARKER.fullmatch(value)
 
@@ -147,9 +161,20 @@ def _right_behind_names(text: str) -> Iterator[Span]:
             yield found.span("secret")
 
 
+def quoted_values(text: str) -> Iterator[Span]:
+    """Values in quotes behind the name of a secret that could be code, which people are therefore shown."""
+    for found in _QUOTED.finditer(text):
+        start, end = found.span("secret" if found["quote"] else "long")
+        may_be_code = _CODE_SIGNS.search(text, start, end) and not MARKER.search(text, start, end)
+        if may_be_code and is_secret_name(found["name"]) and not is_plain(text[start:end]):
+            yield start, end
+
+
 def _may_be_value(value: str) -> bool:
     if MARKER.search(value) or _HEX.fullmatch(value) or _SPEAKS_OF_SECRETS.search(value) or ".." in value:
         return False
+    if _PASSPHRASE.fullmatch(value):
+        return True
     return _has_odd_piece(value) or (looks_random(value) and not _CHAIN.fullmatch(value))
 
 

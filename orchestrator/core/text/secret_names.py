@@ -55,7 +55,8 @@ _PERHAPS_KEYS: Final = tuple(
 _PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid", "pepper", "totpseed", "otpseed"})
 """What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are none."""
 _PIN_CODES: Final = frozenset(
-    f"{what}code" for what in ("pin", "door", "lock", "safe", "vault", "unlock", "security", "entry")
+    f"{what}code"
+    for what in ("pin", "door", "lock", "safe", "vault", "unlock", "security", "entry", "access", "keypad", "secret")
 )
 _NO_SECRET_TOKENS: Final = frozenset({
     "next", "current", "cur", "last", "prev", "previous", "peek", "start", "end", "eof", "page", "expected",
@@ -63,12 +64,13 @@ _NO_SECRET_TOKENS: Final = frozenset({
 })  # fmt: skip
 """``next_token`` is a word of a parser or a page of a listing."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WITHOUT_TILDE: Final = str.maketrans("ñÑ", "nN")
 _NAME_CHARS: Final = 80
 """Of a longer name only the end is looked at: that is where the word stands."""
 
 _MENTIONED: Final = re.compile(
     r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|pin(?:\b|_)|pin_?code|kennwort|contrase|session|sid\b"
-    r"|otp|pepper|(?:door|lock|safe|vault|unlock|security|entry)_?code",
+    r"|otp|pepper|(?:door|lock|safe|vault|unlock|security|entry|access|keypad)_?code",
     re.I,
 )
 """Without one of these there is no name to find, which is so in nearly every program."""
@@ -200,7 +202,7 @@ def _is_pin(name: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(name[-_NAME_CHARS:].replace("ñ", "n"))]
+    return [word.lower() for word in _WORD.findall(name[-_NAME_CHARS:].translate(_WITHOUT_TILDE))]
 
 
 def looks_random(value: str) -> bool:
@@ -229,7 +231,12 @@ def is_number(value: str) -> bool:
 
 def may_hide(value: str) -> bool:
     """Whether a value in a text may be hidden: it is not plain and cannot be code."""
-    return not _PLAIN.fullmatch(value) and not _RUNS.search(value)
+    return not is_plain(value) and not _RUNS.search(value)
+
+
+def is_plain(value: str) -> bool:
+    """Whether a value is surely no secret: signs alone, a placeholder, a prompt, a sentence, the name of an item."""
+    return _PLAIN.fullmatch(value) is not None
 
 
 def named_secrets(text: str) -> Iterator[Span]:
