@@ -82,7 +82,7 @@ class NodePolicy:
         return self.policy().run_timeout_of(original_of(computer))
 
     def summary(self, task: AgentTask) -> str:
-        """What the model of a task is told of it (hitl.md L6)."""
+        """What the model of a task is told of it (promise L6)."""
         rehearses = task.rehearses is not None
         told = summary(
             self.policy(),
@@ -105,7 +105,7 @@ class NodePolicy:
         context = self._context(task, call.computer).model_copy(update=known)
         verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
         if call.tool not in BUILT_IN_CATALOG:
-            # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (hitl.md P1).
+            # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (promise P1).
             reason = no_such_tool(call.tool, BUILT_IN_CATALOG)
             return verdict.model_copy(update={"effect": Effect.DENY, "reason": reason})
         if any(digest == call.call_digest for digest, _ in task.rejections):

@@ -2,7 +2,7 @@
 
 Theory. The store keeps one policy and its version; who puts another into force says which version it comes after,
 so that of two who do so at once one wins. A changed policy is loaded beside the one in force and takes its place in
-one assignment, so that an evaluation sees one or the other (hitl.md P14). A file that cannot be loaded changes
+one assignment, so that an evaluation sees one or the other (promise P14). A file that cannot be loaded changes
 nothing but the alert.
 
 A node alone on its store: its file is the policy, at the start and whenever it changes. Several nodes on one store:
@@ -11,8 +11,8 @@ changes while its node runs is put into force for all. Every node takes what is 
 notification on the bus, else by looking at the store. One that cannot load it acts for nothing until it can. Before
 a policy of the store counts, its item is proven from what the node knew of the system stream (``audit.trusted_head``).
 
-What waits for a person is judged again by a new policy (P15), once for all nodes: whoever has the duty does it and
-keeps in the store that it is done; where that node is killed meanwhile, another does it when the duty is over.
+A new policy judges again what waits for a person (promise P15), once for all nodes. The node with the duty does it
+and records that in the store; where that node is killed meanwhile, another does it when the duty is over.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Retention: ended tasks go by age and by size, the oldest first, and then the blobs that nobody needs any more.
 
-What never goes: a task that is queued, running or paused (hitl.md S14), one that is pinned, one of which
+What never goes: a task that is queued, running or paused (promise S14), one that is pinned, one of which
 something is still to be done or heard, as of a rehearsal what it came to, one in which a grant was
 given that can still be used, and one that a task of the first two kinds refers to. The store checks all of that
 but for the rehearsal in the transaction that removes the task, bound to the version that was read, so nothing

@@ -1,7 +1,7 @@
 """The endpoints to the audit: what happened, whether it is as it was written, and whether it was in order.
 
 Reviewers and admins read all of it; whoever submitted a task reads what was done for that. What is
-given out is without secrets; the whole goes only to admins who ask for it (hitl.md A8).
+given out is without secrets; the whole goes only to admins who ask for it (promise A8).
 """
 
 import asyncio

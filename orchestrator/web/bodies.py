@@ -325,7 +325,7 @@ def long_form(
 
 
 def call_form(record: CallRecord, online: Callable[[str], bool]) -> dict[str, Any]:
-    """Where one call of the present step stands; an approved one may wait for its computer (hitl.md B5)."""
+    """Where one call of the present step stands; an approved one may wait for its computer (promise B5)."""
     computer = record.call.computer
     waits = record.state is CallState.APPROVED and computer is not None and not online(computer)
     return {

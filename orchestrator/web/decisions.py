@@ -138,7 +138,7 @@ class DecisionEndpoints(Room):
 
 
 def _bound_to(resume: ResumeRequest, digest: str) -> ResumeRequest:
-    """The decision bound to what ``If-Match`` says was seen (hitl.md B1).
+    """The decision bound to what ``If-Match`` says was seen (promise B1).
 
     Raises InvalidRequest where it could be about any of several calls.
     """

@@ -61,7 +61,7 @@ class PolicyEndpoints(Room):
         return JSONResponse({"policy_version": self.policy.policy.version, "alert": self.policy.alert})
 
     async def dry_run(self, request: Request) -> Response:
-        """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (hitl.md P19).
+        """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (promise P19).
 
         ``policy``: the text of a policy to try instead of the one in force.
         """

@@ -73,8 +73,7 @@ class Tries:
         return times
 
 
-# -- Who was refused at the endpoints, written down: an audit that shows only what was let in shows half (hitl.md A1,
-# D7)
+# -- Refused attempts are recorded: an audit of admitted requests alone shows half (promises A1, D7)
 #
 # A token that is tried a thousand times a second must not fill a disk, nor memory: attempts that are alike are
 # written down once a minute, with how many more there were, and all together only so many a minute. Those of

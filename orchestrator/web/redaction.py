@@ -1,4 +1,4 @@
-"""What leaves the endpoints leaves without secrets: the journal keeps them, since what runs needs them (hitl.md V4)."""
+"""What leaves the endpoints leaves without secrets: the journal keeps them, since what runs needs them (promise V4)."""
 
 import asyncio
 import json

@@ -235,7 +235,7 @@ class _ReviewSession:
         )
 
     async def _answer(self, message: review.Asked) -> None:
-        # Rights may have changed since this connection began (hitl.md R5).
+        # Rights may have changed since this connection began (promise R5).
         identity = await self._present(self._identity)
         if isinstance(message, review.UndoTask) and message.undo.dry_run:
             await self._send(review.UndoPreviewed, **await previewed(self._undoing, message, identity))

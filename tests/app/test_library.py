@@ -257,7 +257,7 @@ async def test_decisions_without_a_task_that_waits_are_refused() -> None:
 
 
 async def test_allowed_reads_run_at_once_and_results_keep_their_order() -> None:
-    """Reads beside a gated write run before anyone decides, once, and come back in the reply's order (S3 to S5)."""
+    """Reads beside a gated write run before anyone decides, once, and come back in the reply's order (S3, S4, S5)."""
     channel = Channel(Disk({"a.lua": b"old\n"}))
     deps = CCAgentDeps(mode="live", ws_client=channel)
     model = Listening(says(WRITE, call("cc_read", path="a.lua"), call("cc_list", path="/")), final())

@@ -1,4 +1,4 @@
-"""An item that somebody changed in the database is not shown, not decided and not acted on (hitl.md A3)."""
+"""An item that somebody changed in the database is not shown, not decided and not acted on (promise A3)."""
 
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,7 @@
 """Each column of the store, changed by somebody who can write the database: found, refused, or worth nothing.
 
 The edits are made from the table that docs/audit.md shows (``adapters.store.column_rules``), in a SQLite file and in
-PostgreSQL, so that a column that comes later has to say what covers it (hitl.md A3).
+PostgreSQL, so that a column that comes later has to say what covers it (promise A3).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Whatever somebody does to the file of a real store, ``audit verify`` says so in a sentence (hitl.md A3)."""
+"""Whatever somebody does to the file of a real store, ``audit verify`` says so in a sentence (promise A3)."""
 
 import asyncio
 import json

@@ -294,7 +294,7 @@ async def test_b4_the_hash_is_checked_where_the_file_is_written(tmp_path: Path) 
         server.kill()
 
 
-# -- B5 to B7: time and place --------------------------------------------------------------
+# -- B5, B6, B7: time and place --------------------------------------------------------------
 
 
 async def test_b5_an_approval_waits_for_its_computer_and_no_longer_than_it_is_valid(house: House) -> None:

@@ -262,7 +262,7 @@ async def test_e5_a_drop_after_sending_asks_and_does_not_send_again(house: House
             assert len(await server.items(task_id, "tool_started")) == 1
 
 
-# -- E6 to E8 ------------------------------------------------------------------------------
+# -- E6, E7, E8 ------------------------------------------------------------------------------
 
 
 async def test_e6_a_call_that_fails_takes_no_sibling_with_it(house: House) -> None:

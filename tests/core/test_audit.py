@@ -1,4 +1,4 @@
-"""The chain: whatever is done to a stored journal shows, and what is honest shows nothing (hitl.md A2, A3)."""
+"""The chain: whatever is done to a stored journal shows, and what is honest shows nothing (promises A2, A3)."""
 
 import json
 from collections.abc import Callable

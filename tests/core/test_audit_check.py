@@ -1,4 +1,4 @@
-"""What ran and was not allowed, what was allowed and never ran, and who decided what they could not (hitl.md A6)."""
+"""What ran and was not allowed, what was allowed and never ran, and who decided what they could not (promise A6)."""
 
 from datetime import timedelta
 from typing import Any

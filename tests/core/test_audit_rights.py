@@ -1,4 +1,4 @@
-"""Who had the right to do what, by the tokens that the items tell of (hitl.md A6)."""
+"""Who had the right to do what, by the tokens that the items tell of (promise A6)."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Who approved exactly these bytes, when, under which policy, and what happened: from the log alone (hitl.md A5)."""
+"""Who approved exactly these bytes, when, under which policy, and what happened: from the log alone (promise A5)."""
 
 from datetime import timedelta
 

@@ -245,7 +245,7 @@ def test_what_takes_something_back_or_rehearses_is_not_taken_back_by_itself(kind
     assert next_effects(story.task) == (Rest(),)
 
 
-# -- how a step waits (hitl.md S3, D5) ----------------------------------------------------
+# -- how a step waits (promises S3, D5) ----------------------------------------------------
 
 
 def step(siblings: str, partial: str = "at_end") -> Journal:

@@ -102,7 +102,7 @@ def test_arguments_of_a_program_that_are_no_texts_are_unclear(args: object) -> N
     assert hits(DELETE, FunctionCall(tool="cc_run_program", args={"path": "farm", "args": args}))
 
 
-# -- hitl.md P7: a rule that denies ---------------------------------------------------------
+# -- promise P7: a rule that denies ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_p7_a_program_that_is_run_by_its_path_is_a_program() -> None:
     assert hits(DELETE, run("farm", "rm"), program="rom/programs/shell.lua")
 
 
-# -- P7 and P8: a rule that allows ----------------------------------------------------------
+# -- promises P7, P8: a rule that allows ----------------------------------------------------------
 
 LIST = rule("allow", programs=("rom/programs/list.lua",), tools=RUNS)
 

@@ -1,4 +1,4 @@
-"""A changed policy and what waits for a decision: denied, changed, allowed, or untouched (hitl.md P15)."""
+"""A changed policy and what waits for a decision: denied, changed, allowed, or untouched (promise P15)."""
 
 from dataclasses import dataclass
 from datetime import timedelta

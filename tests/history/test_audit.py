@@ -1,4 +1,4 @@
-"""The audit over a store: tampering with the real file shows, and no checkpoint signs it away (hitl.md A3)."""
+"""The audit over a store: tampering with the real file shows, and no checkpoint signs it away (promise A3)."""
 
 import json
 import os

@@ -50,9 +50,9 @@ INFORMATIONAL: Final = ("goal", "explanation", "context")
 
 
 def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], computer: str | None) -> str:
-    """Identifies a call: the same call has the same digest, whoever makes it and whenever (hitl.md B1).
+    """Identifies a call: the same call has the same digest, whoever makes it and whenever (promise B1).
 
-    However a path on a computer is spelled: a call that was rejected is not made anew by ``./`` before it (D15).
+    The spelling of a path does not count: ``./`` before it does not make a rejected call a new one (promise D15).
     """
     content = {"tool": tool, "version": tool_version, "args": _one_spelling(tool, args), "computer": computer}
     return sha256_hex(canonical_json(content))
@@ -73,7 +73,7 @@ def _one_spelling(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
 def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: PolicyDecision) -> str:
     """What a decision is bound to: the call, for whom, what was found, and the verdict with its rules.
 
-    The policy's version is recorded but not part of it: a neutral edit costs no review (hitl.md B1, P15).
+    The policy's version is recorded but not part of it: a neutral edit costs no review (promises B1, P15).
     Nor is what follows from the call and the hashes, such as a file's encoding or that a place is a directory.
     """
     content: dict[str, Any] = {
@@ -153,12 +153,12 @@ class RequestedCallView(_Form):
     observed: Observed
     evaluation: PolicyDecision
     action_digest: str
-    """Empty where something of it was cut: what nobody saw whole cannot be approved (hitl.md V3)."""
+    """Empty where something of it was cut: what nobody saw whole cannot be approved (promise V3)."""
     truncated: bool = False
     original_args: dict[str, Any] | None = None
     """What the model had asked for before a person edited it; None: nobody did."""
     grant_paths: tuple[str, ...] = ()
-    """The paths that a grant would cover if it is not widened (hitl.md G2)."""
+    """The paths that a grant would cover if it is not widened (promise G2)."""
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """The checks that run a program and that are approved together with this call; the note says so."""
 
@@ -206,7 +206,7 @@ class HitlResponse(_Form):
     """What a rejection does to the task where nobody says otherwise."""
     context: tuple[SiblingView, ...] = ()
     informational: tuple[str, ...] = INFORMATIONAL
-    """The fields whose text people and programs wrote: data for whoever reads it, never instructions (hitl.md V6)."""
+    """The fields whose text people and programs wrote: data for whoever reads it, never instructions (promise V6)."""
     redacted: bool = False
     """Whether secrets were taken out of what is shown; what runs has them."""
 

@@ -68,7 +68,7 @@ def granted(
 def released(
     task: AgentTask, decisions: Sequence[facts.Decision], grants: Sequence[Grant]
 ) -> tuple[facts.Decision, ...]:
-    """Siblings that wait in the same request and that a new grant covers, each with the grant's id (G4)."""
+    """Siblings that wait in the same request and that a new grant covers, each with the grant's id (promise G4)."""
     decided = {one.call_id for one in decisions}
     found: list[facts.Decision] = []
     for record in task.pending_tool_calls:

@@ -1,10 +1,10 @@
 """Grants: what one decision allows beyond the call it was made on.
 
 Theory. A grant comes from a person's decision on one call and is never wider than that call unless
-the person widened it before their eyes (hitl.md G2). It covers the exact call for the task, or a
+the person widened it before their eyes (promise G2). It covers the exact call for the task, or a
 pattern of the same tool on the same computer for the task or, for a time, for the session; there is
-no grant for ever (G1). It stands in for a person where the policy asks, never where it denies and
-never at critical risk (G5), never above the risk of the call that it came from, and never on a path
+no grant for ever (promise G1). It stands in for a person where the policy asks, never where it denies and
+never at critical risk (promise G5), never above the risk of the call that it came from, and never on a path
 for which a rule asks that did not ask for that call. What runs under it is bound and checked as after a decision.
 """
 
@@ -71,7 +71,7 @@ class Grant(Value):
     tool: str
     computer: ComputerId | None = None
     identity: str = ""
-    """Which computer went by that name, as ``Observed`` has it: another one is not covered (B6)."""
+    """Which computer went by that name, as ``Observed`` has it: another one is not covered (promise B6)."""
     call_digest: str
     """Of the call it came from; with scope ``call`` the only one that it covers."""
     paths: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Grant(Value):
     args: dict[str, Any] = Field(default_factory=dict)
     """Arguments that must be equal: all but the paths and, where the person left it open, the text of a change."""
     files: dict[str, str] = Field(default_factory=dict)
-    """Of a run: the program and what it hashed to; another text voids the grant (G7)."""
+    """Of a run: the program and what it hashed to; another text voids the grant (promise G7)."""
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None
     max_uses: int | None = None
@@ -127,7 +127,7 @@ def own_paths(tool: str, args: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def fixed_args(tool: str, args: Mapping[str, Any], *, any_content: bool) -> dict[str, Any]:
-    """The arguments that a pattern does not leave open: a command line and a program's arguments always (G3)."""
+    """The arguments that a pattern keeps fixed: always a command line and the arguments of a program (promise G3)."""
     loose = {*BUILT_IN_CATALOG[tool].path_args, *(_CONTENTS.get(tool, ()) if any_content else ())}
     return {name: value for name, value in args.items() if name not in loose}
 

@@ -162,7 +162,7 @@ def _sibling(record: CallRecord, shown: _Shown) -> SiblingView:
 
 
 def must_have_seen(by: str, task: AgentTask, resume: ResumeRequest) -> None:
-    """Raises InvalidDecision for an approval of what was cut in every view that this person had (hitl.md V3).
+    """Raises InvalidDecision for an approval of what was cut in every view that this person had (promise V3).
 
     A digest shows that they have the whole, as having fetched it does.
     """

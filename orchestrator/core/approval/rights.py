@@ -1,9 +1,9 @@
 """Who decides for a task: one rule, which every endpoint and every text about it asks.
 
-Theory. Only people decide (hitl.md R3). The setting ``approvers`` names them: ``requester``,
+Theory. Only people decide (promise R3). The setting ``approvers`` names them: ``requester``,
 ``not_requester`` or ``role:NAME``. With ``requester`` reviewers and admins decide their own tasks, and
 all of them decide the tasks of those who only submit: submitters and programs. Whoever submitted a task
-may always reject what it asks (R2). A task of a program counts as a task of the program's owner.
+may always reject what it asks (promise R2). A task of a program counts as a task of the program's owner.
 """
 
 from collections.abc import Collection

@@ -4,7 +4,7 @@ Theory. Each item's hash is over its content and the hash before it, so nothing 
 changed, taken out, put in or moved without breaking it, except by whoever writes the whole rest
 anew, and a chain that is cut short is a chain still. Against both there is only what was noted
 elsewhere: the head that the task's row has, the heads of a signed checkpoint, and a digest over all
-heads that somebody wrote down (hitl.md A3). The tables beside the items follow from them:
+heads that somebody wrote down (promise A3). The tables beside the items follow from them:
 :mod:`orchestrator.core.audit.chain` and :mod:`orchestrator.core.audit.tables`.
 """
 

@@ -64,9 +64,9 @@ class PolicyContext(Value):
     roles: tuple[str, ...] | None = None
     """The requester's roles; None: nobody knows them."""
     plan: bool = False
-    """The task may only look: every tool that changes something is denied (hitl.md P18)."""
+    """The task may only look: every tool that changes something is denied (promise P18)."""
     stated_risk: RiskLevel | None = None
-    """What the model said of its own call: it can raise the risk, never lower it (P13)."""
+    """What the model said of its own call: it can raise the risk, never lower it (promise P13)."""
     analysed_risk: RiskLevel | None = None
     """What an analyser outside of the policy said; as ``stated_risk``."""
 

@@ -232,7 +232,7 @@ def _are_words(value: Any) -> bool:
 
 
 def is_allowed(runs: Runs, globs: tuple[str, ...]) -> bool:
-    """Whether a rule that allows speaks of a call: of one program, no wrapper, and known by its path (P7, P8)."""
+    """Whether an allow rule covers a call: one program, no wrapper, known by its path (promises P7, P8)."""
     path = runs.resolved
     return path is not None and runs.line.plain and any(path_matches(glob, path, ignore_case=False) for glob in globs)
 

@@ -92,7 +92,7 @@ class Policy(Value):
     schema_version: Literal[1] = 1
     unknown_tool: Literal["deny", "ask"] = "deny"
     mode: Literal["normal", "plan"] = "normal"
-    """In ``plan`` every tool that changes something is denied (hitl.md P18)."""
+    """In ``plan`` every tool that changes something is denied (promise P18)."""
     custom: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """The plugins that judge every call as well, by the names of their entry points."""
     undo: Undo = "offer"

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is: each rule, whether it matched, and what about it did not (hitl.md P19)."""
+"""Why a verdict is what it is: each rule, whether it matched, and what about it did not (promise P19)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
@@ -13,7 +13,7 @@ from orchestrator.core.policy.match import MAYBE, YES, ReadyRule, Subject, ready
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision
 from orchestrator.core.values import Value
 
-# -- Why a verdict is what it is: each rule, whether it matched, and what about it did not (hitl.md P19)
+# -- Why a verdict is what it is: each rule, whether it matched, and what about it did not (promise P19)
 
 
 class RuleReport(Value):

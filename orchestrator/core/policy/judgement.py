@@ -3,12 +3,12 @@
 Theory. Silence never allows: a tool outside the catalog, an argument that cannot be made canonical
 and a call that no rule covers are denied, and a tool whose governance says ``requires_hitl`` asks
 even when no rule covers it. Rules are put together by the strictest effect and the highest risk,
-so their order means nothing and one more rule never loosens (hitl.md P3). A rule that asks or
+so their order means nothing and one more rule never loosens (promise P3). A rule that asks or
 denies and of which it is not known yet whether it matches asks, where the call were allowed
 otherwise, and leaves the risk alone: the gate judges again when the computer has told what was
 missing. Plugins come last
 and only make it stricter. In plan mode every tool that changes something is denied, whatever else
-was said (P18); of a tool that may read or change, the rule that allows a call says which (``reads``).
+was said (promise P18); of a tool that may read or change, the rule that allows a call says which (``reads``).
 """
 
 import logging
@@ -72,7 +72,7 @@ class Heard:
 def hear(
     custom: Sequence[CustomPolicy], named: Sequence[str], call: AnyCall, context: PolicyContext
 ) -> tuple[Heard, ...]:
-    """What the plugins say, those that a policy named but that are not there included (hitl.md P12)."""
+    """What the plugins say, those that a policy named but that are not there included (promise P12)."""
     given = {rule.name for rule in custom}
     missing = [
         Heard(f"{CUSTOM_PREFIX}{name}", _FAILED.model_copy(update={"reason": f"The plugin {name} is not loaded."}))
@@ -165,7 +165,7 @@ def subject_of(call: AnyCall, spec: ToolSpec, context: PolicyContext, heard: Seq
 
 
 def no_such_tool(tool: str, catalog: ToolCatalog) -> str:
-    """The reason for which a tool outside the catalog never runs: it names those that there are (P1)."""
+    """The reason for which a tool outside the catalog never runs: it names those that there are (promise P1)."""
     return f"There is no tool {tool!r}; the tools are: {', '.join(tools_of_models(catalog))}."
 
 

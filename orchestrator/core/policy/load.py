@@ -211,7 +211,7 @@ def _wrong(example: Example, policy: Policy, custom: Sequence[CustomPolicy]) -> 
     return f"it expects {example.expect.value!r}, but the verdict is {judged.effect.value!r}{by}: {judged.reason}"
 
 
-# -- rules that look like protection and are none (hitl.md P9) ----------------------------
+# -- rules that look like protection and are none (promise P9) ----------------------------
 
 
 def _never_matches(rule: PolicyRule) -> str:

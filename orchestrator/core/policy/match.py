@@ -62,7 +62,7 @@ class Subject:
 
     @cached_property
     def risks(self) -> tuple[RiskLevel, ...]:
-        """Every level from the catalog's risk up to the base risk; ``unknown`` is at least high (P12)."""
+        """Every level from the catalog's risk up to the base risk; ``unknown`` is at least high (promise P12)."""
         least = self.spec.governance.risk
         start = RiskLevel.HIGH if least is RiskLevel.UNKNOWN else least
         return RISKS[severity(start) : severity(self.base_risk) + 1]

@@ -13,7 +13,7 @@ from orchestrator.core.values import Value
 
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
 OneOrMore = Annotated[tuple[str, ...], Field(min_length=1)]
-"""An empty list would match nothing, and a rule that denies must never do that by mistake (hitl.md P9)."""
+"""An empty list would match nothing, and a rule that denies must never do that by mistake (promise P9)."""
 CUSTOM_PREFIX: Final = "custom:"
 """Begins the id of a verdict that a plugin gave."""
 
@@ -89,7 +89,7 @@ class PolicyRule(Value):
     paths: OneOrMore | None = None
     """Globs on the canonical path. To ask or deny, any path argument has to match any glob; to allow, all of them."""
     programs: OneOrMore | None = None
-    """Globs on the resolved path of the program that would run (hitl.md P7, P8)."""
+    """Globs on the resolved path of the program that would run (promises P7, P8)."""
     computers: OneOrMore | None = None
     """Globs on the computer's name."""
     families: Annotated[tuple[Family, ...], Field(min_length=1)] | None = None

@@ -97,7 +97,7 @@ class Identity:
     """Who is asking, as the authentication layer found out; never taken from a body."""
 
     kind: Literal["person", "computer", "agent"]
-    """An ``agent`` is a program that submits and watches; it never decides (hitl.md R3)."""
+    """An ``agent`` is a program that submits and watches; it never decides (promise R3)."""
     name: str
     roles: tuple[str, ...] = ()
     auth: str = "token"

@@ -76,7 +76,7 @@ class ComputerInfo:
     family: str = "computer"
     computer_id: int | None = None
     identity: str = ""
-    """A hash over its token and its id in the game: another one is another computer (hitl.md B6)."""
+    """A hash over its token and its id in the game: another one is another computer (promise B6)."""
     client: str = ""
     """The version of its Lua client; empty: it is not known."""
     left_at: datetime | None = None

@@ -2,7 +2,7 @@
 
 ``decide`` is pure: the caller appends the facts at the version it folded, and after a conflict
 folds and decides again. Nobody but a person's command, an expiry, a cancel or a staleness
-changes a pending request (hitl.md D25).
+changes a pending request (promise D25).
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Renew:
 
 @dataclass(frozen=True)
 class Rejudge:
-    """Judge what waits for a decision by a policy that has changed (hitl.md P15)."""
+    """Judge what waits for a decision by a policy that has changed (promise P15)."""
 
     active_policy: ActivePolicy
     now: datetime

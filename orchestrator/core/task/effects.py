@@ -4,7 +4,7 @@ Theory. The first rule that applies decides; several effects of one kind may run
 A started call without an outcome is *mine* while this very actor, in this life, owns its send
 or its wait; else it is an orphan and is settled, never run again. While a sibling waits for a
 person, allowed calls run or wait as the policy says: by default reads run and changes wait
-(hitl.md S3). What changes something runs one at a time in the order of the reply.
+(promise S3). What changes something runs one at a time in the order of the reply.
 """
 
 from collections.abc import Set
@@ -178,7 +178,7 @@ def _act(task: AgentTask, owned: tuple[RunId, ...]) -> tuple[Effect, ...]:
 
 
 def _goes_ahead(task: AgentTask, record: CallRecord) -> bool:
-    """Whether a call may run while a sibling still waits for a person, as the policy said for this step (S3, D5)."""
+    """Whether a call may run while its sibling waits for a person, by the policy of this step (promises S3, D5)."""
     if record.state is CallState.APPROVED and (record.mutates or task.partial == "at_once"):
         return task.partial == "at_once"
     if task.siblings == "reads":

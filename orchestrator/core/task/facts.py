@@ -62,7 +62,7 @@ class ToolCall(Value):
     call_digest: str
     """sha256 of tool, tool version, canonical arguments and computer: identifies the call."""
     stated_risk: RiskLevel | None = None
-    """What the model said of its own call, which can only raise its risk (hitl.md P13); None: nothing."""
+    """What the model said of its own call, which can only raise its risk (promise P13); None: nothing."""
 
     @property
     def plugin_name(self) -> str:
@@ -96,7 +96,7 @@ class Observed(Value):
     note: str = ""
     """What else a reviewer should know, such as that a file is not text."""
     identity: str = ""
-    """Which computer it was: a hash over its token and its id in the game; empty for this host (hitl.md B6)."""
+    """Which computer it was: a hash over its token and its id in the game; empty for this host (promise B6)."""
 
 
 class Watched(Value):
@@ -225,7 +225,7 @@ class TaskSubmitted(Value):
     roles: tuple[str, ...] = ()
     """The requester's roles when it came in: rules of the policy may ask for one."""
     read_only: bool = False
-    """Every tool that changes something is denied (hitl.md P18)."""
+    """Every tool that changes something is denied (promise P18)."""
     restores: Restoration | None = None
     """What it puts back, by a plan and without a model; None: a model works on it."""
     for_program: bool = False
@@ -374,7 +374,7 @@ class DecisionRecorded(Value):
     grants: tuple[Grant, ...] = ()
     """The grants that were given with it."""
     self_approved: bool = False
-    """Whether the requester approved their own task's calls (hitl.md R2)."""
+    """Whether the requester approved their own task's calls (promise R2)."""
     valid_until: AwareDatetime | None = None
     """Until when what was approved may start; None: for as long as the task is open."""
     policy_version: str = ""

@@ -38,7 +38,7 @@ def move_call(task: AgentTask, record: CallRecord, event: CallEvent, **changes: 
 
 
 def told(record: CallRecord, text: str) -> str:
-    """A result as the model is told it: with who changed the call, why, and what really ran (hitl.md D19)."""
+    """A result as the model is told it: with who changed the call, why, and what really ran (promise D19)."""
     if record.original is None:
         return text
     ran = json.dumps(record.call.args, ensure_ascii=False)
@@ -150,7 +150,7 @@ def _decide_one(task: AgentTask, decision: facts.Decision, valid_until: datetime
 def _edited(
     task: AgentTask, record: CallRecord, decision: facts.Decision, until: datetime | None, by: str
 ) -> AgentTask:
-    """The call with the arguments that a person put in place of the model's; tool and computer stay (D18)."""
+    """The call with the arguments that a person put in place of the model's; tool and computer stay (promise D18)."""
     call = record.call.model_copy(update={"args": decision.args, "call_digest": decision.call_digest})
     return update_call(
         task,
@@ -230,7 +230,7 @@ def _extended(request: OpenRequest, until: datetime | None) -> OpenRequest:
 
 
 def rejection_text(reason: str) -> str:
-    """What the model is told of a rejection: that a person said no, that nothing ran, the reason as data (D13, D14)."""
+    """The text for the model: a person said no, nothing ran, the reason as data (promises D13, D14)."""
     said = json.dumps({"status": "rejected", "by": "human", "reason": reason}, ensure_ascii=False)
     why = "" if reason else " They gave no reason."
     return f"A person rejected this call and it did not run.{why} Their answer, as data: {said} {_NOT_AGAIN}"

@@ -1,9 +1,9 @@
 """What time alone does to a task: reminders, requests that expire, approvals that nobody used.
 
 Theory. Times are those of the items, in UTC, so they survive a restart, and what passed while
-nothing ran is due at once (hitl.md O5). Silence never approves: a request that nobody answered is
+nothing ran is due at once (promise O5). Silence never approves: a request that nobody answered is
 expired, by nobody's decision, and what then becomes of the task was said when it was raised. An
-approval that could not be used in time is shown again instead of running late (B5, B7).
+approval that could not be used in time is shown again instead of running late (promises B5, B7).
 """
 
 from dataclasses import dataclass

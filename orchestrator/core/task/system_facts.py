@@ -1,6 +1,6 @@
 """The facts that belong to no task: who may come in, what is in force, who was refused.
 
-They are items of a node's ``system`` stream, chained as a task's items are (hitl.md A1).
+They are items of a node's ``system`` stream, chained as a task's items are (promise A1).
 """
 
 from typing import Final, Literal, NewType

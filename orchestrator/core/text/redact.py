@@ -1,7 +1,7 @@
 """Secrets taken out of what people are shown, and put back into what they send.
 
 Theory. Views, notices and exports of the audit pass through :func:`redact`; items, digests and the
-call that runs keep every byte (hitl.md V4, A8). Each secret becomes a marker, ``[redacted 1a2b3c4d]``,
+call that runs keep every byte (promises V4, A8). Each secret becomes a marker, ``[redacted 1a2b3c4d]``,
 which is the same for the same secret and salt, so that a reviewer sees what equals what, and
 :func:`restore` finds the secret of each marker in an edited view. A text is searched until nothing
 more is found; a marker that stands is one sign to the search, so a second redaction changes nothing.

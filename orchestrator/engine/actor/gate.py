@@ -171,7 +171,7 @@ class Gate:
     async def pass_through(self, record: CallRecord) -> tuple[Observed, str] | None:
         """What a call must find and the digest it runs under; None: it may not run now, and that is recorded.
 
-        The gate once more, on exactly what is about to be sent (hitl.md P16, B2).
+        The gate once more, on exactly what is about to be sent (promises P16, B2).
         """
         if record.state is CallState.APPROVED and self._is_another(record):
             await self._stale(record, _ANOTHER, "computer_changed")
@@ -216,14 +216,14 @@ class Gate:
         await self._stale(record, _GRANT_OVER, "grant_void")
 
     def is_over(self, record: CallRecord) -> bool:
-        """Whether the approval ended while the computer was looked at: it does not run late (hitl.md B7)."""
+        """Whether the approval ended while the computer was looked at: it does not run late (promise B7)."""
         until = record.valid_until if record.state is CallState.APPROVED else None
         return until is not None and self.journal.service.clock.now() >= until
 
     # -- looking -------------------------------------------------------------------------
 
     def _is_another(self, record: CallRecord) -> bool:
-        """Whether the computer that was looked at is not the one that has this name now (hitl.md B6)."""
+        """Whether the computer that was looked at is not the one that has this name now (promise B6)."""
         seen = record.observed.identity if record.observed is not None else ""
         return bool(seen) and seen != self.world.identity(record.call.computer)
 
@@ -237,7 +237,7 @@ class Gate:
             return observed
 
     def _will_never_be(self, record: CallRecord, observed: Observed) -> bool:
-        """Whether a program is not there, and no call beside this one can still write it (S15)."""
+        """Whether a program is not there, and no call beside this one can still write it (promise S15)."""
         others = (one for one in self.journal.task.calls if one.call_id != record.call_id)
         may_come = any(
             one.mutates and one.state in OPEN_STATES and one.call.computer == record.call.computer for one in others
@@ -245,7 +245,7 @@ class Gate:
         return observed.program is None and _absent_program(record, observed) and not may_come
 
     async def _look(self, record: CallRecord, *, unknown: bool = False) -> Observed | None:
-        """What the call would touch; None: it cannot work, and the model is told why before anybody is asked (S15).
+        """What the call would touch; None: it cannot work, and the model hears why before a person does (promise S15).
 
         ``unknown``: its outcome is not known, so that a person is asked whatever is found.
         """

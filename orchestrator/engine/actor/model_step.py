@@ -95,7 +95,7 @@ class Thinking:
     async def ask(self, attempt: int) -> float | None:
         """Ask for the next reply and record it; seconds to wait before another attempt, or None.
 
-        Limits are checked here, before every request (hitl.md L3).
+        Limits are checked here, before every request (promise L3).
         """
         task = self.journal.task
         if self._recorded_at != task.version:
@@ -375,7 +375,7 @@ class Thinking:
         if spec is not None and spec.planned:
             raise ReplyRefused(no_such_tool(wanted.tool, BUILT_IN_CATALOG))
         if spec is None:
-            # It goes to the gate, which denies it (hitl.md P1).
+            # It goes to the gate, which denies it (promise P1).
             tool = stranger_name(wanted.tool, salt=self.journal.task.tag)
         else:
             version = spec.version

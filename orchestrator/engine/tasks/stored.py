@@ -45,7 +45,7 @@ def new_call_id() -> CallId:
 
 
 def new_request_id() -> RequestId:
-    """An unguessable id of 144 bits (hitl.md S6); it begins with a letter, or a command takes it for an option."""
+    """An unguessable id of 144 bits (promise S6); it begins with a letter, or a command takes it for an option."""
     return RequestId("r-" + secrets.token_urlsafe(18))
 
 

@@ -1,7 +1,7 @@
 """Requests in a list, and one decision on several that are named: each is printed in full first.
 
 What is decided is what was printed: the ids that were named, with the digests that stood there, and
-nothing that comes later (hitl.md D4).
+nothing that comes later (promise D4).
 """
 
 from collections.abc import Iterator, Sequence

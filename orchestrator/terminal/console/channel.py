@@ -43,7 +43,7 @@ def same(one: Asked | None, other: Asked | None) -> bool:
 #
 # Theory. What a newer server says more is left out, but not of a request: one that cannot be read to its last
 # field is handed on as it came, so that a person sees that it waits and all of it, and nothing can be decided
-# about it by a program that does not know what that means (hitl.md V3, V5).
+# about it by a program that does not know what that means (promises V3, V5).
 
 _ELSEWHERE: Final = "Decide it on the server's page, or with a cc-orchestrator of the server's version."
 UNREADABLE: Final = "A request came in a form that this program does not know, so nothing is decided about it here."

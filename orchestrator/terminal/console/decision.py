@@ -2,7 +2,7 @@
 
 Theory. Only a key of this request does anything; whatever else is typed changes nothing and says what
 is possible. A decision carries the digest of what stood on the screen, so that it can be about nothing
-else, and what was cut on the screen is not approved before it was shown whole (hitl.md V3).
+else, and what was cut on the screen is not approved before it was shown whole (promise V3).
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Approve and remember: how far a grant reaches is said before it is given (hitl.md G1, G2)."""
+"""Approve and remember: how far a grant reaches is said before it is given (promises G1, G2)."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar

@@ -1,8 +1,8 @@
 """A request as a person sees it before deciding: every call whole, all text of the world made visible.
 
 Theory. What a decision is bound to is shown to the last character or is said to be cut; then it
-cannot be approved here (hitl.md V1, V3). What cannot be drawn is shown as it came: a request is never
-hidden by a fault of its drawing (V5).
+cannot be approved here (promises V1, V3). What cannot be drawn is shown as it came: a request is never
+hidden by a fault of its drawing (promise V5).
 """
 
 import json

@@ -59,7 +59,7 @@ def in_short(request: HitlResponse) -> str:
 
 
 def call_in_short(call: RequestedCallView) -> str:
-    """A call on one line; it never fails: a fault of the drawing hides no request (V5)."""
+    """A call on one line; it never fails: a fault of the drawing hides no request (promise V5)."""
     try:
         return short(call)
     except Exception:  # noqa: BLE001 - as said

@@ -12,7 +12,7 @@ _RENEW = "Look at the task: a new request can be raised from it, or it goes on w
 
 
 def expired(request: OpenRequest) -> RequestExpired:
-    """The refusal of a request whose time is over, whether or not that is recorded yet (hitl.md D9)."""
+    """The refusal of a request whose time is over, whether or not that is recorded yet (promise D9)."""
     return RequestExpired(
         f"The request expired at {request.expires_at:%Y-%m-%d %H:%M:%S} UTC, and nobody had answered.", remedy=_RENEW
     )

@@ -1,6 +1,6 @@
 """A decision whole: what is recorded of it, and whether the task ends with it.
 
-Theory. All of a decision holds or nothing of it (hitl.md D3). It is bound to the digests that were
+Theory. All of a decision holds or nothing of it (promise D3). It is bound to the digests that were
 shown, is made by somebody who may, while the request is open and in time.
 """
 
@@ -154,6 +154,6 @@ def _closing(task: AgentTask, decisions: Sequence[facts.Decision], message: str)
 
 
 def _struck_out(task: AgentTask, decisions: Sequence[facts.Decision], command: Decide) -> bool:
-    """Whether people have now said no so often in a row that the model is not asked again (hitl.md D15)."""
+    """Whether people have now said no so often in a row that the model is not asked again (promise D15)."""
     limit = command.active_policy.rules.max_rejections
     return bool(limit) and all(one.action == "reject" for one in decisions) and task.rejected_in_a_row + 1 >= limit

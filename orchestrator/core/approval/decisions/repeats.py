@@ -12,7 +12,7 @@ from orchestrator.core.wire.wire import sha256_hex
 
 
 def repeated(task: AgentTask, command: Decide) -> bool:
-    """Whether this person made this very decision before, so that it is carried out already: hitl.md D6.
+    """Whether this person made this very decision before, so that it is carried out already: promise D6.
 
     A decision on the whole is the same as the one that closed the request. Raises InvalidDecision
     where the idempotency key came with another decision, or for another request of the task.
