@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 import lock
+import promises
 import tools
 import vendor
 from pydantic import BaseModel
@@ -250,6 +251,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a page is out of date")
     arguments = parser.parse_args()
     stale = 0
+    for fault in promises.faults((DOCS / "promises.md").read_text("utf-8"), promises.citations()):
+        stale += 1
+        sys.stderr.write(f"{fault}\n")
     for name, new in written().items():
         path = DOCS / name
         if not arguments.check:
@@ -263,7 +267,8 @@ def main() -> int:
 def written() -> dict[str, str]:
     """Each page as it would be written."""
     pages = {name: drawn((DOCS / name).read_text("utf-8"), tables) for name, tables in PAGES.items()}
-    return {**pages, "openapi.json": openapi()}
+    cited = promises.drawn((DOCS / "promises.md").read_text("utf-8"), promises.citations())
+    return {**pages, "promises.md": cited, "openapi.json": openapi()}
 
 
 if __name__ == "__main__":

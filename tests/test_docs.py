@@ -1,6 +1,7 @@
 """The pages say what the code does: every message, method, code and door of docs/protocol.md, and no other."""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 SECURITY = (ROOT / "SECURITY.md").read_text("utf-8")
 WATCHING = (ROOT / "docs" / "watching.md").read_text("utf-8")
+PROMISED = (ROOT / "docs" / "promises.md").read_text("utf-8")
+UNKNOWN = "X9"
+"""The code of no promise; apart, so that this file does not cite it."""
+PROMISES = runpy.run_path(str(ROOT / "scripts" / "promises.py"))
 
 
 def section(title: str) -> str:
@@ -158,3 +163,30 @@ def test_each_file_and_function_that_the_tour_names_is_there() -> None:
         for path, name, text in texts
         if not all(re.search(rf"\b(?:class|def) {part}\b", text) for part in name.split("."))
     ] == []
+
+
+def test_each_promise_has_its_tests_and_each_cited_code_is_a_promise() -> None:
+    """docs/promises.md as `scripts/docs.py` writes it."""
+    every = PROMISES["citations"]()
+    assert PROMISES["faults"](PROMISED, every) == []
+    assert PROMISES["drawn"](PROMISED, every) == PROMISED
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "fault"),
+    [
+        ("tests/test_a.py", "def test_d3_it(): ...", None),
+        ("tests/test_a.py", "async def test_D3_b1_it(): ...", "tests/test_a.py cites B1"),
+        ("tests/test_a.py", 'def test_it():\n    "D3: it."', None),
+        ("tests/test_a.py", 'def test_d3_it():\n    "It (X9)."', "tests/test_a.py cites X9"),
+        ("tests/test_a.py", "# -- X9 ---\ndef test_d3_it(): ...", "tests/test_a.py cites X9"),
+        ("tests/test_a.py", 'def helper():\n    "It (D3)."', "no test proves promise D3"),
+        ("tests/house.py", "def test_d3_it(): ...", "no test proves promise D3"),
+        ("orchestrator/a.py", "# promise D3", "no test proves promise D3"),
+        ("orchestrator/a.py", f"# promises D3, {UNKNOWN}", f"orchestrator/a.py cites {UNKNOWN}"),
+    ],
+)
+def test_a_promise_without_a_test_and_an_unknown_code_are_found(file: str, text: str, fault: str | None) -> None:
+    """Of a page with the promise D3 alone; what only mentions a promise proves nothing."""
+    faults = PROMISES["faults"]("- **D3** It holds.\n", list(PROMISES["cited"](file, text)))
+    assert any(fault in one for one in faults) if fault else not faults
