@@ -292,7 +292,7 @@ SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {
     "unreachable": (
         {"name": "gr\u00c3\u00bcn?"},
         "In /a is a name that the game cannot reach: grün?. What it is of cannot be kept, so /a stays as it is. "
-        "A person with the files of the world can rename it there.",
+        "A person with access to the files of the world can rename it there.",
     ),
     "bad_path": ({"becomes": "b"}, "ComputerCraft would silently change the name /a to 'b'. Choose another name."),
     "internal": ({}, "The client on the computer met a defect: It broke."),

@@ -109,7 +109,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "Nothing was changed.{biggest}",
     "bad_path": "ComputerCraft would silently change the name {shown} to {becomes!r}. Choose another name.",
     "unreachable": "In {shown} is a name that the game cannot reach: {name}. What it is of cannot be kept, so {shown} "
-    "stays as it is. A person with the files of the world can rename it there.",
+    "stays as it is. A person with access to the files of the world can rename it there.",
     "too_large": "{shown} is larger than the {limit} bytes that can be sent at once.",
     "exists": "Something is in the new place already. Choose another name, or move it away first.",
     "no_match": "The text to replace is not in {shown}. Read the file again and copy it exactly.",
