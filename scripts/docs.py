@@ -1,4 +1,7 @@
-"""Draws docs/openapi.json and the tables of the pages in docs/ from the code; ``--check`` fails when they differ."""
+"""Draws docs/openapi.json, the tables of the pages in docs/ and the page's list of tools from the code.
+
+``--check`` fails when they differ.
+"""
 
 import argparse
 import json
@@ -20,6 +23,7 @@ from orchestrator.computers.hub import CannotType, TooManyWatch
 from orchestrator.core import errors
 from orchestrator.core.approval.approval import CALL_TABLE
 from orchestrator.core.connection_problems import TROUBLES
+from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.facts import TaskFact
 from orchestrator.core.task.task_states import PHASE_TABLE
 from orchestrator.core.wire.link import LINK_TABLE
@@ -34,7 +38,8 @@ from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
 from orchestrator.web.rate_limits import TooManyTries
 from orchestrator.web.sockets import TooManyStreams
 
-DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOCS: Final = ROOT / "docs"
 
 
 def machine(states: Mapping[Any, Mapping[Any, Any]]) -> str:
@@ -220,6 +225,20 @@ def openapi() -> str:
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
 
 
+def page_tools() -> str:
+    """What the page knows of each tool that a model calls, as its module."""
+    lines = [
+        "// What the page knows of each tool, drawn from the records by scripts/docs.py.",
+        "export const TOOLS = {",
+    ]
+    for spec in BUILT_IN_CATALOG.values():
+        if not spec.planned:
+            known = {"example": spec.example, "texts": spec.text_args, "edits": spec.edits, "runs": spec.runs}
+            rows = [f"    {key}: {json.dumps(value)}," for key, value in known.items() if value or key == "example"]
+            lines += [f"  {spec.name}: {{", *rows, "  },"]
+    return "\n".join([*lines, "};"]) + "\n"
+
+
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "audit.md": {"store": store},
     "design.md": {
@@ -255,20 +274,21 @@ def main() -> int:
         stale += 1
         sys.stderr.write(f"{fault}\n")
     for name, new in written().items():
-        path = DOCS / name
+        path = ROOT / name
         if not arguments.check:
             path.write_text(new, "utf-8")
         elif not path.exists() or path.read_text("utf-8") != new:
             stale += 1
-            sys.stderr.write(f"docs/{name} is out of date: run python scripts/docs.py\n")
+            sys.stderr.write(f"{name} is out of date: run python scripts/docs.py\n")
     return 1 if stale else 0
 
 
 def written() -> dict[str, str]:
-    """Each page as it would be written."""
-    pages = {name: drawn((DOCS / name).read_text("utf-8"), tables) for name, tables in PAGES.items()}
+    """Each file as it would be written, by its path."""
+    pages = {f"docs/{name}": drawn((DOCS / name).read_text("utf-8"), tables) for name, tables in PAGES.items()}
     cited = promises.drawn((DOCS / "promises.md").read_text("utf-8"), promises.citations())
-    return {**pages, "promises.md": cited, "openapi.json": openapi()}
+    made = {"docs/promises.md": cited, "docs/openapi.json": openapi()}
+    return {**pages, **made, "orchestrator/web/console/lib/tools.js": page_tools()}
 
 
 if __name__ == "__main__":

@@ -4,13 +4,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, ToolSpec
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import RunId
-from orchestrator.tools import computer, local
+from orchestrator.tools import local
+from orchestrator.tools.computer import changes, discovery, observation, programs, reads, restore
 from orchestrator.tools.deps import CCAgentDeps
 
 # -- The tools that speak to people ------------------------------------------------------
@@ -51,18 +49,13 @@ class Tool:
 
     async def __call__(self, deps: CCAgentDeps, **args: Any) -> str:
         """Call the function with checked arguments. Raises ReplyRefused, ToolFailed."""
-        checked = self.args_model.model_validate(args).model_dump(exclude={"computer"})
+        checked = self.spec.args.model_validate(args).model_dump(exclude={"computer"})
         return await self.function(deps, **checked)
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool as the gate knows it."""
+        """Its record."""
         return BUILT_IN_CATALOG[self.name]
-
-    @property
-    def args_model(self) -> type[BaseModel]:
-        """The model of its arguments."""
-        return ALL_TOOL_ARGS[self.name]
 
     @property
     def recovery(self) -> Recovery:
@@ -86,49 +79,50 @@ class Tool:
 
 
 TOOL_REGISTRY: Final[dict[str, Tool]] = {
-    "send_status": Tool("send_status", send_status),
-    "ask_user": Tool("ask_user", ask_user),
-    "cc_read": Tool("cc_read", computer.cc_read),
-    "cc_list": Tool("cc_list", computer.cc_list),
-    "cc_find": Tool("cc_find", computer.cc_find),
-    "cc_info": Tool("cc_info", computer.cc_info),
-    "cc_docs": Tool("cc_docs", computer.cc_docs),
-    "cc_screen": Tool("cc_screen", computer.cc_screen),
-    "cc_peripheral_call": Tool(
-        "cc_peripheral_call", computer.cc_peripheral_call, observe=computer.observe_peripheral_call
-    ),
-    "cc_write": Tool("cc_write", computer.cc_write, observe=computer.observe_write),
-    "cc_edit": Tool("cc_edit", computer.cc_edit, observe=computer.observe_edit),
-    "cc_move": Tool("cc_move", computer.cc_move, observe=computer.observe_move),
-    "cc_mkdir": Tool("cc_mkdir", computer.cc_mkdir, observe=computer.observe_mkdir),
-    "cc_delete": Tool("cc_delete", computer.cc_delete, observe=computer.observe_delete),
-    "cc_restore": Tool("cc_restore", computer.cc_restore, observe=computer.observe_restore),
-    "cc_run_program": Tool("cc_run_program", computer.cc_run_program, observe=computer.observe_run),
-    "cc_shell": Tool("cc_shell", computer.cc_shell, observe=computer.observe_shell),
-    "cc_stop": Tool("cc_stop", computer.cc_stop, observe=computer.observe_stop),
-    "local_read": Tool("local_read", local.local_read),
-    "local_write": Tool(
-        "local_write",
-        local.local_write,
-        observe=local.observe_write,
-        prepare=local.prepare_write,
-        settle=local.settle,
-        left=local.left_by_write,
-    ),
-    "local_patch": Tool(
-        "local_patch",
-        local.local_patch,
-        observe=local.observe_patch,
-        prepare=local.prepare_patch,
-        settle=local.settle,
-        left=local.left_by_patch,
-    ),
-    "local_restore": Tool(
-        "local_restore",
-        local.local_restore,
-        observe=local.observe_restore,
-        prepare=local.prepare_restore,
-        settle=local.settle,
-        left=local.left_by_restore,
-    ),
+    tool.name: tool
+    for tool in (
+        Tool("send_status", send_status),
+        Tool("ask_user", ask_user),
+        Tool("cc_read", reads.cc_read),
+        Tool("cc_list", reads.cc_list),
+        Tool("cc_find", reads.cc_find),
+        Tool("cc_info", discovery.cc_info),
+        Tool("cc_docs", discovery.cc_docs),
+        Tool("cc_screen", discovery.cc_screen),
+        Tool("cc_peripheral_call", discovery.cc_peripheral_call, observe=discovery.observe_peripheral_call),
+        Tool("cc_write", changes.cc_write, observe=observation.observe_write),
+        Tool("cc_edit", changes.cc_edit, observe=observation.observe_edit),
+        Tool("cc_move", changes.cc_move, observe=observation.observe_move),
+        Tool("cc_mkdir", changes.cc_mkdir, observe=observation.observe_mkdir),
+        Tool("cc_delete", changes.cc_delete, observe=observation.observe_delete),
+        Tool("cc_restore", restore.cc_restore, observe=restore.observe_restore),
+        Tool("cc_run_program", programs.cc_run_program, observe=programs.observe_run),
+        Tool("cc_shell", programs.cc_shell, observe=programs.observe_shell),
+        Tool("cc_stop", programs.cc_stop, observe=programs.observe_stop),
+        Tool("local_read", local.local_read),
+        Tool(
+            "local_write",
+            local.local_write,
+            observe=local.observe_write,
+            prepare=local.prepare_write,
+            settle=local.settle,
+            left=local.left_by_write,
+        ),
+        Tool(
+            "local_patch",
+            local.local_patch,
+            observe=local.observe_patch,
+            prepare=local.prepare_patch,
+            settle=local.settle,
+            left=local.left_by_patch,
+        ),
+        Tool(
+            "local_restore",
+            local.local_restore,
+            observe=local.observe_restore,
+            prepare=local.prepare_restore,
+            settle=local.settle,
+            left=local.left_by_restore,
+        ),
+    )
 }

@@ -12,7 +12,7 @@ import pytest
 from orchestrator import FunctionCall, check_for_intervention, evaluate, load_policy
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.reply.tool_args import TOOL_ARGS
+from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.runtime.policy_file import GROUP
 from tests.contract.house import (
     EVERYTHING,

@@ -11,7 +11,7 @@ from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotPending, RequestExpired, UnsafePath
 from orchestrator.core.evidence.evidence import NOTHING
 from orchestrator.core.policy import Effect, RiskLevel
-from orchestrator.core.reply.tool_args import TOOL_ARGS
+from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import Actor
 from orchestrator.core.task.task_states import Phase, TaskStatus

@@ -14,7 +14,7 @@ from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.undo.plan import MAX_TREE_FILES
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES, sha256_hex
-from orchestrator.tools import computer
+from orchestrator.tools.computer import observation, programs
 from orchestrator.tools.computer.edit import edited
 from orchestrator.tools.deps import ABSENT, CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
@@ -302,7 +302,7 @@ async def test_a_search_that_fits_no_header_is_refused(deps: CCAgentDeps, farm: 
 async def test_an_edit_is_sent_as_it_was_shown(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
     """The reviewer sees the diff; the command carries the hash, the old bytes and the new ones, and no more."""
     before = farm.data("farm.lua")
-    seen = await computer.observe_edit(deps, path="/farm.lua", old="two", new="zwei")
+    seen = await observation.observe_edit(deps, path="/farm.lua", old="two", new="zwei")
     assert seen.state == {"farm.lua": sha256_hex(before)}
     assert seen.diff == "--- a/farm.lua\n+++ b/farm.lua\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"
     assert kept == {sha256_hex(before): before}
@@ -384,7 +384,7 @@ def test_an_edit_is_exact_on_bytes(data: bytes, old: str, new: str, after: bytes
 async def test_a_move_is_bound_to_both_ends(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
     """What is moved, how large it is, that its place is free and on which disk; then one command with both hashes."""
     data = farm.data("farm.lua")
-    seen = await computer.observe_move(deps, path="/farm.lua", to="disk2/old/farm.lua")
+    seen = await observation.observe_move(deps, path="/farm.lua", to="disk2/old/farm.lua")
     state = {"farm.lua": sha256_hex(data), "disk2/old/farm.lua": ABSENT}
     assert (seen.state, seen.directories) == (state, ())
     assert seen.note == (
@@ -409,7 +409,7 @@ async def test_a_move_is_bound_to_both_ends(deps: CCAgentDeps, farm: Farm, kept:
 async def test_a_directory_moves_with_all_that_is_in_it(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
     """A directory is shown by its entries, named as one, and kept whole: the lines of its hash and every file."""
     farm.files |= {"lib/a": "A", "lib/sub/b": "BB", "lib/c/": ""}
-    seen = await computer.observe_move(deps, path="lib", to="old")
+    seen = await observation.observe_move(deps, path="lib", to="old")
     manifest = b"a\0file\0%s\nc\0directory\0-\nsub\0directory\0-\nsub/b\0file\0%s\n" % (
         sha256_hex(b"A").encode(),
         sha256_hex(b"BB").encode(),
@@ -446,7 +446,7 @@ async def test_a_move_that_cannot_be_is_told_before_anybody_is_asked(
 
 async def test_a_directory_is_made_where_nothing_is(deps: CCAgentDeps, farm: Farm) -> None:
     """Shown as new, made by one command, its hash that of nothing in it; what is there already is a sentence."""
-    seen = await computer.observe_mkdir(deps, path="/lib")
+    seen = await observation.observe_mkdir(deps, path="/lib")
     assert (seen.state, seen.note, seen.directories) == ({"lib": ABSENT}, "A new directory.", ())
     deps.expected = seen.state
     farm.frames.clear()
@@ -487,7 +487,7 @@ async def test_a_directory_is_no_file_and_may_be_empty(deps: CCAgentDeps, farm: 
     farm.files["lib/"] = ""
     assert await refusal("cc_write", deps, path="lib", content="x") == "lib is a directory."
     assert await refusal("cc_edit", deps, path="lib", old="x", new="y") == "lib is a directory."
-    seen = await computer.observe_delete(deps, path="lib")
+    seen = await observation.observe_delete(deps, path="lib")
     assert (seen.note, seen.state, seen.directories) == ("An empty directory.", {"lib": EMPTY}, ("lib",))
     assert kept == {EMPTY: b""}
 
@@ -502,7 +502,7 @@ async def test_a_program_that_cannot_be_looked_at(deps: CCAgentDeps, farm: Farm)
         raise errors[params["command"]]
 
     farm.call = call  # type: ignore[method-assign]
-    seen = await computer.observe_shell(deps, command="not_found now")
+    seen = await programs.observe_shell(deps, command="not_found now")
     assert (seen.state, seen.program) == ({"not_found": ABSENT}, None)
     assert await refusal("cc_shell", deps, command="denied") == "The computer does not give access to denied."
 
@@ -625,7 +625,7 @@ async def test_a_file_that_changes_while_it_is_looked_at_is_looked_at_again(
 ) -> None:
     """What is kept has the hash that is shown, although somebody wrote between the stat and the read."""
     farm.meanwhile.append(lambda: farm.put("farm.lua", b"other"))
-    seen = await computer.observe_delete(deps, path="farm.lua")
+    seen = await observation.observe_delete(deps, path="farm.lua")
     assert seen.state == {"farm.lua": sha256_hex(b"other")}
     assert kept == {sha256_hex(b"other"): b"other"}
     assert farm.sent == ["fs_stat", "fs_read"] * 2
@@ -637,7 +637,7 @@ async def test_a_directory_that_changes_while_it_is_looked_at_is_looked_at_again
     """A file that goes or changes in the middle of it is noticed, and the whole is looked at anew."""
     farm.files |= {"lib/a": "A", "lib/b": "B"}
     farm.meanwhile.extend((lambda: farm.files.pop("lib/a"), lambda: farm.put("lib/b", b"BB")))
-    seen = await computer.observe_delete(deps, path="lib")
+    seen = await observation.observe_delete(deps, path="lib")
     assert seen.note == "A directory with one entry of 2 bytes in it:\nb"
     assert {sha256_hex(b"BB"), seen.state["lib"]} <= set(kept)
 
@@ -674,7 +674,7 @@ async def test_a_name_that_is_no_utf_8_is_kept_too(deps: CCAgentDeps, farm: Farm
     """The files of a directory are read by the bytes of their names, whatever these are."""
     farm.put(b"lib/gr\xfcn".decode("utf-8", "surrogateescape"), b"G")
     farm.files["lib/日"] = "N"
-    seen = await computer.observe_delete(deps, path="lib")
+    seen = await observation.observe_delete(deps, path="lib")
     assert {sha256_hex(b"G"), sha256_hex(b"N")} < set(kept)
     assert seen.note.endswith("grün\n日") or seen.note.endswith("日\ngrün")
 
@@ -812,9 +812,9 @@ async def test_a_file_that_would_be_deleted_is_shown_line_by_line(
     """Each line as removed, by the bytes that are kept; what is binary is said to be."""
     farm.files["song.dfpwm"] = "é\x00\x01\x02"
     farm.files["two.lua"] = "print(1)\nprint(2)\n"
-    seen = await computer.observe_delete(deps, path="two.lua")
+    seen = await observation.observe_delete(deps, path="two.lua")
     assert (seen.diff or "").endswith("@@ -1,2 +0,0 @@\n-print(1)\n-print(2)\n")
-    binary = await computer.observe_delete(deps, path="song.dfpwm")
+    binary = await observation.observe_delete(deps, path="song.dfpwm")
     assert (binary.diff, "binary" in binary.note.casefold()) == (None, True)
     assert set(kept.values()) == {b"print(1)\nprint(2)\n", "é\x00\x01\x02".encode()}
     assert farm.sent == ["fs_stat", "fs_read"] * 2

@@ -18,12 +18,11 @@ from orchestrator.core.errors import (
     ToolFailed,
     UnsafePath,
 )
-from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.ports import CallResult
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.task.facts import Ran
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES, RunId, sha256_hex
-from orchestrator.tools import computer, local
+from orchestrator.tools import local
+from orchestrator.tools.computer import observation, programs
 from orchestrator.tools.computer.programs import split_command
 from orchestrator.tools.deps import CCAgentDeps, ProgramFailed, call_cc_command
 from orchestrator.tools.registry import TOOL_REGISTRY
@@ -64,71 +63,6 @@ async def use(name: str, deps: CCAgentDeps, **args: Any) -> str:
 
 
 # -- the registry ------------------------------------------------------------------------
-
-
-def test_the_registry_has_every_tool() -> None:
-    """The registry, the catalog of the gate and the reader's models name the same tools."""
-    names = [
-        "send_status",
-        "ask_user",
-        "cc_read",
-        "cc_list",
-        "cc_find",
-        "cc_info",
-        "cc_docs",
-        "cc_screen",
-        "cc_peripheral_call",
-        "cc_write",
-        "cc_edit",
-        "cc_move",
-        "cc_mkdir",
-        "cc_delete",
-        "cc_run_program",
-        "cc_shell",
-        "cc_stop",
-        "local_read",
-        "local_write",
-        "local_patch",
-    ]
-    assert [name for name, tool in TOOL_REGISTRY.items() if not tool.spec.planned] == names
-    assert list(TOOL_ARGS) == names
-    assert set(BUILT_IN_CATALOG) == set(ALL_TOOL_ARGS) == set(TOOL_REGISTRY) == {*names, "cc_restore", "local_restore"}
-    assert [tool.name for tool in TOOL_REGISTRY.values()] == list(TOOL_REGISTRY)
-
-
-@pytest.mark.parametrize(
-    ("name", "tool_id", "recovery", "asks"),
-    [
-        ("send_status", "people-send_status", "pure", False),
-        ("ask_user", "people-ask_user", "pure", False),
-        ("cc_read", "cc-cc_read", "pure", False),
-        ("cc_list", "cc-cc_list", "pure", False),
-        ("cc_find", "cc-cc_find", "pure", False),
-        ("cc_info", "cc-cc_info", "pure", False),
-        ("cc_docs", "cc-cc_docs", "pure", False),
-        ("cc_screen", "cc-cc_screen", "pure", False),
-        ("cc_peripheral_call", "cc-cc_peripheral_call", "once", True),
-        ("cc_write", "cc-cc_write", "by_state", True),
-        ("cc_edit", "cc-cc_edit", "by_state", True),
-        ("cc_move", "cc-cc_move", "by_state", True),
-        ("cc_mkdir", "cc-cc_mkdir", "by_state", True),
-        ("cc_delete", "cc-cc_delete", "by_state", True),
-        ("cc_run_program", "cc-cc_run_program", "once", True),
-        ("cc_shell", "cc-cc_shell", "once", True),
-        ("cc_stop", "cc-cc_stop", "once", True),
-        ("local_read", "local-local_read", "pure", False),
-        ("local_write", "local-local_write", "by_state", True),
-        ("local_patch", "local-local_patch", "by_state", True),
-    ],
-)
-def test_a_tool_says_what_it_is(name: str, tool_id: str, recovery: str, asks: bool) -> None:
-    """Each tool has its id, plugin, recovery class and governance, and its name is its function's."""
-    tool = TOOL_REGISTRY[name]
-    assert (tool.tool_id, tool.recovery, tool.governance.requires_hitl) == (tool_id, recovery, asks)
-    assert tool.governance.mutates is asks
-    assert tool.plugin == tool_id.split("-", maxsplit=1)[0]
-    assert getattr(tool.function, "__name__", "") == name
-    assert (tool.observe is not None) is asks
 
 
 async def test_wrong_arguments_never_reach_the_function(stub: CCAgentDeps) -> None:
@@ -192,13 +126,13 @@ async def test_tools_that_speak_to_people_by_hand(stub: CCAgentDeps) -> None:
 
 async def test_stub_observers_show_the_diff_and_the_hash(stub: CCAgentDeps) -> None:
     """What a reviewer is shown in stub mode is made from the cache, as live from the computer."""
-    new = await computer.observe_write(stub, path="a", content="x\n")
+    new = await observation.observe_write(stub, path="a", content="x\n")
     assert (new.state, new.diff) == ({"a": ABSENT}, "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n")
     stub.file_cache["a"] = "x\n"
-    assert (await computer.observe_write(stub, path="a", content="x\n")).state == {"a": sha256_hex(b"x\n")}
-    assert (await computer.observe_delete(stub, path="/a")).state == {"a": sha256_hex(b"x\n")}
-    assert (await computer.observe_delete(stub, path="b")).state == {"b": ABSENT}
-    run = await computer.observe_run(stub, path="a")
+    assert (await observation.observe_write(stub, path="a", content="x\n")).state == {"a": sha256_hex(b"x\n")}
+    assert (await observation.observe_delete(stub, path="/a")).state == {"a": sha256_hex(b"x\n")}
+    assert (await observation.observe_delete(stub, path="b")).state == {"b": ABSENT}
+    run = await programs.observe_run(stub, path="a")
     assert (run.state, run.program, run.note) == ({"/a": ABSENT}, "/a", "Stub mode: nothing is run.")
 
 
@@ -407,17 +341,17 @@ async def test_a_delete_takes_only_what_it_saw(live: CCAgentDeps, channel: Chann
 
 async def test_observing_a_write_shows_what_would_change(live: CCAgentDeps, channel: Channel) -> None:
     """The reviewer gets the hash of what is there, the exact diff, and how the file is encoded."""
-    changed = await computer.observe_write(live, path="/a.lua", content="print('new')\n")
+    changed = await observation.observe_write(live, path="/a.lua", content="print('new')\n")
     assert changed.state == {"a.lua": sha256_hex(b"old\n")}
     assert changed.diff == "--- a/a.lua\n+++ b/a.lua\n@@ -1 +1 @@\n-old\n+print('new')\n"
-    fresh = await computer.observe_write(live, path="b.lua", content="return 1\n")
+    fresh = await observation.observe_write(live, path="b.lua", content="return 1\n")
     assert (fresh.state, fresh.note) == ({"b.lua": ABSENT}, "A new file.")
     channel.disk.files.update({"l.lua": LATIN_1, "same.lua": b"return 1\n"})
-    kept = await computer.observe_write(live, path="l.lua", content="print('grau')\n")
+    kept = await observation.observe_write(live, path="l.lua", content="print('grau')\n")
     assert (kept.encoding, kept.note) == ("latin-1", "The file is latin-1; it is written as latin-1.")
-    lost = await computer.observe_write(live, path="l.lua", content="-- 日本\n")
+    lost = await observation.observe_write(live, path="l.lua", content="-- 日本\n")
     assert (lost.encoding, lost.note) == ("utf-8", "The file is latin-1; it is written as utf-8.")
-    same = await computer.observe_write(live, path="same.lua", content="return 1\n")
+    same = await observation.observe_write(live, path="same.lua", content="return 1\n")
     assert (same.diff, same.note) == ("", "The file has this very text already.")
     assert "-print('grün')" in (kept.diff or "")
     assert {frame.method for frame in channel.frames} == {"fs_read"}
@@ -435,11 +369,11 @@ async def test_observing_a_delete_says_what_would_go(
 ) -> None:
     """The reviewer of a delete sees what it is: a file's size, a directory's entries."""
     channel.answers["fs_stat"] = CallResult(data, b"world.dat\0file\0" + b"c" * 64 + b"\n")
-    seen = await computer.observe_delete(live, path="/d")
+    seen = await observation.observe_delete(live, path="/d")
     assert (seen.note, seen.state) == (note, {"d": data["sha256"]})
     channel.answers["fs_stat"] = CallResult({"kind": "absent"})
     with pytest.raises(ToolFailed, match="There is no /d on the computer"):
-        await computer.observe_delete(live, path="/d")
+        await observation.observe_delete(live, path="/d")
 
 
 # -- live: running -----------------------------------------------------------------------
@@ -447,30 +381,30 @@ async def test_observing_a_delete_says_what_would_go(
 
 async def test_a_run_binds_the_resolved_program(live: CCAgentDeps, channel: Channel) -> None:
     """The reviewer sees the program as the computer resolves it, its text and hash, and what is not bound."""
-    seen = await computer.observe_run(live, path="a")
+    seen = await programs.observe_run(live, path="a")
     assert (seen.program, seen.state) == ("a.lua", {"a.lua": sha256_hex(b"old\n")})
     assert seen.note == "Only the 4 bytes of a.lua are bound; what it loads by require or dofile is not."
     assert channel.frames[0].params == {"command": "/a"}
     assert seen.source == "old\n"
-    by_word = await computer.observe_shell(live, command="a now")
+    by_word = await programs.observe_shell(live, command="a now")
     assert (by_word.program, channel.frames[2].params) == ("a.lua", {"command": "a"})
 
 
 async def test_what_is_shown_of_a_program_is_what_is_bound(live: CCAgentDeps, channel: Channel) -> None:
     """Changed between the look and the read, the text that is shown has the hash; a long one is only bound."""
     channel.answers["fs_read"] = CallResult({"size": 4}, b"new\n")
-    seen = await computer.observe_run(live, path="a")
+    seen = await programs.observe_run(live, path="a")
     assert (seen.source, seen.state) == ("new\n", {"a.lua": sha256_hex(b"new\n")})
     del channel.answers["fs_read"]
     channel.disk.files["a.lua"] = b"-" * 70_000
-    seen = await computer.observe_run(live, path="a")
+    seen = await programs.observe_run(live, path="a")
     assert seen.source is None
     assert "has more than 65536 bytes and is not shown" in seen.note
 
 
 async def test_a_program_that_is_not_there_is_told(live: CCAgentDeps, channel: Channel) -> None:
     """Of a program that the computer does not find nothing is run, and the sentence says what to do."""
-    seen = await computer.observe_run(live, path="none")
+    seen = await programs.observe_run(live, path="none")
     assert (seen.program, seen.state) == (None, {"none": ABSENT})
     with pytest.raises(ToolFailed, match=r"finds no program none\. Write it first"):
         await use("cc_run_program", live, path="none")

@@ -112,15 +112,6 @@ class GrantState(Value):
         return not self.revoked and in_time and (grant.max_uses is None or self.uses < grant.max_uses)
 
 
-_CONTENTS: Final[Mapping[str, frozenset[str]]] = {
-    "cc_write": frozenset({"content"}),
-    "cc_edit": frozenset({"old", "new"}),
-    "local_write": frozenset({"content"}),
-    "local_patch": frozenset({"patch"}),
-}
-"""The text of a change, which a pattern may leave open."""
-
-
 def own_paths(tool: str, args: Mapping[str, Any]) -> tuple[str, ...]:
     """The paths of a call, which are also the globs of a grant that nobody widened: none of them has a ``*``."""
     return tuple(canonical_path(str(args[name])) for name in BUILT_IN_CATALOG[tool].path_args if name in args)
@@ -128,7 +119,8 @@ def own_paths(tool: str, args: Mapping[str, Any]) -> tuple[str, ...]:
 
 def fixed_args(tool: str, args: Mapping[str, Any], *, any_content: bool) -> dict[str, Any]:
     """The arguments that a pattern keeps fixed: always a command line and the arguments of a program (promise G3)."""
-    loose = {*BUILT_IN_CATALOG[tool].path_args, *(_CONTENTS.get(tool, ()) if any_content else ())}
+    spec = BUILT_IN_CATALOG[tool]
+    loose = {*spec.path_args, *(spec.text_args if any_content else ())}
     return {name: value for name, value in args.items() if name not in loose}
 
 

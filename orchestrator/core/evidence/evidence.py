@@ -29,9 +29,6 @@ _TEXT_CHARS: Final = 20_000
 """So much of a program's output is kept for the claims about it, head and tail."""
 _MAX_PATHS: Final = 1000
 _MAX_MENTIONS: Final = 64
-_NO_SIGHT: Final = frozenset({"send_status"})
-_NO_CLOSURE: Final = frozenset({"cc_list", "ask_user", "cc_docs", "cc_info", "cc_screen"})
-_CONTENTS: Final = frozenset({"cc_read", "local_read"})
 _WRITERS: Final = frozenset({"cc_write", "cc_edit"})
 CUT: Final = re.compile(r"left out|\[\.\.\.|omitted")
 """Words that tell that a text is shown in part."""
@@ -272,7 +269,7 @@ _FAILURES: Final = frozenset({CallState.FAILED, CallState.DENIED, CallState.SUPE
 
 def _after(evidence: Evidence, record: Over) -> Evidence:
     tool = record.call.tool
-    if tool not in BUILT_IN_CATALOG or tool in _NO_SIGHT:
+    if tool not in BUILT_IN_CATALOG or BUILT_IN_CATALOG[tool].shows == "nothing":
         return evidence
     if not _changes(record):
         return _looked(evidence, record)
@@ -300,10 +297,11 @@ def _looked(evidence: Evidence, record: Over) -> Evidence:
     if not record.ok:
         return replace(evidence, gap=_named(record), unseen=(*others, path) if path else others)
     result = record.result or ""
-    closes = record.call.tool not in _NO_CLOSURE and not result.startswith(_NOTHING_FOUND)
+    shows = BUILT_IN_CATALOG[record.call.tool].shows
+    closes = shows != "surroundings" and not result.startswith(_NOTHING_FOUND)
     shown = f"{evidence.shown}\n{result}"[-_TEXT_CHARS:]
     evidence = replace(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others, shown=shown)
-    if record.call.tool in _CONTENTS:
+    if shows == "content":
         spot = _spot(record, path)
         return _loading(replace(evidence, seen=evidence.seen | {spot}), spot, result)
     if record.call.tool == "cc_find" and closes and record.call.args.get("contains"):

@@ -27,30 +27,12 @@ _COMPARED_LINES: Final = 200
 _ABSENT: Final = "absent"
 _PLAIN: Final = re.compile(r"[\w./+-]+")
 _FAILED: Final = re.compile(r"^(?:Program|Command) .*? failed \(\w+\): (.*)", re.MULTILINE)
-_DEEDS: Final = {
-    "cc_edit": "edited",
-    "local_patch": "edited",
-    "cc_mkdir": "made",
-    "cc_delete": "deleted",
-    "cc_move": "moved",
-}
-"""What a call did to the paths that it changed; of any other tool: written."""
-_CHANGING: Final = frozenset(spec.name for spec in BUILT_IN_CATALOG.values() if spec.recovery == "by_state")
-"""The tools whose calls name what they change."""
-_CONTENTS: Final = frozenset({"cc_write", "cc_edit", "local_write", "local_patch"})
-_DONE: Final = {"cc_move": "moved", "cc_mkdir": "made", "cc_delete": "deleted", "send_status": "sent"}
-_OTHERWISE: Final = {
-    "cc_list": "list a directory in it, or use cc_find",
-    "cc_find": "give cc_find a narrower pattern",
-    "cc_docs": "ask cc_docs for one name",
-    "cc_run_program": "print less, or print into a file and read that",
-    "cc_shell": "print less, or print into a file and read that",
-}
 
 
 def rest_of(tool: str) -> Rest:
     """How to ask for what a cut leaves out of a result of this tool; ``cc_read`` has :func:`rest_of_file`."""
-    return Rest(_OTHERWISE.get(tool, ""))
+    spec = BUILT_IN_CATALOG.get(tool)
+    return Rest(spec.rest if spec is not None else "")
 
 
 def rest_of_file(path: str, *, paged: bool) -> Rest:
@@ -116,7 +98,7 @@ def _asked(tool: str, args: Mapping[str, Any]) -> str:
         words = [args.get("command")] if tool == "cc_shell" else [args.get("path"), *(args.get("args") or ())]
         typed = [f"input={_word(args['input'])}"] if args.get("input") else []
         return " ".join([tool, *(_clipped(str(word), _WORD_CHARS) for word in words), *typed])
-    if tool in _CONTENTS:
+    if tool in BUILT_IN_CATALOG and BUILT_IN_CATALOG[tool].text_args:
         return f"{tool} {_word(args.get('path'))}"
     named = [_word(value) if name == "path" else f"{name}={_word(value)}" for name, value in args.items()]
     return " ".join([tool, *named])
@@ -153,7 +135,7 @@ def _came(record: CallRecord, text: str) -> str:
         case "local_patch":
             came = _patched(str(args.get("patch", "")))
         case _:
-            came = _DONE.get(tool) or _first_line(text)
+            came = (BUILT_IN_CATALOG[tool].done if tool in BUILT_IN_CATALOG else "") or _first_line(text)
     return came
 
 
@@ -190,11 +172,11 @@ def _ran(record: CallRecord) -> bool:
 
 def _changed(record: CallRecord) -> Iterator[tuple[str, str]]:
     """The paths that a call changed, each with what was done to it."""
-    tool = record.call.tool
+    tool, spec = record.call.tool, BUILT_IN_CATALOG.get(record.call.tool)
     if tool in RUNNERS:
         yield from ((path, "changed by a program") for path in record.changed)
-    elif record.state is CallState.EXECUTED and tool in _CHANGING:
-        deed = "made" if _is_new(record) and tool in ("cc_write", "local_write") else _DEEDS.get(tool, "written")
+    elif record.state is CallState.EXECUTED and spec is not None and spec.changes_files:
+        deed = "made" if _is_new(record) and tool in ("cc_write", "local_write") else spec.deed
         yield from ((path, deed) for path in record.before or ())
 
 

@@ -20,8 +20,8 @@ from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.model_view.rows import pinned, row
 from orchestrator.core.model_view.window import Count, Plan, Window, estimate, masked
 from orchestrator.core.policy import SecretsToModel
+from orchestrator.core.policy.tool_spec import shown_args
 from orchestrator.core.reply.response import TOOL_ARGS
-from orchestrator.core.reply.tool_args import shown_args
 from orchestrator.core.task.facts import EarlierTask
 from orchestrator.core.task.repeats import NUDGE_AT, nudge
 from orchestrator.core.task.task import AgentTask, StepCall, Turn

@@ -1,6 +1,7 @@
 """The gate's rules: a catalog of tools, rules on canonical arguments, one pure evaluation.
 
-The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``catalog`` (the tools),
+The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``tool_spec`` (the record
+of a tool), ``catalog`` (all records),
 ``calls`` (what is judged), ``linear`` (regular expressions), ``command_line`` (which programs a
 line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
@@ -9,15 +10,7 @@ told). The theory of operation stands at the top of ``judging``.
 """
 
 from orchestrator.core.policy.calls import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
-from orchestrator.core.policy.catalog import (
-    BUILT_IN_CATALOG,
-    MIXED,
-    RUNNERS,
-    Governance,
-    Recovery,
-    ToolCatalog,
-    ToolSpec,
-)
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog
 from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, SecretsToModel, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explanation import (
@@ -34,6 +27,7 @@ from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPol
 from orchestrator.core.policy.load import load_policy, parse_policy
 from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
 from orchestrator.core.policy.summary import summary
+from orchestrator.core.policy.tool_spec import Governance, Recovery, ToolSpec
 from orchestrator.core.policy.verdicts import (
     Effect,
     Expiry,

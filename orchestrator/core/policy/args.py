@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from pydantic_core import PydanticUndefined
 
-from orchestrator.core.policy.catalog import ToolSpec
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.policy.linear import LinearPattern
 from orchestrator.core.policy.rules import ArgRule
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.text.paths import canonical_path
 
 MAX_TEXT_CHARS: Final = 100_000

@@ -5,11 +5,12 @@ from typing import Final, Literal
 
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.policy.calls import AnyCall, PolicyContext
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog, ToolSpec, tools_of_models
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog, tools_of_models
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.evaluation import NO_CONTEXT, default_policy
 from orchestrator.core.policy.judgement import CustomPolicy, CustomVerdict, Heard, hear, judge_heard, subject_of
 from orchestrator.core.policy.match import MAYBE, YES, ReadyRule, Subject, ready
+from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision
 from orchestrator.core.values import Value
 

@@ -1,7 +1,8 @@
 """A policy from its text. A file that cannot be used is refused whole, and the refusal says where and why."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
 from types import UnionType
 from typing import Any, Final, get_args
 
@@ -10,16 +11,17 @@ from pydantic import ValidationError
 from orchestrator.core.errors import PolicyInvalid, UnsafePath
 from orchestrator.core.model_view.messages import said_of
 from orchestrator.core.policy.calls import FunctionCall
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, BUILT_IN_CATALOG, MIXED, RUNNERS
 from orchestrator.core.policy.document import Example, Policy
 from orchestrator.core.policy.judgement import CustomPolicy, judge
 from orchestrator.core.policy.rules import ArgRule, PolicyRule
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.text.paths import canonical_path
 
 # -- The shipped policy, as the text that the first ``serve`` writes to ``policy.toml``
 
-DEFAULT_POLICY_TOML: Final = """\
+_LINE_CHARS: Final = 120
+_TEMPLATE: Final = """\
 # What the model may do. The strictest matching rule wins: deny, then ask, then allow.
 # A tool that no rule covers is denied, or asks if it changes something.
 # Paths are globs on the canonical path from the root of the computer: * within a name,
@@ -34,53 +36,27 @@ watch = ["**"]
 [[rules]]
 id = "looking"
 effect = "allow"
-tools = ["cc_read", "cc_list", "cc_find", "cc_info", "cc_docs", "cc_screen", "local_read", "send_status", "ask_user"]
+@looking@
 reason = "Looking changes nothing."
 
 [[rules]]
 id = "changing"
 effect = "ask"
-tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "local_write", "local_patch"]
+@changing@
 reason = "A change of files is shown to a person first."
 
 [[rules]]
 id = "running"
 effect = "ask"
-tools = ["cc_run_program", "cc_shell"]
+@running@
 reason = "A program may do anything; a person decides."
 
-[[rules]]
-id = "stopping"
-effect = "ask"
-tools = ["cc_stop"]
-reason = "A program that somebody may need is stopped; a person decides."
-
-# A call of a peripheral is allowed if its method is in this list; any other one is covered by no rule and asks.
-# Add the methods of your own mods that only read. No rule of its own must ask: the strictest one would win.
-[[rules]]
-id = "peripheral-reads"
-effect = "allow"
-tools = ["cc_peripheral_call"]
-reads = true
-reason = "The method only reads."
-[[rules.args]]
-pointer = "/method"
-in = [
-    "list", "size", "getItemDetail", "getItemLimit", "tanks", "getEnergy", "getEnergyCapacity",
-    "getSize", "getTextScale", "getCursorPos", "getCursorBlink", "isColour", "isColor",
-    "getTextColour", "getTextColor", "getBackgroundColour", "getBackgroundColor", "getPaletteColour", "getPaletteColor",
-    "getID", "getLabel", "isOn",
-    "isDiskPresent", "getDiskLabel", "getDiskID", "hasData", "getMountPath", "hasAudio", "getAudioTitle",
-    "getPageSize", "getPaperLevel", "getInkLevel",
-    "isOpen", "isWireless", "getNameLocal", "getNamesRemote", "isPresentRemote", "getTypeRemote", "getMethodsRemote",
-    "getInput", "getOutput", "getAnalogInput", "getAnalogOutput", "getAnalogueInput", "getAnalogueOutput",
-    "getBundledInput", "getBundledOutput", "testBundledInput",
-]
+@own@
 
 [[rules]]
 id = "boot-files"
 effect = "ask"
-tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"]
+@changing-there@
 paths = [
     "startup", "startup.lua", "startup_own*.lua", "startup/**",
     "disk*/startup", "disk*/startup.lua", "disk*/startup/**", ".settings",
@@ -91,14 +67,14 @@ reason = "It runs at every boot of the computer."
 [[rules]]
 id = "rom"
 effect = "deny"
-tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"]
+@changing-there@
 paths = ["rom", "rom/**"]
 reason = "/rom is part of the game and read-only."
 
 [[rules]]
 id = "own-files"
 effect = "deny"
-tools = ["cc_read", "cc_list", "cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program"]
+@at-paths@
 paths = [".cc-orchestrator", ".cc-orchestrator/**", "disk*/.cc-orchestrator", "disk*/.cc-orchestrator/**"]
 risk = "critical"
 reason = "The client keeps its token and its journal there."
@@ -106,10 +82,7 @@ reason = "The client keeps its token and its journal there."
 [[rules]]
 id = "command-computers"
 effect = "deny"
-tools = [
-    "cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program", "cc_shell", "cc_stop",
-    "cc_peripheral_call",
-]
+@at-work@
 families = ["command"]
 risk = "critical"
 reason = "A command computer can change the whole world."
@@ -139,6 +112,37 @@ expect = "deny"
 call = { tool = "cc_shell", args = { command = "exec say hello" }, computer = "3", family = "command" }
 expect = "deny"
 """
+
+
+def _tools(wanted: Callable[[ToolSpec], bool]) -> str:
+    """The line of a rule that names these tools of models; those that speak to people and mixed ones come last."""
+    found = [spec for spec in BUILT_IN_CATALOG.values() if not spec.planned and wanted(spec)]
+    names = [f'"{spec.name}"' for spec in sorted(found, key=lambda one: (one.mixed, one.plugin == "people"))]
+    line = f"tools = [{', '.join(names)}]"
+    if len(line) <= _LINE_CHARS:
+        return line
+    rows = wrap(f"{', '.join(names)},", _LINE_CHARS, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(("tools = [", *rows, "]"))
+
+
+def _filled() -> str:
+    own = [spec.rule for spec in sorted(BUILT_IN_CATALOG.values(), key=lambda one: one.mixed) if spec.rule]
+    parts = {
+        "@own@": "\n".join(own).rstrip("\n"),
+        "@looking@": _tools(lambda one: one.recovery == "pure"),
+        "@changing@": _tools(lambda one: one.changes_files),
+        "@running@": _tools(lambda one: one.runs),
+        "@changing-there@": _tools(lambda one: one.changes_files and one.plugin == "cc"),
+        "@at-paths@": _tools(lambda one: one.path_args != () and one.plugin == "cc"),
+        "@at-work@": _tools(lambda one: one.governance.mutates and one.plugin == "cc"),
+    }
+    text = _TEMPLATE
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text
+
+
+DEFAULT_POLICY_TOML: Final = _filled()
 
 
 # -- A policy from its text. A file that cannot be used is refused whole, and the refusal says where and why

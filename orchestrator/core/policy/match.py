@@ -17,10 +17,10 @@ from typing import Any
 
 from orchestrator.core.policy.args import ArgTest
 from orchestrator.core.policy.calls import AnyCall, PolicyContext
-from orchestrator.core.policy.catalog import ToolSpec
 from orchestrator.core.policy.command_line import Runs, is_allowed, is_hit, resolved_program, runs_of
 from orchestrator.core.policy.rules import PolicyRule
 from orchestrator.core.policy.spelling import spellings
+from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.policy.verdicts import RISKS, Effect, RiskLevel, severity
 from orchestrator.core.text.paths import path_matches
 from orchestrator.core.text.visible import without_hidden

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from orchestrator.core.policy.calls import FunctionCall, PolicyContext
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, ToolSpec
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.match import MAYBE, NO, YES, Match, ReadyRule, Subject
+from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.policy.verdicts import Effect, strictness
 
 MAX_SUMMARY_CHARS: Final = 1000
@@ -68,7 +69,7 @@ def _said(effects: tuple[Effect, ...]) -> str:
 
 def _outcomes(policy: Policy, spec: ToolSpec, context: PolicyContext, *, plan: bool) -> set[Effect]:
     """Every effect that the rules may have on calls of a tool; ``plan``: only calls that read may pass."""
-    if plan and spec.name not in MIXED:
+    if plan and not spec.mixed:
         return {Effect.DENY}
     subject = Subject(FunctionCall(tool=spec.name), spec, (), context, spec.governance.risk)
     sure: set[Effect] = set()

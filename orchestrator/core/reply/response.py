@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.model_view.messages import CUT_OFF, said_of
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.reply.fences import behind_thoughts
 from orchestrator.core.reply.objects import reply_in
 from orchestrator.core.reply.scanner import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
 from orchestrator.core.reply.surroundings import BLANKS, fitted, no_echo
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import one_line
 

@@ -16,8 +16,8 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.policy.tool_spec import shown_args
 from orchestrator.core.reply.response import MAX_CALLS, TOOL_ARGS, StatedRisk
-from orchestrator.core.reply.tool_args import shown_args
 
 MAX_EXPLANATION_CHARS: Final = 400
 """Room for the reason of a step, not for an essay that eats the reply's tokens."""

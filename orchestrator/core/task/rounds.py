@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol
 
+from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.call_states import CallState
 from orchestrator.core.task.facts import ToolCall
 from orchestrator.core.wire.wire import sha256_hex
@@ -44,11 +45,11 @@ _PASSING: Final = frozenset(
     {"busy", "refused", "computer_away", "call_void", "call_lost", "request_lost", "interrupted"}
 )
 """Codes of failures of the computer or its connection, not of the task."""
-_CHANGES: Final = frozenset({"cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "local_write", "local_patch"})
+_CHANGES: Final = frozenset(spec.name for spec in BUILT_IN_CATALOG.values() if spec.changes_files and not spec.planned)
 """Tools that change files and show nothing."""
 _NAMING: Final = frozenset({"path", "to", "name", "method", "old"})
 """Arguments that name a thing: another one is another thing, however it is numbered."""
-_SILENT: Final = frozenset({"send_status"})
+_SILENT: Final = frozenset(spec.name for spec in BUILT_IN_CATALOG.values() if spec.shows == "nothing")
 """Tools that say nothing of whether a task gets on."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
 from orchestrator.core.evidence.report import report, says_the_model
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem

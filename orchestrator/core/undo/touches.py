@@ -6,7 +6,6 @@ from typing import Final
 
 from orchestrator.core.errors import Unreadable
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.policy.catalog import RUNNERS
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem
@@ -192,14 +191,13 @@ class _Reading:
         if isinstance(fact, facts.ToolSettled) and fact.state == "void":
             return
         call = self.calls[started.call_id]
-        if call.tool in RUNNERS:
+        tool = BUILT_IN_CATALOG[call.tool]
+        if tool.runs:
             self._ran(started, call, fact)
-        elif call.tool == "cc_peripheral_call":
-            self._cannot(started, call, "A peripheral was called: items that it moved stay where they are.")
-        elif not BUILT_IN_CATALOG[call.tool].governance.mutates or (known and not fact.ok):
+        elif not tool.governance.mutates or (known and not fact.ok and not tool.fails_midway):
             return
-        elif call.tool == "cc_stop":
-            self._cannot(started, call, "A program was stopped: it does not run again by itself.")
+        elif tool.undo:
+            self._cannot(started, call, tool.undo)
         else:
             self.done |= {started.call_id} if known else set()
             self.touches.extend(self._touched(started, call, fact.after if known else None))

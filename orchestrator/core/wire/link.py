@@ -40,12 +40,11 @@ from orchestrator.core.wire.wire import RunId
 MAX_COMPLAINTS: Final = 16
 """Broken frames in one connection: more is a broken client, not an accident."""
 _NEEDS: Final[Mapping[str, str]] = {
-    "peripheral_call": "peripheral_call",
     "input_size": wire.INPUT,
     "observe_s": wire.OBSERVE,
     "of": wire.SCREEN_OF,
 }
-"""Methods and parameters that older clients do not have, each with the capability of those that do."""
+"""Parameters that older clients do not have, each with the capability of those that do."""
 MAX_UNTAKEN: Final = 256
 """Frames that wait to be written: more than all calls and outcomes of a computer that reads what it is sent."""
 
@@ -265,8 +264,8 @@ class ComputerLink:
 
     def _check_known(self, method: str, params: Mapping[str, Any]) -> None:
         """Raises FrameRefused for what an older client does not have."""
-        needed = _NEEDS.get(method) or next((_NEEDS[name] for name in params if name in _NEEDS), None)
-        if needed is not None and needed not in (() if self.hello is None else self.hello.capabilities):
+        needed = {_NEEDS[name] for name in params if name in _NEEDS} | {method} - wire.FIRST_METHODS
+        if not needed.issubset(() if self.hello is None else self.hello.capabilities):
             raise FrameRefused(
                 "The client on this computer is too old for this: it was not sent.",
                 remedy="Its user can update it: install it again from this orchestrator.",

@@ -73,23 +73,25 @@ HELLO_WITHIN_S: Final = 15.0
 ComputerId = NewType("ComputerId", str)
 RunId = NewType("RunId", str)
 
-Method = Literal[
-    "fs_list",
-    "fs_read",
-    "fs_stat",
-    "fs_find",
-    "fs_write",
-    "fs_edit",
-    "fs_delete",
-    "fs_move",
-    "fs_mkdir",
-    "terminate",
-    "screen",
-    "info",
-    "peripheral_call",
-    "run_program",
-    "shell",
-]
+FIRST_METHODS: Final = frozenset(
+    {
+        "fs_list",
+        "fs_read",
+        "fs_stat",
+        "fs_find",
+        "fs_write",
+        "fs_edit",
+        "fs_delete",
+        "fs_move",
+        "fs_mkdir",
+        "terminate",
+        "screen",
+        "info",
+        "run_program",
+        "shell",
+    }
+)
+"""What each client can do; one that has a later method says so by a capability of the same name."""
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
 
 

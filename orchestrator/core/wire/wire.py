@@ -32,6 +32,7 @@ from orchestrator.core.wire.messages import (
     CLOCK,
     COMPUTER_SUBPROTOCOL,
     DESK,
+    FIRST_METHODS,
     HELLO_WITHIN_S,
     INPUT,
     LABELS,
@@ -70,7 +71,6 @@ from orchestrator.core.wire.messages import (
     Label,
     LabelKept,
     Message,
-    Method,
     Output,
     Ping,
     Pong,
@@ -103,7 +103,8 @@ from orchestrator.core.wire.screen_messages import (
 )
 
 __all__ = [
-    "CHUNKS", "CLOCK", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "KEYS", "LABELS", "MAX_BODY_BYTES",
+    "CHUNKS", "CLOCK", "COMPUTER_SUBPROTOCOL", "DESK", "FIRST_METHODS", "HELLO_WITHIN_S", "INPUT", "KEYS", "LABELS",
+    "MAX_BODY_BYTES",
     "MAX_CALL_ID_CHARS", "MAX_COLUMNS", "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES",
     "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES", "MAX_PICTURE_BYTES", "MAX_ROWS", "MAX_SCREENS",
     "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "MIRROR", "NEWS", "OBSERVE", "PING_EVERY_S", "PROTOCOL_VERSION",
@@ -111,7 +112,7 @@ __all__ = [
     "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES",
     "Ack", "Body", "Call", "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId",
     "Counter", "Desk", "Family", "FromComputer", "Hello", "Keyed", "Keys", "Label", "LabelKept", "Look", "Message",
-    "Method", "Output", "Picture", "Ping", "Pong", "Refused", "Result", "ResultAck", "RunId", "ScreenSize",
+    "Output", "Picture", "Ping", "Pong", "Refused", "Result", "ResultAck", "RunId", "ScreenSize",
     "Screens", "Settle",
     "Settled", "SettledCall", "ShortString", "ToComputer", "Told", "Unseen", "Watch", "Welcome", "WireString", "call",
     "check_body", "decode", "decode_any", "decode_screens", "decode_settled", "encode", "from_wire", "read",

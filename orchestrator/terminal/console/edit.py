@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from orchestrator.core.approval.approval import RequestedCallView
+from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.text.visible import visible
 from orchestrator.terminal.console.lines import Line, changes
 from orchestrator.terminal.console.person import Person
@@ -82,14 +83,6 @@ def _unstopped() -> Iterator[None]:
 
 MAX_REASON_CHARS: Final = 2000
 """Of a reason for a decision."""
-_LONG: Final[Mapping[str, str]] = {
-    "cc_write": "content",
-    "cc_edit": "new",
-    "cc_shell": "command",
-    "local_write": "content",
-    "local_patch": "patch",
-}
-"""The one argument of a tool that is a text to edit by itself."""
 _ENDINGS: Final[Mapping[str, str]] = {"patch": ".diff", "command": ".txt"}
 _ODD: Final = re.compile(r"[^\x00-\x7f]")
 _ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
@@ -221,8 +214,9 @@ def _edited_json(person: Person, args: dict[str, Any], fallback: dict[str, Any])
 
 def text_argument(tool: str, args: Mapping[str, Any]) -> str | None:
     """The name of the argument that is a text to edit by itself; None: there is none."""
-    name = _LONG.get(tool)
-    return name if name is not None and isinstance(args.get(name), str) else None
+    spec = BUILT_IN_CATALOG.get(tool)
+    name = spec.edits if spec is not None else ""
+    return name if name and isinstance(args.get(name), str) else None
 
 
 def args_as_json(args: dict[str, Any]) -> str:

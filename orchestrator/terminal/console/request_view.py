@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, SiblingView
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task.facts import OnTimeout
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.console.lines import (

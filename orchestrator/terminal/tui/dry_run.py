@@ -10,8 +10,8 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static, TextArea
 
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.reply.scanner import doubled_key
-from orchestrator.core.reply.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.tui.dialogs import Dialog, line_field, text_field

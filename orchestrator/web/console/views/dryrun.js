@@ -3,19 +3,10 @@ import { html, useEffect, useState } from "../lib/html.js";
 import { post } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
 import { Text, oneLine } from "../lib/text.js";
+import { TOOLS } from "../lib/tools.js";
 import { Risk, Trouble, useDoing } from "../lib/ui.js";
 import { Effect, Rule } from "./rules.js";
 
-// What a call of each tool looks like.
-const CALLS = {
-  cc_write: { path: "startup.lua", content: "print('hello')\n" },
-  cc_edit: { path: "startup.lua", old: "hello", new: "bye" }, cc_delete: { path: "old.lua" },
-  cc_move: { path: "a.lua", to: "b.lua" }, cc_mkdir: { path: "lib" }, cc_read: { path: "startup.lua" },
-  cc_list: { path: "" }, cc_find: { pattern: "**" }, cc_run_program: { path: "count.lua", args: [] },
-  cc_shell: { command: "ls" }, cc_peripheral_call: { name: "left", method: "list", args: [] }, cc_info: {},
-  cc_screen: { of: "" }, cc_docs: { query: "turtle" }, local_read: { path: "notes.txt" },
-  local_write: { path: "notes.txt", content: "" }, local_patch: { path: "notes.txt", patch: "" },
-};
 const MISSED = {
   tools: "it is about other tools", paths: "its paths are others", programs: "its programs are others",
   computers: "its computers are others",
@@ -71,10 +62,10 @@ function Verdict({ told, policy }) {
 }
 
 export function DryRun({ policy }) {
-  const tools = [...new Set([...Object.keys(CALLS), ...policy.rules.flatMap((rule) => rule.tools)])]
+  const tools = [...new Set([...Object.keys(TOOLS), ...policy.rules.flatMap((rule) => rule.tools)])]
     .filter((one) => one !== "*");
   const [tool, setTool] = useState("cc_write");
-  const [args, setArgs] = useState(written(CALLS.cc_write));
+  const [args, setArgs] = useState(written(TOOLS.cc_write.example));
   const [computer, setComputer] = useState("");
   const [told, setTold] = useState(null);
   const { value } = useReading("/v1/computers");
@@ -83,7 +74,8 @@ export function DryRun({ policy }) {
   useEffect(() => setTold(null), [tool, args, computer]);
   const choose = (name) => {
     // What somebody wrote is not thrown away.
-    if (CALLS[name] && Object.values(CALLS).some((one) => written(one) === args)) setArgs(written(CALLS[name]));
+    const isExample = Object.values(TOOLS).some(({ example }) => written(example) === args);
+    if (TOOLS[name] && isExample) setArgs(written(TOOLS[name].example));
     setTool(name);
   };
   const submit = (event) => {

@@ -5,10 +5,9 @@ import { Diff, unified } from "../lib/diff.js";
 import { forget, useDraft } from "../lib/drafts.js";
 import { isLua } from "../lib/lua.js";
 import { isPlain, oneLine } from "../lib/text.js";
+import { TOOLS } from "../lib/tools.js";
 import { Dialog, pretty } from "../lib/ui.js";
 
-// The one argument of a tool that is a text to edit by itself.
-const LONG = { cc_write: "content", cc_edit: "new", cc_shell: "command", local_write: "content", local_patch: "patch" };
 const MAX_REASON = 2000;
 const ODD = /[^\x00-\x7f]|\x7f/gu;
 
@@ -32,7 +31,7 @@ function parsed(text) {
 const fitsBox = (text) => typeof text === "string" && isPlain(text);
 
 export function EditDialog({ request, calls: [call], note, onClose, onDecide }) {
-  const name = LONG[call.tool];
+  const name = TOOLS[call.tool]?.edits;
   const first = useMemo(() => ({ json: !(name && fitsBox(call.args[name])), args: call.args, typed: "" }), []);
   // `args` are what the text stands in; `typed` is what is typed as JSON, empty before anything was.
   const [draft, setDraft] = useDraft(request.request_id, `edit ${call.call_id}`, first);

@@ -2,12 +2,10 @@
 import { html, useState } from "../lib/html.js";
 import { decisionsOn } from "../lib/decide.js";
 import { Text, oneLine } from "../lib/text.js";
+import { TOOLS } from "../lib/tools.js";
 import { Dialog, pretty, where } from "../lib/ui.js";
 
 const SESSION_H = 8, MOST_H = 168;
-// The arguments whose text a pattern may leave open.
-const TEXTS = { cc_write: ["content"], cc_edit: ["old", "new"], local_write: ["content"], local_patch: ["patch"] };
-const RUNNERS = new Set(["cc_run_program", "cc_shell"]);
 
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);
 
@@ -16,7 +14,7 @@ export function GrantDialog({ request, calls: [call], note, onClose, onDecide })
   const [globs, setGlobs] = useState("");
   const [open, setOpen] = useState(false);
   const [hours, setHours] = useState(SESSION_H);
-  const texts = TEXTS[call.tool] ?? [];
+  const texts = TOOLS[call.tool]?.texts ?? [];
   const pattern = scope !== "call";
   const remember = {
     scope,
@@ -59,7 +57,7 @@ export function GrantDialog({ request, calls: [call], note, onClose, onDecide })
             ${fixed(call, texts).map(([name, value]) => html`<li>${oneLine(name)}: <code><${Text}
                 value=${pretty(value)} /></code></li>`)}`
           : html`<li>exactly this call</li>`}
-        ${RUNNERS.has(call.tool) && html`<li>only as long as the program's file stays the same</li>`}
+        ${TOOLS[call.tool]?.runs && html`<li>only as long as the program's file stays the same</li>`}
         <li>${scope === "session"
           ? `in every task of ${oneLine(request.requester, 64)} in session ${session}, for ${hours} h`
           : `in task ${oneLine(request.task_id)}, until it ends`}</li>
