@@ -44,9 +44,9 @@ from tests.core.policies import write
         ('[[rules]]\nid = "b"\neffect = "ask"\ntools = ["cc_peripheral_call"]\nreads = true\n'
          'args = [{ pointer = "/method", eq = "list" }]', ["rule 1 (b)", "reads belongs to a rule that allows"]),
         ('[[rules]]\nid = "b"\neffect = "allow"\ntools = ["cc_write"]\nreads = true\n'
-         'args = [{ pointer = "/content", eq = "x" }]', ["rule 1 (b)", "reads is only for cc_peripheral_call"]),
+         'args = [{ pointer = "/content", eq = "x" }]', ["rule 1 (b)", "reads is only for", "cc_peripheral_call"]),
         ('[[rules]]\nid = "b"\neffect = "allow"\ntools = ["*"]\nreads = true\n'
-         'args = [{ pointer = "/method", eq = "list" }]', ["rule 1 (b)", "reads is only for cc_peripheral_call"]),
+         'args = [{ pointer = "/method", eq = "list" }]', ["rule 1 (b)", "reads is only for", "cc_peripheral_call"]),
         ('[[rules]]\nid = "b"\neffect = "allow"\ntools = ["cc_peripheral_call"]\nreads = false\n'
          'args = [{ pointer = "/method", eq = "list" }]', ["rule 1 (b)", "reads"]),
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["*"]\n[[rules]]\nid = "b"\neffect = "ask"\ntools = ["*"]',

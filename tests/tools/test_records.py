@@ -33,7 +33,14 @@ from tests import ROOT
 EACH = pytest.mark.parametrize("spec", BUILT_IN_CATALOG.values(), ids=lambda spec: spec.name)
 OF_MODELS = pytest.mark.parametrize("spec", [BUILT_IN_CATALOG[name] for name in TOOL_ARGS], ids=lambda spec: spec.name)
 ASKS_NO_COMPUTER = {"cc_docs"}
-HELLO = {"protocol": 1, "computer_id": 1, "host": "x", "family": "computer", "boot": "b", "client": "c"}
+HELLO: Mapping[str, Any] = {
+    "protocol": 1,
+    "computer_id": 1,
+    "host": "x",
+    "family": "computer",
+    "boot": "b",
+    "client": "c",
+}
 
 
 def greeted(*capabilities: str) -> ComputerLink:
