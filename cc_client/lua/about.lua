@@ -1,10 +1,11 @@
---- The method info: what this computer says of itself and of what stands beside it.
+--- The methods info and label: what this computer says of itself and of what stands beside it.
 -- @module about
 
 local answers = require("answers")
 local disk = require("disk")
 local family = require("family")
 local json = require("json")
+local labels = require("labels")
 local params = require("params")
 local tabs = require("tabs")
 
@@ -92,6 +93,25 @@ function about.info(given, body, has_body, job)
     return answers.done(facts(), (answers.list(#list, function(index)
       return list[index]
     end, job.pause)))
+  end)
+end
+
+--- The most that the game keeps of a label.
+local MAX_LABEL_BYTES = 32
+
+--- Reads the label, or sets it to `name`; the session tells a new one before the answer.
+function about.label(given, body, has_body)
+  params.check(given, { "name?" })
+  params.no_body(body, has_body)
+  if given.name and (#given.name > MAX_LABEL_BYTES or given.name:find("[^ -~]")) then
+    params.bad("A label has at most " .. MAX_LABEL_BYTES .. " printable ASCII characters.")
+  end
+  return answers.after_start(function()
+    local before = labels.now()
+    if given.name then
+      labels.set(given.name)
+    end
+    return answers.done({ before = before })
   end)
 end
 

@@ -8,7 +8,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, Too
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import RunId
 from orchestrator.tools import local
-from orchestrator.tools.computer import changes, discovery, observation, programs, reads, restore
+from orchestrator.tools.computer import changes, discovery, labels, observation, programs, reads, restore
 from orchestrator.tools.deps import CCAgentDeps
 
 # -- The tools that speak to people ------------------------------------------------------
@@ -90,6 +90,7 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
         Tool("cc_docs", discovery.cc_docs),
         Tool("cc_screen", discovery.cc_screen),
         Tool("cc_peripheral_call", discovery.cc_peripheral_call, observe=discovery.observe_peripheral_call),
+        Tool("cc_label", labels.cc_label, observe=labels.observe_label),
         Tool("cc_write", changes.cc_write, observe=observation.observe_write),
         Tool("cc_edit", changes.cc_edit, observe=observation.observe_edit),
         Tool("cc_move", changes.cc_move, observe=observation.observe_move),

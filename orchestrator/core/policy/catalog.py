@@ -76,6 +76,13 @@ class CcPeripheralCallArgs(OnComputer):
     args: Annotated[list[Plain | dict[str, JsonValue] | None], Field(fail_fast=True)] = Field(default=[])
 
 
+class CcLabelArgs(OnComputer):
+    """Read the computer's label, or give it another one with label: at most 32 printable ASCII characters."""
+
+    label: Annotated[str, Field(max_length=32)] = ""
+    """The new label; empty: it is only read. No call takes the label away: the game loses what has none."""
+
+
 class CcWriteArgs(OnComputer):
     """Write a file on the computer, whole; use cc_edit to change a part of one."""
 
@@ -223,6 +230,18 @@ in = [
     "getBundledInput", "getBundledOutput", "testBundledInput",
 ]
 """
+_LABEL_READS: Final = """\
+# Reading the label is allowed; a call with a new label is covered by no rule and asks.
+[[rules]]
+id = "label-reads"
+effect = "allow"
+tools = ["cc_label"]
+reads = true
+reason = "The call only reads the label."
+[[rules.args]]
+pointer = "/label"
+eq = ""
+"""
 
 
 # -- The records
@@ -285,6 +304,11 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
             example={"name": "left", "method": "list", "args": []}, methods=("peripheral_call",),
             mixed=True, rule=_PERIPHERAL_READS, fails_midway=True,
             undo="A peripheral was called: items that it moved stay where they are.",
+        ),
+        _tool(
+            "cc_label", CcLabelArgs, "once", _MEDIUM,
+            example={"label": "farm"}, methods=("label",), mixed=True, rule=_LABEL_READS,
+            undo="The label was read or set: a new one stays, and the result of the call names the old one.",
         ),
         _tool(
             "cc_write", CcWriteArgs, "by_state", _MEDIUM, "path",

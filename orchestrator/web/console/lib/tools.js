@@ -27,6 +27,9 @@ export const TOOLS = {
   cc_peripheral_call: {
     example: {"name": "left", "method": "list", "args": []},
   },
+  cc_label: {
+    example: {"label": "farm"},
+  },
   cc_write: {
     example: {"path": "startup.lua", "content": "print('hello')\n"},
     texts: ["content"],
