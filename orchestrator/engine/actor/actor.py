@@ -81,11 +81,20 @@ class TaskActor:
         self._checker = Checker(self._journal, world, service.active_policy, gate.judge_all)
         self._watch = Watch(service, lambda: self._journal.task)
         hints = Hints(service.bus, task.task_id)
-        self._calls = Calls(self._journal, gate, world, self._watch, hints, programs, self._leaving)
+        # The end of a step asks for the next one, and its begin starts a call: each of the two needs the other.
+        self._calls = Calls(
+            self._journal,
+            gate,
+            world,
+            self._watch,
+            hints,
+            programs,
+            self._leaving,
+            lambda task: self._thinking.ask_next(task),  # noqa: PLW0108 - see above
+        )
         self._thinking = Thinking(
             self._journal, gate, model, self._watch, hints, self._leaving, self._calls.begin, self._checker
         )
-        self._calls.next_step = self._thinking.ask_next
         self._undoing = Undoing(service, world)
         self._restoring = Restoring(self._journal, gate, self._undoing)
         self._gate = gate
@@ -243,9 +252,8 @@ class TaskActor:
         computers = step_computers(self._journal.task)
         if not computers or self._claimed:
             return None
-        blocked = await self._store.claim(self._journal.lease, computers)
+        blocked = await self._journal.claim(computers)
         self._claimed = blocked is None
-        self._journal.claimed = self._journal.claimed or self._claimed
         return blocked
 
     def _needs_no_claim(self, effects: tuple[todo.Effect, ...]) -> bool:
@@ -259,11 +267,9 @@ class TaskActor:
     async def _release(self) -> None:
         """Give the claims back, but never that of a computer on which a bracket is open."""
         if self._journal.claimed:
-            task = self._journal.task
-            keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
-            await self._store.release_claims(self._journal.lease, keep)
-            self._claimed, self._journal.claimed = False, bool(keep)
-            self._service.falls_due(task.task_id)
+            await self._journal.release_claims()
+            self._claimed = False
+            self._service.falls_due(self._journal.task.task_id)
 
     async def _hand_over(self) -> None:
         """Give the lease back with the task due at once, its claims kept for whoever goes on. Raises Conflict."""

@@ -27,7 +27,7 @@ from orchestrator.core.undo.touches import NEVER_RAN
 from orchestrator.core.wire.wire import ComputerId, RunId
 from orchestrator.engine.actor.gate import MAX_VOIDS, NOTHING, Gate
 from orchestrator.engine.actor.interrupts import Leaving, Watch
-from orchestrator.engine.actor.journal import Follow, TaskJournal, nothing, of_computer
+from orchestrator.engine.actor.journal import Follow, TaskJournal, of_computer
 from orchestrator.engine.actor.live_text import Hints
 from orchestrator.engine.actor.programs import UNSEEN, Programs, with_told
 from orchestrator.engine.tasks import new_request_id
@@ -50,7 +50,7 @@ class Calls:
     hints: Hints
     programs: Programs
     leaving: Leaving
-    next_step: Follow = nothing
+    next_step: Follow
     """What is recorded together with the outcome that ends a step."""
     mine: set[RunId] = field(default_factory=set)
     """Runs whose send or wait this actor owns: any other open bracket is an orphan."""

@@ -104,6 +104,18 @@ class TaskJournal:
                 else:
                     return
 
+    async def claim(self, computers: Sequence[ComputerId]) -> ComputerId | None:
+        """Claim computers, all or none; the answer is one that another task has."""
+        blocked = await self.service.store.claim(self.lease, computers)
+        self.claimed = self.claimed or blocked is None
+        return blocked
+
+    async def release_claims(self) -> None:
+        """Give the claims back, but never that of a computer on which a bracket is open."""
+        keep = [one.call.computer for one in self.task.open_runs if one.call.computer is not None]
+        await self.service.store.release_claims(self.lease, keep)
+        self.claimed = bool(keep)
+
     async def refold(self) -> None:
         """Take in what others appended."""
         async with self._appending:
