@@ -15,7 +15,9 @@ from orchestrator.app.first_start import started
 from orchestrator.app.observability import Watching
 from orchestrator.computers.nodes import new_node_id
 from orchestrator.core.errors import BusAway
-from orchestrator.core.ports import Bus, Clock, Store
+from orchestrator.core.policy import PolicyContext
+from orchestrator.core.ports import Bus, Clock, Identity, Store
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import Checkpoints
@@ -41,6 +43,8 @@ class Foundation:
     """The id of this node for this start."""
     watching: Watching
     authorizer: TokenAuthorizer
+    guests: dict[str, Identity]
+    """By the hash of its token: each copy of a rehearsal that may come in."""
     active_policy: NodePolicy
     service: TaskService
     policy: PolicyKeeper
@@ -58,9 +62,11 @@ async def open_ground(
     clock: Clock | None,
     wrap_store: Callable[[Store], Store],
     wrap_bus: Callable[[Bus], Bus],
+    context: Callable[[ComputerId | None], PolicyContext],
 ) -> AsyncIterator[Foundation]:
     """The ground of one start, its policy in force and the start recorded; closed after the block, however that ends.
 
+    ``context``: what is known of a computer; it is asked from the first verdict on, not before.
     Raises BusAway, PolicyInvalid, InvalidRequest, and what opening a store raises.
     """
     node, watching = new_node_id(name_of(settings)), Watching()
@@ -70,7 +76,10 @@ async def open_ground(
         closing.push_async_callback(store.close)
         line = wrap_bus(open_bus(settings.bus, node=node))
         closing.push_async_callback(line.close)
-        authorizer, active_policy = TokenAuthorizer(store, approvers=settings.approvers), NodePolicy()
+        guests: dict[str, Identity] = {}
+        authorizer = TokenAuthorizer(store, settings.approvers, guests)
+        # The keeper of the policy records with the service, and the service judges by the policy.
+        active_policy = NodePolicy(lambda: policy.usable(), context, lambda: policy.custom)  # noqa: PLW0108 - see above
         service = TaskService(
             store=store,
             bus=await _reached(line, settings, store),
@@ -83,10 +92,9 @@ async def open_ground(
             model_wait_s=settings.model_wait_s,
         )
         policy = PolicyKeeper(service, settings.policy_path, file, Checkpoints(settings.data_dir))
-        active_policy.policy, active_policy.custom = policy.usable, lambda: policy.custom
         await policy.begin()
         await service.record(started(settings, policy.policy, node))
-        yield Foundation(settings, node, watching, authorizer, active_policy, service, policy)
+        yield Foundation(settings, node, watching, authorizer, guests, active_policy, service, policy)
 
 
 def name_of(settings: Settings) -> str:

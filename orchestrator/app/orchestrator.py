@@ -19,7 +19,8 @@ from orchestrator.computers.nodes import MeetingElsewhere, Node, Presence, join
 from orchestrator.computers.nodes.node import SETTINGS
 from orchestrator.core.audit.shared import UPDATES
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.ports import Bus, ChatModel, Clock, Store, Workspace
+from orchestrator.core.ports import Bus, ChatModel, Clock, PlayersDesk, Store, Workspace
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.missed_notifications import MissedHints
 from orchestrator.engine.undo import Undoing
@@ -37,7 +38,7 @@ from orchestrator.tools.shared_workspace import RefusedWorkspace, workspace_of
 from orchestrator.web.app import Endpoints
 from orchestrator.web.auth import check_approvers
 from orchestrator.web.base import Defaults
-from orchestrator.web.in_game import Desk, NewTask
+from orchestrator.web.in_game import InGameCommands
 from orchestrator.web.install import client_offered
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class Orchestrator:
     workers: Workers
     endpoints: Endpoints
     rehearsals: Rehearsals
+    in_game: InGameCommands
     admin_token: str | None
     """Only when this start made it."""
 
@@ -69,8 +71,8 @@ class Orchestrator:
         is asked for again, and only shortly for calls, whose outcome is known more surely now than later. With others
         the endpoints go on answering until the load balancers have seen that they are to send nobody any more.
         """
-        self.endpoints.draining = self.node.presence.draining = True
-        self.node.presence.say()
+        self.endpoints.drain()
+        self.node.drain()
         alone = not self.node.others()
         within_s = min(self.settings.drain_s, ALONE_S) if alone else self.settings.drain_s
         handing_over = self.workers.drain(within_s, cut_models=alone)
@@ -81,39 +83,47 @@ class Orchestrator:
 async def open_orchestrator(
     settings: Settings,
     *,
+    url: str = "",
     clock: Clock | None = None,
     wrap_store: Callable[[Store], Store] = lambda store: store,
     wrap_bus: Callable[[Bus], Bus] = lambda bus: bus,
     model: ChatModel | None = None,
 ) -> AsyncIterator[Orchestrator]:
-    """All parts of an orchestrator, its workers at work; nothing listens yet.
+    """All parts of an orchestrator, its workers at work; nothing is answered yet.
 
-    ``wrap_store``, ``wrap_bus`` and ``model`` let tests stand between; None: what the settings say.
+    ``url``: where it listens; empty: nowhere. ``wrap_store``, ``wrap_bus`` and ``model`` let tests stand between; None:
+    what the settings say.
     """
     check_approvers(settings.approvers)
     models = Models(model, lambda: ollama_options(settings), lambda: server_options(settings))
     first = prepare(settings)
-    async with open_ground(settings, clock=clock, wrap_store=wrap_store, wrap_bus=wrap_bus) as ground:
+    ground_of = open_ground(
+        settings,
+        clock=clock,
+        wrap_store=wrap_store,
+        wrap_bus=wrap_bus,
+        context=lambda computer: world.context(computer),  # noqa: PLW0108 - the world is made of what stands on this
+    )
+    async with ground_of as ground:
         token = await admin_token(ground.service, settings)
-        world = Environment(
-            store=ground.store, workspace=await _workspace(ground), run_timeout_s=settings.run_timeout_s
-        )
+        workspace = await _workspace(ground)
         # Drawn at the first start of the store, and the same for all its nodes.
         update_secret = await ground.store.agree(UPDATES, secrets.token_hex(32))
-        hub, here = _joined(ground, world, update_secret)
-        ground.active_policy.context = world.context
+        transfers, awaited = Transfers(ground.service.clock), set[ComputerId]()
+        presence = _presence(ground, url, lambda: workers.at_work)
+        hub, here = _joined(ground, presence, update_secret, awaited, transfers, lambda: in_game)
+        world = Environment(ground.store, here.fleet, awaited, workspace, settings.run_timeout_s)
         undoing = Undoing(ground.service, world)
         # What changed while nothing ran is judged before anybody can decide.
         await ground.policy.judge()
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
-        endpoints = _endpoints(ground, undoing, hub, here, models, keeper)
-        endpoints.update_secret = update_secret
+        endpoints = _endpoints(ground, undoing, hub, here, models, keeper, transfers, update_secret)
         workers = _workers(ground, undoing, models)
-        here.presence.tasks = lambda: workers.at_work
+        in_game = InGameCommands(undoing, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at)
         orchestrator = Orchestrator(
-            settings, ground.store, ground.service, hub, here, workers, endpoints, endpoints.rehearsals, token
+            settings, ground.store, ground.service, hub, here, workers, endpoints, endpoints.rehearsals, in_game, token
         )
         async with _at_work(orchestrator, keeper, ground.watching, looking):
             if first:
@@ -131,26 +141,55 @@ async def _workspace(ground: Foundation) -> Workspace:
     return workspace
 
 
-def _joined(ground: Foundation, world: Environment, update_secret: str) -> tuple[Hub, Node]:
-    """The computers of this node, and this node among the others; the world works with the computers of all."""
+def _presence(ground: Foundation, url: str, tasks: Callable[[], int]) -> Presence:
+    """What this node says of itself to the others."""
     service, settings = ground.service, ground.settings
-    presence = Presence(service.bus, ground.node, name=name_of(settings), version=version(), url=settings.public_url)
-    presence.facts[SETTINGS] = to_be_shared(settings, service.prompt)
-    if ground.store.shared:
-        presence.clock_ahead_s = lambda: ahead_s(service.clock.now())
-    elsewhere = MeetingElsewhere(presence)
-    hub = Hub(JournalGreeter(service), client=client_offered(), update_secret=update_secret, elsewhere=elsewhere)
-    here = join(hub, elsewhere, presence, service.store, world.awaited)
-    if isinstance(service.bus, InstallationBus):
-        here.apart = service.bus.list_others
-    world.computers = here.fleet
-    return hub, here
+    return Presence(
+        service.bus,
+        ground.node,
+        name=name_of(settings),
+        version=version(),
+        url=settings.public_url or url,
+        tasks=tasks,
+        clock_ahead_s=lambda: ahead_s(service.clock.now()) if ground.store.shared else 0.0,
+        facts={SETTINGS: to_be_shared(settings, service.prompt)},
+    )
+
+
+def _joined(
+    ground: Foundation,
+    presence: Presence,
+    update_secret: str,
+    awaited: set[ComputerId],
+    transfers: Transfers,
+    players: Callable[[], PlayersDesk],
+) -> tuple[Hub, Node]:
+    """The computers of this node, and this node among the others."""
+    service, elsewhere = ground.service, MeetingElsewhere(presence)
+    hub = Hub(
+        JournalGreeter(service),
+        client=client_offered(),
+        update_secret=update_secret,
+        elsewhere=elsewhere,
+        players=players,
+    )
+    apart = service.bus.list_others if isinstance(service.bus, InstallationBus) else list
+    return hub, join(hub, elsewhere, presence, service.store, awaited, transfers=transfers.rows, apart=apart)
 
 
 def _endpoints(
-    ground: Foundation, undoing: Undoing, hub: Hub, here: Node, models: Models, keeper: CheckpointKeeper
+    ground: Foundation,
+    undoing: Undoing,
+    hub: Hub,
+    here: Node,
+    models: Models,
+    keeper: CheckpointKeeper,
+    transfers: Transfers,
+    update_secret: str,
 ) -> Endpoints:
     settings, service, watching = ground.settings, ground.service, ground.watching
+    copying = Copying(service.store, undoing.world, ground.active_policy.may_read, transfers)
+    homes = settings.rehearsals_path.absolute()
     return Endpoints(
         service=service,
         authorizer=ground.authorizer,
@@ -161,23 +200,15 @@ def _endpoints(
         check_model=models.open,
         undoing=undoing,
         pruner=Pruner(service, Rule(settings.retain_days or None, settings.retain_bytes or None)),
-        rehearsals=_rehearsals(ground, undoing, here),
+        rehearsals=Rehearsals(undoing, copying, homes, settings.rehearsals, ground.guests),
         metrics=lambda: watching.scrape(service, hub),
         policy=ground.policy,
         checkpoints=keeper.checkpoints,
         unsent=keeper.away.alerts,
         about=about(settings, undoing.world.workspace),
         remote_keys=settings.remote_keys,
+        update_secret=update_secret,
     )
-
-
-def _rehearsals(ground: Foundation, undoing: Undoing, here: Node) -> Rehearsals:
-    settings, transfers = ground.settings, Transfers(undoing.service.clock)
-    here.readings.here = transfers.rows
-    copying = Copying(undoing.service.store, undoing.world, ground.active_policy.may_read, transfers)
-    rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
-    ground.authorizer.guest = rehearsals.guest
-    return rehearsals
 
 
 def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:
@@ -197,12 +228,7 @@ async def _at_work(
     parts: Orchestrator, keeper: CheckpointKeeper, watching: Watching, looking: Sequence[asyncio.Task[None]]
 ) -> AsyncIterator[None]:
     """Everything that goes on by itself, begun, and ended in order: what serves first, then what works."""
-    settings, endpoints = parts.settings, parts.endpoints
-    parts.hub.desk = desk = Desk(
-        endpoints.undoing,
-        new_task=NewTask(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
-        refused=endpoints.attempts.refused_at,
-    )
+    endpoints = parts.endpoints
     parts.node.open()
     background = [
         kept_up("the workers", parts.workers.work()),
@@ -220,7 +246,7 @@ async def _at_work(
         yield
     finally:
         await parts.rehearsals.close()
-        desk.close()
+        parts.in_game.close()
         await parts.hub.close()
         await endpoints.close()
         for part in background:

@@ -160,14 +160,13 @@ async def serve(
     listener = listen(settings)
     host, port = listener.getsockname()[:2]
     with contextlib.closing(listener):
-        async with open_orchestrator(settings, wrap_store=wrap_store, model=model) as orchestrator:
+        url = f"http://{_in_url(host)}:{port}"
+        async with open_orchestrator(settings, url=url, wrap_store=wrap_store, model=model) as orchestrator:
             most = room_for(files)
             server = server_of(orchestrator, most, files - most)
             stop, at_once = _signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
-            url = f"http://{_in_url(host)}:{port}"
-            orchestrator.node.presence.url = settings.public_url or url
             ready(url, orchestrator)
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)

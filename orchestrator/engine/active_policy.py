@@ -33,7 +33,7 @@ def _knows_nothing(computer: ComputerId | None) -> PolicyContext:
     return PolicyContext(computer=computer)
 
 
-@dataclass
+@dataclass(frozen=True)
 class NodePolicy:
     """Judges by the policy that is in force when it is asked; whoever changes that swaps the whole of it."""
 

@@ -109,6 +109,7 @@ class Endpoints(
         unsent: Callable[[], Sequence[str]] = tuple,
         about: About = NOWHERE,
         remote_keys: str = "owner",
+        update_secret: str = "",
     ) -> None:
         self.service = service
         self.authorizer = authorizer
@@ -138,6 +139,7 @@ class Endpoints(
         self.visits = Visits()
         self.about = about
         self.remote_keys = remote_keys
+        self.update_secret = update_secret
         self.budgets = {}
         self.proofs = Proofs(service.store)
 
@@ -160,6 +162,10 @@ class Endpoints(
         app.router.default = default
         # Around all of it: what answers for a defect is the outermost part of Starlette.
         return Forbidding(app, lambda: self.draining)
+
+    def drain(self) -> None:
+        """Say from now on that the node is about to stop."""
+        self.draining = True
 
     async def close(self) -> None:
         """End every socket with 1001 and every stream, for a clean stop."""

@@ -2,8 +2,8 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -30,10 +30,6 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _no_guest(_: str) -> None:
-    """Nobody comes without a token of the store."""
-
-
 def bearer_of(authorization: str | None) -> str:
     """The token of a header; empty: there is none."""
     scheme, _, token = (authorization or "").partition(" ")
@@ -46,15 +42,15 @@ class TokenAuthorizer:
 
     store: Store
     approvers: str = "requester"
-    guest: Callable[[str], Identity | None] = _no_guest
-    """Whoever comes with a token of this hash that no store keeps: the copy of a rehearsal."""
+    guests: Mapping[str, Identity] = field(default_factory=dict)
+    """By the hash of a token that no store keeps: the copy of a rehearsal that comes with it."""
 
     async def authenticate(self, authorization: str | None) -> Identity:
         """The holder of a bearer token. Raises Unauthenticated."""
         token = bearer_of(authorization)
         if not token:
             raise Unauthenticated("Nobody said who is asking.", remedy=_NO_TOKEN)
-        guest = self.guest(token_hash(token))
+        guest = self.guests.get(token_hash(token))
         if guest is not None:
             return guest
         row = await self.store.find_token(token_hash(token))

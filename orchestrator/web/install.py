@@ -121,7 +121,7 @@ class InstallEndpoints(Room):
     computers: RefusingComputers
     pairings: Pairings
     visits: Visits
-    update_secret: str = ""
+    update_secret: str
     """What the keys of updates are derived from; empty: computers get none."""
     public_url: str
     """Where the computers in the game reach this server; empty: the address that they used."""

@@ -723,7 +723,7 @@ async def test_a_bad_listener_hears_no_more_and_hurts_nobody(
     house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """A listener that raises, or holds up the hub, is told nothing more; the call ends as ever."""
-    monkeypatch.setattr(hub_session, "SLOW_HINT_S", 0.01)
+    monkeypatch.setattr(waiting, "SLOW_HINT_S", 0.01)
     heard = []
 
     def listen(offset: int, data: bytes) -> None:

@@ -20,7 +20,7 @@ from orchestrator.computers.nodes import MeetingElsewhere, Presence, join
 from orchestrator.core.approval.rights import Saying
 from orchestrator.core.errors import OrchestratorError, StoreAway
 from orchestrator.core.policy import default_policy
-from orchestrator.core.ports import ChatMessage, Coming, Identity, Lease, ModelReply, RequestAuthorizer
+from orchestrator.core.ports import ChatMessage, Coming, Computers, Identity, Lease, ModelReply, RequestAuthorizer
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.task import AgentTask
@@ -223,7 +223,7 @@ class Node:
         self._complain = complain
         self.loop = SteppedLoop(lambda: clock.seconds, complain)
         self.store = _Opened(storage, appended)
-        active_policy = NodePolicy(lambda: POLICY)
+        active_policy = NodePolicy(lambda: POLICY, lambda computer: world.context(computer))  # noqa: PLW0108
         self._bus = None if net is None else NetBus(net, name, self.loop)
         bus = self._bus or LocalBus()
         self.service = TaskService(
@@ -233,15 +233,16 @@ class Node:
         elsewhere = MeetingElsewhere(presence)
         self.hub = Hub(JournalGreeter(self.service), elsewhere=elsewhere if net is not None else None)
         models = {model: _Script(replies) for model, replies in scripts.items()}
-        world = Environment(store=self.store, computers=self.hub)
+        computers: Computers = self.hub
+        awaited = set[ComputerId]()
         if self._bus is not None:
-            self._here = join(self.hub, elsewhere, presence, self.store, world.awaited)
-            world.computers = self._here.fleet
+            self._here = join(self.hub, elsewhere, presence, self.store, awaited)
+            computers = self._here.fleet
             self._manners = Manners(presence, complain, self.loop.time)
             self.store.welcoming = self._manners.welcomes
             self._bus.requested = self._manners.requested
             self.spawn(self._open())
-        active_policy.context = world.context
+        world = Environment(self.store, computers, awaited)
         self.undoing = Undoing(self.service, world)
         self._workers = Workers(
             service=self.service,
@@ -279,8 +280,7 @@ class Node:
 
     async def leave(self, within_s: float) -> None:
         """Hand everything over and stop, as at a signal: calls get ``within_s`` to end."""
-        self._here.presence.draining = True
-        self._here.presence.say()
+        self._here.drain()
         await self._workers.drain(within_s)
         await self.hub.close()
         await self._here.close()

@@ -153,13 +153,12 @@ class Day:
     async def _start(self) -> None:
         clock = _Clock(self.loop)
         store = cast("Store", OutsideStore(open_store(f"sqlite:///{self.path}", clock=clock), self.loop))
-        active_policy = NodePolicy(lambda: POLICY)
+        active_policy = NodePolicy(lambda: POLICY, lambda computer: world.context(computer))  # noqa: PLW0108
         service = TaskService(
             store=store, bus=LocalBus(), clock=clock, authorizer=_Anyone(), active_policy=active_policy
         )
         hub = Hub(JournalGreeter(service))
         world = Environment(store=store, computers=hub)
-        active_policy.context = world.context
         self.starts += 1
         workers = Workers(
             service=service, world=world, model_for=lambda _: _Thinking(), holder=f"node{self.starts}", count=4

@@ -551,24 +551,24 @@ class Broken:
         del line
 
     def asked(self, line: Any, request: Any, body: bytes) -> None:
-        raise RuntimeError("the desk is broken")
+        raise RuntimeError("the in-game commands are broken")
 
     def closed(self, line: Any) -> None:
         del line
 
 
-async def test_a_failing_desk_is_not_felt_by_the_link(tmp_path: Path) -> None:
+async def test_a_failing_command_is_not_felt_by_the_link(tmp_path: Path) -> None:
     """The player gets a sentence, and the computer goes on to answer pings and calls."""
     async with running(tmp_path, model=Listening()) as server:
-        server.orchestrator.hub.desk = Broken()
+        server.orchestrator.hub._players = Broken
         async with player(server, await server.computer("3")) as here:
             assert (await here.refused("ask", "fix")).code == "no_desk"
-            server.orchestrator.hub.desk = None
+            server.orchestrator.hub._players = lambda: None
             assert (await here.refused("tasks")).code == "no_desk"
             assert server.orchestrator.hub.list_computers()[0].online
 
 
-async def test_a_defect_behind_the_desk_is_a_sentence(tmp_path: Path) -> None:
+async def test_a_defect_behind_a_command_is_a_sentence(tmp_path: Path) -> None:
     """What fails while a request is answered ends that request only."""
     async with running(tmp_path, model=Listening()) as server:
         store = server.orchestrator.store

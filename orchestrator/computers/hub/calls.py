@@ -153,8 +153,7 @@ class Calls:
     ) -> dict[RunId, Settlement]:
         """Raise the computer's fence and ask what became of runs; waits for those still running."""
         session = self._session(computer)
-        answer = session.settles[number] = Wait(computer, SETTLE_WITHIN_S)
-        answer.what = "did not settle"
+        answer = session.settles[number] = Wait(computer, SETTLE_WITHIN_S, what="did not settle")
         self._sweeper.add(answer)
         waits = {
             run_id: session.expect(run_id, SETTLE_WITHIN_S, told := on_output.get(run_id), in_game=told is not None)

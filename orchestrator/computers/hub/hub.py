@@ -14,6 +14,7 @@ costs no task of its own but the one that reads its socket: every deadline is th
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -66,6 +67,7 @@ class Hub(Calls):
         client: wire.Client | None = None,
         update_secret: str = "",
         elsewhere: Elsewhere | None = None,
+        players: Callable[[], PlayersDesk | None] = lambda: None,
     ) -> None:
         super().__init__()
         self._greeter = greeter
@@ -81,8 +83,8 @@ class Hub(Calls):
         self.refusals = Refusals()
         """The connections that were turned away last, with those that the endpoint adds."""
         self.traffic = Traffic()
-        self.desk: PlayersDesk | None = None
-        """Answers what players at the computers want; None: nobody does."""
+        self._players = players
+        """Gives what answers the commands of players at the computers, once a computer comes; None: nobody does."""
         self.mirror = Mirror()
         """The screens that people watch."""
         self._places = count(1)
@@ -123,7 +125,9 @@ class Hub(Calls):
             await self._serve(computer, socket, fingerprint, peer, token)
 
     async def _serve(self, computer: ComputerId, socket: Socket, fingerprint: str, peer: str, token: str) -> None:
-        session = Session(computer, socket, next(self._places), self._sweeper, self._tick, self.traffic, token)
+        session = Session(
+            computer, socket, next(self._places), self._sweeper, self._tick, self.traffic, fingerprint, token
+        )
         link, reason, listening = session.link, _HUNG_UP, False
         try:
             while listening or link.state is not LinkState.CLOSED:
@@ -214,7 +218,6 @@ class Hub(Calls):
             session.watch()
             self._sessions[computer] = session
             self.known.welcomed(visitor, met)
-            session.fingerprint = visitor.token
             if session.link.state is LinkState.READY:
                 # At once: who sees it online can watch it.
                 self.mirror.opened(session)
@@ -226,8 +229,9 @@ class Hub(Calls):
         if met.renamed:
             await self._greeter.rejudge()
         await self._greeter.arrived(computer)
-        if self.desk is not None and wire.DESK in hello.capabilities and session.link.state is LinkState.READY:
-            self.desk.opened(session)
+        players = self._players()
+        if players is not None and wire.DESK in hello.capabilities and session.link.state is LinkState.READY:
+            players.opened(session)
 
     def _offer(self, visitor: Visitor) -> wire.Client | None:
         """The client as it is offered to a visitor: signed for this very boot."""
@@ -356,8 +360,8 @@ class Hub(Calls):
             self._changed(session.computer)
             self._greeter.left(session.computer)
         session.end(reason)
-        if self.desk is not None:
-            self.desk.closed(session)
+        if (players := self._players()) is not None:
+            players.closed(session)
 
     def _take(self, session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
         """Deal with one frame; what is more than the session's own business is answered."""
@@ -411,13 +415,13 @@ class Hub(Calls):
         deliver(session, event)
 
     def _ask_desk(self, session: Session, event: events.DeskAsked) -> None:
-        """Hand over what a player wants; an in-game command that fails is not felt by the link."""
-        if self.desk is not None:
+        """Hand over an in-game command; one that fails is not felt by the link."""
+        if (players := self._players()) is not None:
             try:
-                self.desk.asked(session, event.request, event.body)
+                players.asked(session, event.request, event.body)
             except Exception:
                 logger.exception(
-                    "the in-game command failed at a request of computer %s", session.computer, extra=session.log_extra
+                    "an in-game command of computer %s failed", session.computer, extra=session.log_extra
                 )
             else:
                 return

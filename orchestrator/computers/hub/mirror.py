@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Protocol
 
-from orchestrator.computers.hub.view import MAX_BROKEN, Gone, Hidden, View, Watcher
+from orchestrator.computers.hub.view import Gone, Hidden, View, Watcher
 from orchestrator.core.errors import ComputerAway, FrameRefused, OrchestratorError
 from orchestrator.core.task.limits import Budget
 from orchestrator.core.text.visible import one_line
@@ -44,7 +44,6 @@ AROUND_BYTES: Final = 300
 _TOO_OLD: Final = (
     "The client on this computer is too old to show its screens: it updates itself, or is installed again."
 )
-_QUIET: Final = "The computer is connected, but sends no picture: it may be busy, or what it runs does not yield."
 
 
 class CannotType(OrchestratorError):
@@ -128,8 +127,7 @@ class Mirror:
         if view is None:
             view = views[of] = View(computer, of)
             self._begin(view)
-        watcher = Watcher(view)
-        watcher.is_over = self._is_over
+        watcher = Watcher(view, is_over=self._is_over)
         view.watchers.add(watcher)
         try:
             yield watcher
@@ -154,15 +152,11 @@ class Mirror:
     def _begin(self, view: View) -> None:
         """Ask the computer for the whole picture, if it is there."""
         known = self._open.get(view.computer)
-        view.number = 0
         if known is None:
-            view.stop(Gone())
+            view.end(Gone())
         elif wire.MIRROR not in known.line.capabilities:
-            view.stop(Hidden(_TOO_OLD))
+            view.end(Hidden(_TOO_OLD))
         else:
-            if isinstance(view.trouble, Gone):
-                # What it showed before it went is not what it shows.
-                view.trouble = view.shown = None
             watch = view.begin(next(self._numbers))
             known.line.tell(watch.model_copy(update={"lease_s": LEASE_S}))
         if self._timer is None and not self._is_over:
@@ -173,12 +167,8 @@ class Mirror:
         self._timer = asyncio.get_running_loop().call_later(RENEW_S, self._renew)
         for view in [one for views in self._views.values() for one in views.values()]:
             known = self._open.get(view.computer)
-            if known is None or not view.number or not known.line.keeps_up():
-                continue
-            view.quiet += 1
-            if view.quiet > 1 and view.shown is None and view.trouble is None:
-                view.stop(Hidden(_QUIET))
-            known.line.tell(view.renewed(LEASE_S))
+            if known is not None and view.number and known.line.keeps_up():
+                known.line.tell(view.prolonged(LEASE_S))
 
     # -- asking --------------------------------------------------------------------------
 
@@ -248,7 +238,6 @@ class Mirror:
         budget = Budget(RATE_BYTES, BURST_BYTES, time.monotonic())
         self._open[line.computer] = _Open(line, budget)
         for view in self._views.get(line.computer, {}).values():
-            view.broken = 0
             self._begin(view)
 
     def closed(self, line: Line) -> None:
@@ -262,8 +251,7 @@ class Mirror:
         for keys in known.keys.values():
             _resolve(keys, Typed(None, "The connection was lost: whether it was typed is not known."))
         for view in self._views.get(line.computer, {}).values():
-            view.number = 0
-            view.stop(Gone())
+            view.end(Gone())
 
     def told(self, line: Line, message: wire.Picture | wire.Unseen | wire.Screens | wire.Keyed, body: bytes) -> None:
         """What a computer says; what nobody asked for is dropped."""
@@ -311,13 +299,11 @@ class Mirror:
             if not view.take(message, body):
                 self._begin(view)
         except FrameRefused as error:
-            view.broken += 1
             logger.warning("computer %s sent no picture: %s", known.line.computer, error.message)
-            if view.broken < MAX_BROKEN:
+            if view.may_try_again():
                 self._begin(view)
             else:
-                view.number = 0
-                view.stop(Hidden("The client on this computer sends pictures that cannot be read."))
+                view.end(Hidden("The client on this computer sends pictures that cannot be read."))
 
 
 def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:

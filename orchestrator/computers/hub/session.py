@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -91,14 +90,10 @@ def _starred(watched: Watched, data: bytes) -> bytes:
 
 # -- One connection of one computer: who waits for what on it, and the one who writes
 
-logger = logging.getLogger(__name__)
-
 STALL_S: Final = 60.0
 """A body in parts that gets no further for so long counts as lost."""
 FAREWELL_S: Final = 5.0
 """What a connection that is over gets to take the last frames, such as the reason."""
-SLOW_HINT_S: Final = 0.5
-"""Whoever takes longer over a notification holds up all computers, and is told nothing more."""
 
 BATCH_BYTES: Final = 64 * 1024
 """Frames written at one go; after so many bytes the connection is asked again whether it keeps up."""
@@ -141,11 +136,12 @@ class Session:
         sweeper: Sweeper,
         tick: "Callable[[Session, float], None]",
         traffic: Traffic,
-        token: str = "",
+        fingerprint: str,
+        token: str,
     ) -> None:
         self.computer = computer
-        self.fingerprint = ""
-        """A hash of the token by which it came in, once it is welcome; empty: not known."""
+        self.fingerprint = fingerprint
+        """A hash of the token by which it came in; empty: not known."""
         self.secrecy = Secrecy(token)
         self.socket = socket
         self.traffic = traffic
@@ -275,10 +271,9 @@ class Session:
         """The computer told the time of its game; who follows a program hears when that stands still."""
         noticed = self._game.tell(clock_ms, self.now())
         for wait in [one for one in chain(*self.runs.values()) if one.game is not None]:
-            if wait.began_ms is None:
-                wait.began_ms = clock_ms
+            wait.ticked(clock_ms)
             if noticed:
-                self._tell(wait, wait.heard, b"")
+                wait.told(wait.heard, b"")
 
     def send_in_parts(self, run_id: RunId, wait: Wait) -> None:
         """The call goes in parts: its own time begins when the last one is handed to the socket."""
@@ -321,22 +316,7 @@ class Session:
     def told(self, run_id: RunId, offset: int, data: bytes) -> None:
         """A program wrote something."""
         for wait in self.runs.get(run_id, ()):
-            wait.heard = offset + len(data)
-            self._tell(wait, offset, data)
-
-    def _tell(self, wait: Wait, offset: int, data: bytes) -> None:
-        """Tell a listener; one that raises or dawdles hears no more."""
-        if wait.on_output is None:
-            return
-        began = self.now()
-        try:
-            wait.on_output(offset, data)
-        except Exception:
-            logger.exception("the listener to the output of a run failed and hears no more", extra=self.log_extra)
-            wait.on_output = None
-        if self.now() - began > SLOW_HINT_S:
-            logger.warning("the listener to the output of a run is too slow and hears no more", extra=self.log_extra)
-            wait.on_output = None
+            wait.told(offset, data)
 
     @property
     def log_extra(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from orchestrator.core.wire.wire import ComputerId
 
 MAX_BROKEN = 3
 """Frames on one connection that make no picture: more is a client that cannot do it."""
+_QUIET = "The computer is connected, but sends no picture: it may be busy, or what it runs does not yield."
 APART_S = 0.2
 """Between two sights of one watcher: a computer sends a screen four times in a second."""
 
@@ -46,7 +47,7 @@ Sight = Seen | Gone | Hidden
 class Watcher:
     """One who looks at a screen."""
 
-    def __init__(self, view: "View") -> None:
+    def __init__(self, view: "View", *, is_over: bool) -> None:
         self._view = view
         self._rows: set[int] | None = None
         """What is to be told next, as in ``Seen``."""
@@ -56,7 +57,7 @@ class Watcher:
         self._changed = asyncio.Event()
         self._rests_until = 0.0
         """When it may be told more, by the loop's clock."""
-        self.is_over = False
+        self.is_over = is_over
         """Whether nothing more comes."""
 
     def touch(self, rows: frozenset[int] | None) -> None:
@@ -138,6 +139,9 @@ class View:
 
     def begin(self, number: int) -> wire.Watch:
         """A new watch: what came before counts no more. The message that asks for it, but for its lease."""
+        if isinstance(self.trouble, Gone):
+            # What it showed before it went is not what it shows.
+            self.trouble = self.shown = None
         self.number, self.heard, self.quiet, self._coming = number, 0, 0, None
         return self.renewed(0)
 
@@ -145,6 +149,13 @@ class View:
         """The message that the watch goes on for so long."""
         of = wire.to_wire(self.of) if self.of else None
         return wire.Watch(watch=self.number, of=of, lease_s=lease_s, heard=self.heard)
+
+    def prolonged(self, lease_s: int) -> wire.Watch:
+        """The same once more; a watch of which nothing comes is said to be quiet."""
+        self.quiet += 1
+        if self.quiet > 1 and self.shown is None and self.trouble is None:
+            self.stop(Hidden(_QUIET))
+        return self.renewed(lease_s)
 
     def take(self, message: wire.Picture, body: bytes) -> bool:
         """A frame of this watch; False: one is missing before it. Raises FrameRefused where it makes no picture."""
@@ -161,6 +172,16 @@ class View:
             self.shown, self.trouble = self._coming, None
             self.touch(rows if was_complete else None)
         return True
+
+    def may_try_again(self) -> bool:
+        """A frame made no picture: whether the computer may begin anew."""
+        self.broken += 1
+        return self.broken < MAX_BROKEN
+
+    def end(self, trouble: Gone | Hidden) -> None:
+        """The watch is over on this connection, and why."""
+        self.number = self.broken = 0
+        self.stop(trouble)
 
     def stop(self, trouble: Gone | Hidden) -> None:
         """Nothing is seen, and why."""

@@ -1,6 +1,7 @@
 """Somebody who waits for something of a computer."""
 
 import asyncio
+import logging
 import math
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,8 +10,12 @@ from orchestrator.core.errors import CallLost
 from orchestrator.core.ports.computers import OnOutput
 from orchestrator.core.wire.wire import ComputerId
 
+logger = logging.getLogger(__name__)
+
 PAUSED_AFTER_S: Final = 4.0
 """A game that counted no tick for so long is paused, or as good as."""
+SLOW_HINT_S: Final = 0.5
+"""A listener that takes longer over a notification holds up all computers, and is told nothing more."""
 
 
 @dataclass
@@ -46,6 +51,7 @@ class Wait:
         *,
         loop: asyncio.AbstractEventLoop | None = None,
         game: GameClock | None = None,
+        what: str = "did not answer",
     ) -> None:
         loop = loop or asyncio.get_running_loop()
         self.computer = computer
@@ -59,7 +65,7 @@ class Wait:
         """The first time of the game that was told during this wait."""
         self.within_s = within_s
         """Seconds that the computer gets once it has the whole call."""
-        self.due, self.span, self.what = loop.time() + within_s, within_s, "did not answer"
+        self.due, self.span, self.what = loop.time() + within_s, within_s, what
 
     def bound(self, now: float, span: float, what: str) -> None:
         """Wait until ``span`` seconds from now for a computer that otherwise ``what``."""
@@ -73,6 +79,27 @@ class Wait:
             return
         self.due = math.inf
         self.resolve(CallLost(f"Computer {self.computer} {self.what} within {self.span:.0f} s."))
+
+    def ticked(self, clock_ms: int) -> None:
+        """The computer told the time of its game."""
+        if self.began_ms is None:
+            self.began_ms = clock_ms
+
+    def told(self, offset: int, data: bytes) -> None:
+        """The program wrote something; a listener that raises or dawdles hears no more."""
+        self.heard = offset + len(data)
+        if self.on_output is None:
+            return
+        clock, extra = self.future.get_loop().time, {"computer": self.computer}
+        began = clock()
+        try:
+            self.on_output(offset, data)
+        except Exception:
+            logger.exception("the listener to the output of a run failed and hears no more", extra=extra)
+            self.on_output = None
+        if clock() - began > SLOW_HINT_S:
+            logger.warning("the listener to the output of a run is too slow and hears no more", extra=extra)
+            self.on_output = None
 
     def _left_s(self) -> float:
         """Seconds of the game that are left of ``within_s``."""

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Final, Literal, Self
@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.model_view.messages import said_of
-from orchestrator.core.ports import ComputerInfo
+from orchestrator.core.ports import Answer, ComputerInfo
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import ComputerId, RunId
@@ -39,6 +39,10 @@ def acks_to(node: str) -> str:
 def output_of(run_id: str) -> str:
     """The subject of what a run writes; an id of a run has a dot, which would part the subject."""
     return f"run.{run_id.replace('.', '-')}"
+
+
+Ops = dict[str, Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]]
+"""What other nodes can ask for, by its name."""
 
 
 class Said(BaseModel):

@@ -301,7 +301,7 @@ class Node:
     showing: Showing
     unheard: Unheard
     readings: Readings
-    apart: Callable[[], list[str]] = list
+    apart: Callable[[], list[str]]
     """The names of nodes on the same bus that work with another store."""
 
     def open(self) -> None:
@@ -318,6 +318,10 @@ class Node:
         await self.showing.close()
         await self.fleet.screens.close()
         await self.waking.close()
+
+    def drain(self) -> None:
+        """Say from now on that this node takes no new work."""
+        self.presence.drain()
 
     def others(self) -> bool:
         """Whether other nodes are there."""
@@ -357,13 +361,25 @@ class Node:
         ]
 
 
-def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store, awaited: set[ComputerId]) -> Node:
-    """A node of a hub that was made with this ``elsewhere``; ``awaited``: ``World.awaited``."""
+def join(
+    hub: Hub,
+    elsewhere: MeetingElsewhere,
+    presence: Presence,
+    store: Store,
+    awaited: set[ComputerId],
+    *,
+    transfers: Callable[[], list[dict[str, Any]]] = list,
+    apart: Callable[[], list[str]] = list,
+) -> Node:
+    """A node of a hub that was made with this ``elsewhere``.
+
+    ``awaited``: as the environment of its tasks has it. ``transfers``: those of this node. ``apart``: the names of
+    nodes on the same bus that work with another store.
+    """
     fleet = Fleet(hub, presence)
     elsewhere.join(fleet)
-    serving, showing = Serving(hub, presence), Showing(hub, presence)
-    readings = Readings(presence, fleet)
-    serving.ops |= showing.ops | readings.ops
+    showing, readings = Showing(hub, presence), Readings(presence, fleet, transfers)
+    serving = Serving(hub, presence, {**showing.ops, **readings.ops})
     waking = Waking(store, hub, presence, awaited)
     Parting(presence)
-    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings)
+    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings, apart)

@@ -43,7 +43,7 @@ class Presence:
     name: str = ""
     version: str = ""
     url: str = ""
-    """Where it listens; whoever knows sets it."""
+    """Where it listens; empty: it does not say."""
     draining: bool = False
     tasks: Callable[[], int] = lambda: 0
     """How many tasks this node acts for now."""
@@ -85,6 +85,11 @@ class Presence:
         for end in self._ends:
             end()
         self.bus.publish(GOODBYE, Goodbye(node=self.node).told())
+
+    def drain(self) -> None:
+        """Say from now on that this node takes no new work."""
+        self.draining = True
+        self.say()
 
     def say(self) -> None:
         """Say now that this node is there, and how it stands."""

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from orchestrator.computers.nodes.messages import (
     Failure,
     KeysAsked,
     KeysTold,
+    Ops,
     PictureTold,
     Said,
     ScreensAsked,
@@ -146,7 +147,7 @@ class Showing:
         self.node = presence.node
         self._shown: dict[_Key, _Shown] = {}
         self._ends: list[End] = []
-        self.ops: dict[str, Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]] = {
+        self.ops: Ops = {
             "screens": self._screens,
             "keys": self._keys,
         }

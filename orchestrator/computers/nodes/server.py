@@ -2,7 +2,7 @@
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -13,6 +13,7 @@ from orchestrator.computers.nodes.messages import (
     Failure,
     FrozenTold,
     LabelConfirmed,
+    Ops,
     OutputTold,
     Said,
     SettleAsked,
@@ -199,12 +200,13 @@ class UnknownOp(InvalidRequest):
 class Serving:
     """Answers the requests of other nodes."""
 
-    def __init__(self, hub: Hub, presence: Presence) -> None:
+    def __init__(self, hub: Hub, presence: Presence, others: Ops) -> None:
         self._hub = hub
         self._presence = presence
         self._bus = presence.bus
         self._ends: list[End] = []
-        self.ops: dict[str, Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]] = {
+        self.ops: Ops = {
+            **others,
             "call": self._call,
             "settle": self._settle,
             "table": self._table,

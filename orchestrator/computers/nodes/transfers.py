@@ -1,11 +1,11 @@
 """What is being read from computers now, at all nodes: a backup that one was asked for is looked at through any."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from orchestrator.computers.nodes.fleet import Fleet
-from orchestrator.computers.nodes.messages import Said
+from orchestrator.computers.nodes.messages import Ops, Said
 from orchestrator.computers.nodes.presence import Presence
 from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Answer
@@ -23,18 +23,18 @@ class TransfersTold(Said):
 class Readings:
     """The transfers of this node and of the others, as people see them."""
 
-    def __init__(self, presence: Presence, fleet: Fleet) -> None:
+    def __init__(self, presence: Presence, fleet: Fleet, here: Callable[[], list[dict[str, Any]]]) -> None:
         self._presence = presence
         self._fleet = fleet
-        self.here: Callable[[], list[dict[str, Any]]] = list
+        self._here = here
         """Those of this node."""
-        self.ops: dict[str, Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]] = {"transfers": self._answer}
+        self.ops: Ops = {"transfers": self._answer}
         """What other nodes can ask about them."""
 
     async def everywhere(self) -> list[dict[str, Any]]:
         """Those of all nodes that answer, the oldest first."""
         others = await asyncio.gather(*(self._of(beat.node) for beat in self._presence.table.beats()))
-        found = [*self.here(), *(one for rows in others for one in rows)]
+        found = [*self._here(), *(one for rows in others for one in rows)]
         return sorted(found, key=lambda one: str(one.get("began_at", "")))
 
     async def _of(self, node: str) -> tuple[dict[str, Any], ...]:
@@ -47,4 +47,4 @@ class Readings:
 
     async def _answer(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del payload, body
-        return Answer(TransfersTold(transfers=tuple(self.here())).told())
+        return Answer(TransfersTold(transfers=tuple(self._here())).told())

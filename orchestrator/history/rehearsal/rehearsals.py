@@ -71,10 +71,10 @@ class Performing:
     ends: Concluding
     homes: Path
     """Where their directories are."""
+    guests: dict[str, Identity]
+    """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
     url: str = ""
     """Where this server's endpoint for computers is, once it listens."""
-    guests: dict[str, Identity] = field(default_factory=dict)
-    """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
 
     async def see_through(self, task_id: TaskId) -> None:
         """Go on with one from wherever it is, to its very end. Raises what the store and the disk raise."""
@@ -235,6 +235,8 @@ class Rehearsals:
     """Where their directories are."""
     at_once: int
     """How many there may be; 0: none."""
+    guests: dict[str, Identity] = field(default_factory=dict)
+    """The copies that may come in; the authorizer looks here, too."""
     ends: Concluding = field(init=False)
     performing: Performing = field(init=False)
     _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
@@ -246,13 +248,9 @@ class Rehearsals:
 
     def __post_init__(self) -> None:
         self.ends = Concluding(self.undoing)
-        self.performing = Performing(self.undoing, self.ends, self.homes)
+        self.performing = Performing(self.undoing, self.ends, self.homes, self.guests)
 
     # -- what the endpoints ask --------------------------------------------------------------
-
-    def guest(self, token_hash: str) -> Identity | None:
-        """The copy that comes with a token; None: it is none's."""
-        return self.performing.guests.get(token_hash)
 
     @contextlib.asynccontextmanager
     async def copied(self, computer: ComputerId, roles: tuple[str, ...]) -> AsyncIterator[tuple[Rehearsal, ComputerId]]:

@@ -1,5 +1,5 @@
-"""In-game commands: ``cc ask``, ``tasks``, ``watch``, ``answer``, ``stop`` and ``undo`` at a computer in the game."""
+"""The in-game commands: ``cc ask``, ``tasks``, ``watch``, ``answer``, ``stop`` and ``undo``, typed at a computer."""
 
-from orchestrator.web.in_game.commands import Desk, NewTask
+from orchestrator.web.in_game.commands import InGameCommands
 
-__all__ = ["Desk", "NewTask"]
+__all__ = ["InGameCommands"]

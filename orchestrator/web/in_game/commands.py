@@ -1,8 +1,8 @@
 """What somebody types at a computer in the game, done as the person who paired it, with that person's present rights.
 
-Theory. A computer proves nothing but its own token, and its token says who paired it: for that person the
-desk submits, lists, follows, answers, stops and undoes that person's tasks on this very computer. Everything goes
-through ``TaskService``, so a command has no power that the person has not. It never decides a request:
+Theory. A computer proves nothing but its own token, and its token says who paired it: for that person the in-game
+commands submit, list, follow, answer, stop and undo that person's tasks on this very computer. Everything goes
+through ``TaskService``, so the commands have no power that the person has not. They never decide a request:
 whoever types on somebody's computer need not be that person. All that comes from a computer is data.
 """
 
@@ -22,6 +22,7 @@ from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire import wire
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
+from orchestrator.web.base import Defaults
 from orchestrator.web.in_game import questions as owners
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
 from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, as_body, in_game, row
@@ -39,16 +40,6 @@ Refused = Callable[[str, Identity | None, OrchestratorError], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class NewTask:
-    """What a task has that is asked for in the game; 0: no limit."""
-
-    model: str
-    max_steps: int = 20
-    max_wall_s: float = 0.0
-    max_tokens: int = 0
-
-
-@dataclass(frozen=True)
 class _Asked:
     """One request, and for whom it is."""
 
@@ -58,13 +49,13 @@ class _Asked:
     person: Identity
 
 
-class Desk:
+class InGameCommands:
     """The in-game commands of one node. ``refused`` writes down who was refused what."""
 
-    def __init__(self, undoing: Undoing, *, new_task: NewTask, refused: Refused) -> None:
+    def __init__(self, undoing: Undoing, *, defaults: Defaults, refused: Refused) -> None:
         self._undoing = undoing
         self._service = service = undoing.service
-        self._new_task = new_task
+        self._defaults = defaults
         self._refused = refused
         self._limits = Limits()
         self._news = News(
@@ -166,7 +157,7 @@ class Desk:
             _tell_wrong(line, request.desk, error)
             await self._refused(f"desk {request.verb} at {line.computer}", person, error)
         except Exception:
-            logger.exception("the in-game command failed at %s of computer %s", request.verb, line.computer)
+            logger.exception("the in-game command %s of computer %s failed", request.verb, line.computer)
             _tell_wrong(line, request.desk, OrchestratorError("The orchestrator met a defect.", remedy="Its log says."))
 
     async def _asking(self, line: ComputerLine) -> list[dict[str, str]]:
@@ -181,7 +172,7 @@ class Desk:
         owners.must_submit(asked.person)
         if not asked.text:
             raise InvalidRequest("Nothing was asked.", remedy='Say what to do: cc ask "fix my farm program".')
-        new = self._new_task
+        new = self._defaults
         # Sent again in the middle of it, the request is answered anew, and what was begun is still made whole.
         submitting = self._service.submit(
             asked.text,

@@ -167,7 +167,7 @@ class News:
                         await self._woken.wait()
                 await self._look(again=not self._woken.is_set())
             except Exception:
-                logger.exception("in-game commands cannot tell what is new")
+                logger.exception("the in-game commands cannot tell what is new")
             await asyncio.sleep(EVERY_S)
 
     async def _look(self, *, again: bool) -> None:

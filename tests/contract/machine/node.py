@@ -117,7 +117,8 @@ class Node:
     def _wire(self) -> None:
         self.lives += 1
         self.store = cast("Store", Told(self.raw, self))
-        active_policy = NodePolicy(lambda: self.sheet.policy)
+        self.world = Environment(store=self.store, computers=self.computers)
+        active_policy = NodePolicy(lambda: self.sheet.policy, self.world.context)
         self.service = TaskService(
             store=self.store,
             bus=LocalBus(),
@@ -125,8 +126,6 @@ class Node:
             authorizer=TokenAuthorizer(self.store, approvers="role:reviewer"),
             active_policy=active_policy,
         )
-        self.world = Environment(store=self.store, computers=self.computers)
-        active_policy.context = self.world.context
 
     async def meddle(self, place: str) -> None:
         """What a test laid out for a place happens there."""
