@@ -24,19 +24,21 @@ from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
 from orchestrator.history.retention import Pruner
+from orchestrator.web.answers.base import Health
 from orchestrator.web.audit import AuditEndpoints
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
 from orchestrator.web.backups import BackupEndpoints, RetentionEndpoints, TransferEndpoints
-from orchestrator.web.base import Defaults
+from orchestrator.web.base import Defaults, answering
 from orchestrator.web.bodies import offered
 from orchestrator.web.browsers import Browsers
 from orchestrator.web.computers import MirroringComputers, ScreenEndpoints, peer_of
 from orchestrator.web.decisions import DecisionEndpoints
 from orchestrator.web.doctor import NOWHERE, About, DoctorEndpoints
+from orchestrator.web.endpoint_table import DOORS
 from orchestrator.web.errors import Forbidding, defect, error_form, explained, http_error, nobody_there, refused
 from orchestrator.web.events import over_socket
 from orchestrator.web.install import InstallEndpoints, Visits
-from orchestrator.web.openapi import openapi_door
+from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.origin import Place
 from orchestrator.web.page import PageEndpoints
 from orchestrator.web.pairing import Pairings
@@ -87,6 +89,7 @@ class Endpoints(
     WatchEndpoints,
     TransferEndpoints,
     PageEndpoints,
+    OpenapiEndpoints,
 ):
     """The handlers of one orchestrator."""
 
@@ -185,94 +188,28 @@ class Endpoints(
         return await self.browsers.present(identity)
 
     def _routes(self) -> list[BaseRoute]:
-        get, post, delete = ["GET"], ["POST"], ["DELETE"]
-        return [
-            Route("/", self.page, methods=get),
-            Route("/console/{path:path}", self.console_file, methods=get),
-            Route("/healthz", self.healthz, methods=get),
-            Route("/metrics", self.metrics, methods=get),
-            Route("/v1/tasks", self.submit, methods=post),
-            Route("/v1/tasks", self.tasks, methods=get),
-            Route("/v1/tasks/{task_id}", self.task, methods=get),
-            Route("/v1/tasks/{task_id}/events", self.events, methods=get),
-            Route("/v1/tasks/{task_id}/cancel", self.cancel, methods=post),
-            Route("/v1/tasks/{task_id}/changes", self.changes, methods=get),
-            Route("/v1/tasks/{task_id}/undo", self.undo, methods=post),
-            Route("/v1/tasks/{task_id}/pin", self.pin, methods=post),
-            Route("/v1/tasks/{task_id}/unpin", self.unpin, methods=post),
-            Route("/v1/tasks/{task_id}/rehearsal", self.rehearsal, methods=get),
-            Route("/v1/tasks/{task_id}/rehearsal", self.apply_rehearsal, methods=post),
-            Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
-            Route("/v1/stop", self.stop, methods=post),
-            Route("/v1/requests", self.requests, methods=get),
-            Route("/v1/requests/{request_id}", self.request, methods=get),
-            Route("/v1/requests/{request_id}/extend", self.extend, methods=post),
-            Route("/v1/requests/{request_id}/withdraw", self.withdraw, methods=post),
-            Route("/v1/requests/{request_id}/renew", self.renew, methods=post),
-            Route("/v1/decisions", self.decisions, methods=post),
-            Route("/v1/resume/{request_id}", self.resume, methods=post),
-            Route("/v1/approve/{request_id}", self.approve, methods=post),
-            Route("/v1/reject/{request_id}", self.reject, methods=post),
-            Route("/v1/policy", self.show_policy, methods=get),
-            Route("/v1/policy", self.apply_policy, methods=post),
-            Route("/v1/policy/reload", self.reload_policy, methods=post),
-            Route("/v1/policy/dry-run", self.dry_run, methods=post),
-            Route("/v1/grants", self.grants, methods=get),
-            Route("/v1/grants/{grant_id}", self.revoke_grant, methods=delete),
-            Route("/v1/audit", self.audit, methods=get),
-            Route("/v1/audit/verify", self.audit_verify, methods=get),
-            Route("/v1/audit/check", self.audit_check, methods=get),
-            Route("/v1/nodes", self.list_nodes, methods=get),
-            Route("/v1/computers", self.list_computers, methods=get),
-            Route("/v1/computers/{name}", self.computer, methods=get),
-            Route("/v1/computers/{name}/release", self.release_computer, methods=post),
-            Route("/v1/computers/{name}/confirm-label", self.confirm_label, methods=post),
-            Route("/v1/computers/{name}/screens", self.screens, methods=get),
-            Route("/v1/computers/{name}/screen", self.screen, methods=get),
-            Route("/v1/computers/{name}/keys", self.keys, methods=post),
-            Route("/v1/computers/{name}/backups", self.make_backup, methods=post),
-            Route("/v1/computers/{name}/backups", self.computer_backups, methods=get),
-            Route("/v1/computers/{name}/backups/{backup_id}", self.show_backup, methods=get),
-            Route("/v1/computers/{name}/backups/{backup_id}", self.remove_backup, methods=delete),
-            Route("/v1/computers/{name}/restore", self.restore, methods=post),
-            Route("/v1/backups", self.all_backups, methods=get),
-            Route("/v1/transfers", self.list_transfers, methods=get),
-            Route("/v1/prune", self.prune, methods=post),
-            Route("/v1/session", self.sign_in, methods=post),
-            Route("/v1/session", self.session, methods=get),
-            Route("/v1/session", self.sign_out, methods=delete),
-            Route("/v1/watch", self.watch, methods=get),
-            Route("/v1/tokens", self.add_token, methods=post),
-            Route("/v1/tokens", self.tokens, methods=get),
-            Route("/v1/tokens/{kind}/{name}", self.revoke, methods=delete),
-            Route("/v1/doctor", self.doctor, methods=get),
-            Route("/v1/openapi.json", openapi_door, methods=get),
-            Route("/v1/pairings", self.make_pairing, methods=post),
-            Route("/v1/pair", self.pair, methods=post),
-            Route("/install", self.install, methods=get),
-            Route("/client.lua", self.client, methods=get),
-            Route("/sha256.lua", self.hasher, methods=get),
-            Route("/computer", self.no_socket, methods=get),
-            WebSocketRoute("/computer", self.computer_socket),
-            WebSocketRoute("/reviewer", self.reviewer_socket),
-            *(
-                WebSocketRoute(path, over_socket(door, self._noted))
-                for path, door in (
-                    ("/v1/watch", self.watch),
-                    ("/v1/tasks/{task_id}/events", self.events),
-                    ("/v1/computers/{name}/screen", self.screen),
-                )
-            ),
-        ]
+        """A route for each endpoint of the table: its name is that of its handler."""
+        routes: list[BaseRoute] = [Route("/computer", self.no_socket, methods=["GET"])]
+        for door in DOORS:
+            handler = getattr(self, door.name)
+            if door.tag == "sockets":
+                routes.append(WebSocketRoute(door.path, handler))
+                continue
+            # The one parameter that may have slashes.
+            path = door.path.replace("{path}", "{path:path}")
+            routes.append(Route(path, answering(handler, door.status), methods=[door.method]))
+            if door.streams:
+                routes.append(WebSocketRoute(door.path, over_socket(handler, self._noted)))
+        return routes
 
-    async def healthz(self, request: Request) -> Response:
+    async def healthz(self, request: Request) -> Health:
         """Whether the orchestrator is up, is to stay so, its store answers, and it can judge by the policy in force."""
         del request
         if self.draining:
             raise draining()
         self.policy.usable()
         await self.service.list_tasks(limit=1)
-        return JSONResponse({"status": "ok"})
+        return Health(status="ok")
 
     async def metrics(self, request: Request) -> Response:
         """``GET /metrics``: figures for Prometheus."""

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
-from starlette.requests import HTTPConnection
+from pydantic import BaseModel
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.core.ports import Identity
@@ -26,6 +28,23 @@ class Defaults:
     max_steps: int = 20
     max_wall_s: float = 0.0
     max_tokens: int = 0
+
+
+def answering(
+    handler: Callable[[Request], Awaitable[BaseModel | Response]], status: int
+) -> Callable[[Request], Awaitable[Response]]:
+    """A handler as a route takes it: the model that it returns becomes JSON with the ``status`` of the table."""
+
+    async def answer(request: Request) -> Response:
+        made = await handler(request)
+        return made if isinstance(made, Response) else as_json(made, status)
+
+    return answer
+
+
+def as_json(answer: BaseModel, status: int) -> Response:
+    """An answer with one of several statuses."""
+    return JSONResponse(answer.model_dump(mode="json"), status_code=status)
 
 
 class Room:

@@ -1,7 +1,6 @@
 """Every endpoint as a table: what it is for, what it takes, and each status that it answers with.
 
-The OpenAPI document is drawn from it; a test holds it against the routes. Models are named here and
-nowhere built, so that this costs nothing before somebody asks for the document.
+The routes, the OpenAPI document and the tables of docs/protocol.md are drawn from it.
 """
 
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from orchestrator.web.answers import tasks as computers
 from orchestrator.web.answers import tasks as decisions
 
 Schema = Mapping[str, Any]
+EVENTS: Final = "text/event-stream"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Endpoint:
     method: str
     path: str
     name: str
-    """The operation's id."""
+    """The operation's id, and the name of its handler."""
     tag: str
     says: str
     answers: Mapping[int, Answer]
@@ -75,6 +75,16 @@ class Endpoint:
     role that it takes."""
     stored: bool = True
     """Whether it needs the store, which may be busy."""
+
+    @property
+    def status(self) -> int:
+        """The status of an answer that is a model; where there are several, the handler says which."""
+        return next(iter(self.answers))
+
+    @property
+    def streams(self) -> bool:
+        """Whether it answers with events, and so over a WebSocket, too."""
+        return any(one.media == EVENTS for one in self.answers.values())
 
 
 _STATUSES: Final = [one.value for one in TaskStatus]
@@ -155,7 +165,7 @@ _TASKS: Final = (
     Endpoint(
         "GET", "/v1/tasks/{task_id}/events", "events", "tasks",
         "Follow a task: each item of its journal, and hints of what is being written.",
-        {200: Answer("Server-sent events, until the task has ended.", media="text/event-stream")},
+        {200: Answer("Server-sent events, until the task has ended.", media=EVENTS)},
         {429: "`too_many_streams`: this token has as many open as it may"},
         takes=(
             _free("after", "The last version that is known; 0, or what is no version: from the beginning."),
@@ -376,7 +386,7 @@ _PEOPLE: Final = (
             200: Answer(
                 "Server-sent events `picture`, `away` and `unreadable`, without end.",
                 (screens.PictureEvent, screens.AwayEvent, screens.HiddenEvent),
-                media="text/event-stream",
+                media=EVENTS,
             )
         },
         {429: "`too_many_watch`, `too_many_streams`: as many as there may be watch it, or are open with this token"},
@@ -476,7 +486,7 @@ _BROWSERS: Final = (
         {
             200: Answer(
                 "Server-sent events, until the token is revoked or the browser signed out.",
-                (browsers.WatchHello, browsers.TaskHint, browsers.ComputerHint), media="text/event-stream",
+                (browsers.WatchHello, browsers.TaskHint, browsers.ComputerHint), media=EVENTS,
             )
         },
         {429: "`too_many_streams`: this token has as many open as it may"},

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of the endpoints, drawn from their table and the models of what goes in and out.
 
-It is made when somebody first asks for it: an orchestrator that nobody asks pays nothing for it.
+It is made when somebody first asks for it.
 The frames of the two sockets, for which OpenAPI has no place of its own, stand among its schemas and are
 named by ``x-messages``.
 """
@@ -10,15 +10,17 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
-if TYPE_CHECKING:
-    from orchestrator.web.endpoint_table import Answer, Endpoint, Param
+from orchestrator.core.wire import review, wire
+from orchestrator.web.answers.backups import AuditItems
+from orchestrator.web.answers.base import Error
+from orchestrator.web.endpoint_table import DOORS, EVENTS, Answer, Endpoint, Param
 
 _REF: Final = "#/components/schemas/"
 _WIRE: Final = "computer."
@@ -107,10 +109,13 @@ _SHARPER: Final[Mapping[str, Mapping[str, Any]]] = {
 _SEGMENT: Final = re.compile(r"{([a-z_]+)}")
 
 
-async def openapi_door(request: Request) -> Response:
-    """``GET /v1/openapi.json``: for anybody, since it says nothing of this very orchestrator."""
-    del request
-    return Response(await asyncio.to_thread(_encoded), media_type="application/json")
+class OpenapiEndpoints:
+    """``/v1/openapi.json``."""
+
+    async def openapi(self, request: Request) -> Response:
+        """``GET /v1/openapi.json``: for anybody, since it says nothing of this very orchestrator."""
+        del request
+        return Response(await asyncio.to_thread(_encoded), media_type="application/json")
 
 
 @cache
@@ -120,8 +125,6 @@ def _encoded() -> bytes:
 
 def document() -> dict[str, Any]:
     """The whole document; the same for the same version."""
-    from orchestrator.web.endpoint_table import DOORS
-
     schemas = _Schemas(DOORS)
     paths: dict[str, dict[str, Any]] = {}
     for door in DOORS:
@@ -159,8 +162,8 @@ def document() -> dict[str, Any]:
     }
 
 
-def refusals_of(door: "Endpoint") -> dict[int, str]:
-    """Each status that a endpoint refuses with, and why."""
+def refusals_of(door: Endpoint) -> dict[int, str]:
+    """Each status that an endpoint refuses with, and why."""
     needs_token = door.who != "anybody"
     if door.tag == "sockets":
         return dict(door.refusals)
@@ -180,7 +183,7 @@ def refusals_of(door: "Endpoint") -> dict[int, str]:
 # -- one operation -----------------------------------------------------------------------
 
 
-def _operation(door: "Endpoint", schemas: "_Schemas") -> dict[str, Any]:
+def _operation(door: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
     path_params = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": "^[^/]+$"}}
         for name in _SEGMENT.findall(door.path)
@@ -206,15 +209,15 @@ def _operation(door: "Endpoint", schemas: "_Schemas") -> dict[str, Any]:
     return {**made, **schemas.messages(door)}
 
 
-def _parameter(one: "Param") -> dict[str, Any]:
+def _parameter(one: Param) -> dict[str, Any]:
     return {"name": one.name, "in": one.where, "description": one.says, "schema": dict(one.schema)}
 
 
-def _answer(one: "Answer", schemas: "_Schemas") -> dict[str, Any]:
+def _answer(one: Answer, schemas: "_Schemas") -> dict[str, Any]:
     made: dict[str, Any] = {"description": one.says}
     refs = [schemas.ref(model) for model in one.models]
     told = refs[0] if len(refs) == 1 else {"anyOf": refs}
-    if one.media == "text/event-stream":
+    if one.media == EVENTS:
         events = told if refs else {"$ref": f"{_REF}{_JOURNAL}Item"}
         made["content"] = {one.media: {"schema": {"type": "string"}, "x-event-data": events}}
     elif refs:
@@ -244,11 +247,7 @@ _Mode = Literal["validation", "serialization"]
 class _Schemas:
     """The schemas of all models, by name, and where each model stands among them."""
 
-    def __init__(self, endpoints: Iterable["Endpoint"]) -> None:
-        from orchestrator.core.wire import review, wire
-        from orchestrator.web.answers.backups import AuditItems
-        from orchestrator.web.answers.base import Error
-
+    def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._ways = {
             "/reviewer": (_members(review.ToReviewer), _members(review.FromReviewer)),
             "/computer": (_members(wire.ToComputer), _members(wire.FromComputer)),
@@ -275,8 +274,8 @@ class _Schemas:
         """Where a model stands."""
         return self._refs[model]
 
-    def messages(self, door: "Endpoint") -> dict[str, Any]:
-        """What travels over a endpoint that stays open; empty for any other."""
+    def messages(self, door: Endpoint) -> dict[str, Any]:
+        """What travels over an endpoint that stays open; empty for any other."""
         if door.path not in self._ways:
             return {}
         from_server, from_client = ([self.ref(one) for one in way] for way in self._ways[door.path])

@@ -30,13 +30,8 @@ from tests.harness.fuzzed_server import COMPUTER, REPLIES
 from tests.thinning import thinned
 from tests.waiting import HANG_S
 
-
-def streams(door: Endpoint) -> bool:
-    """Whether an answer may have no end."""
-    return any(one.media == "text/event-stream" for one in door.answers.values())
-
-
-FUZZED: Final = [door for door in DOORS if door.tag != "sockets" and not streams(door)]
+FUZZED: Final = [door for door in DOORS if door.tag != "sockets" and not door.streams]
+"""All but those whose answer may have no end."""
 OPEN: Final = [door for door in FUZZED if door.who == "anybody"]
 HELD: Final = [door for door in FUZZED if door.who != "anybody"]
 load_all_checks()
