@@ -28,6 +28,8 @@ from orchestrator.core.wire.screen_messages import of_keys, of_text
 from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, ComputerId, from_wire
 from orchestrator.engine.tasks import person
 from orchestrator.runtime.logs import SALT
+from orchestrator.web.answers.base import KeysTyped
+from orchestrator.web.answers.tasks import ComputerFreed, LabelDone
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, computer_form, read_body
@@ -94,7 +96,7 @@ class ComputerEndpoints(Room):
         last = record.known.model_dump(mode="json") if record.known is not None else None
         return JSONResponse({**self._form(record, owner), "last": last, "released": record.released})
 
-    async def release_computer(self, request: Request) -> Response:
+    async def release_computer(self, request: Request) -> ComputerFreed:
         """``POST /v1/computers/{name}/release``: whoever dials next is the computer."""
         identity = await self.who(request)
         must_have(identity, "admin")
@@ -102,9 +104,9 @@ class ComputerEndpoints(Room):
         released = ComputerReleased(computer=name, by=identity.name)
         done = await self.service.store.release_computer(self.service.draft(released, person(identity)))
         self.service.bus.publish("computers", {"computer": name})
-        return JSONResponse({"computer": name, "released": done})
+        return ComputerFreed(computer=name, released=done)
 
-    async def confirm_label(self, request: Request) -> Response:
+    async def confirm_label(self, request: Request) -> LabelDone:
         """``POST /v1/computers/{name}/confirm-label``: the label of now is the only one that rules look at."""
         identity = await self.who(request)
         must_have(identity, "admin")
@@ -119,7 +121,7 @@ class ComputerEndpoints(Room):
         done = await self.service.store.label_computer(self.service.draft(fact, person(identity)))
         await self.computers.confirm_label(name, now)
         self.service.bus.publish("computers", {"computer": name})
-        return JSONResponse({"computer": name, "label": now, "confirmed": done})
+        return LabelDone(computer=name, label=now, confirmed=done)
 
     async def list_nodes(self, request: Request) -> Response:
         """``GET /v1/nodes``: the nodes that are heard now, this one first."""
@@ -259,7 +261,7 @@ class ScreenEndpoints(ComputerEndpoints):
         self.computers.mirror.must_have_room(name, of)
         return self.stream(identity, lambda over: self._pictures(name, of, over))
 
-    async def keys(self, request: Request) -> Response:
+    async def keys(self, request: Request) -> KeysTyped:
         """``POST /v1/computers/{name}/keys``: type there, once."""
         identity = await self.who(request)
         record = await self._known(request)
@@ -276,7 +278,7 @@ class ScreenEndpoints(ComputerEndpoints):
         fact = KeysSent(computer=record.computer, text=text, keys=body.keys or ())
         await self.service.record(fact, person(identity))
         typed = await self.computers.mirror.type(record.computer, strokes)
-        return JSONResponse({"delivered": typed.delivered, "message": typed.message})
+        return KeysTyped(delivered=typed.delivered, message=typed.message)
 
     async def _must_type(self, identity: Identity, computer: ComputerId) -> None:
         """Raises Forbidden unless somebody may type there: an admin, or whoever paired it as it is paired now."""

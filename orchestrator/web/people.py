@@ -8,6 +8,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
 from orchestrator.engine.tasks import person
+from orchestrator.web.answers.base import TokenMade, TokensRevoked
 from orchestrator.web.auth import issue_token, must_have
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import TokenBody, read_body
@@ -16,7 +17,7 @@ from orchestrator.web.bodies import TokenBody, read_body
 class PeopleEndpoints(Room):
     """``/v1/tokens``."""
 
-    async def add_token(self, request: Request) -> Response:
+    async def add_token(self, request: Request) -> TokenMade:
         """``POST /v1/tokens``: shown once, kept as a hash."""
         identity = await self.who(request)
         must_have(identity, "admin")
@@ -36,7 +37,7 @@ class PeopleEndpoints(Room):
         self._computer_changed(body.kind, body.name)
         approvers = self.authorizer.approvers
         may = what_may(approvers, kind=body.kind, name=body.name, roles=body.roles, owner=owner)
-        return JSONResponse({"kind": body.kind, "name": body.name, "token": token, "may": may}, status_code=201)
+        return TokenMade(kind=body.kind, name=body.name, token=token, may=may)
 
     async def tokens(self, request: Request) -> Response:
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
@@ -57,7 +58,7 @@ class PeopleEndpoints(Room):
         ]
         return JSONResponse({"tokens": shown})
 
-    async def revoke(self, request: Request) -> Response:
+    async def revoke(self, request: Request) -> TokensRevoked:
         """``DELETE /v1/tokens/{kind}/{name}``: from now on."""
         identity = await self.who(request)
         must_have(identity, "admin")
@@ -67,7 +68,7 @@ class PeopleEndpoints(Room):
             rows = await self.service.store.list_tokens()
             for program in {one.name for one in rows if one.kind == "agent" and one.owner == name and not one.revoked}:
                 await self._revoked("agent", program, identity)
-        return JSONResponse({"revoked": await self._revoked(kind, name, identity)})
+        return TokensRevoked(revoked=await self._revoked(kind, name, identity))
 
     async def _revoked(self, kind: str, name: str, by: Identity) -> int:
         """How many tokens of a holder were revoked."""

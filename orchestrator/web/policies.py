@@ -18,6 +18,7 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.runtime.policy_file import load_with_plugins
+from orchestrator.web.answers.base import GrantTakenBack, Reloaded
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import DryRunBody, EmptyBody, PolicyBody, read_body
@@ -45,20 +46,20 @@ class PolicyEndpoints(Room):
             }
         )
 
-    async def reload_policy(self, request: Request) -> Response:
+    async def reload_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy/reload``: look at the file now; it is looked at each second anyway."""
         must_have(await self.who(request), "admin")
         await read_body(request, EmptyBody)
         alert = await self.policy.reload()
-        return JSONResponse({"policy_version": self.policy.policy.version, "alert": alert})
+        return Reloaded(policy_version=self.policy.policy.version, alert=alert)
 
-    async def apply_policy(self, request: Request) -> Response:
+    async def apply_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy``: put a policy into force on all nodes; one that cannot be loaded changes nothing."""
         identity = await self.who(request)
         must_have(identity, "admin")
         body = await read_body(request, PolicyBody)
         await self.policy.apply(body.policy, person(identity))
-        return JSONResponse({"policy_version": self.policy.policy.version, "alert": self.policy.alert})
+        return Reloaded(policy_version=self.policy.policy.version, alert=self.policy.alert)
 
     async def dry_run(self, request: Request) -> Response:
         """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (promise P19).
@@ -106,7 +107,7 @@ class PolicyEndpoints(Room):
         task = await self.service.store.load(TaskId(row.grant.task_id))
         return task is not None and task.ended is None
 
-    async def revoke_grant(self, request: Request) -> Response:
+    async def revoke_grant(self, request: Request) -> GrantTakenBack:
         """``DELETE /v1/grants/{id}``: from now on; what is running is not stopped."""
         identity = await self.who(request)
         grant_id = GrantId(request.path_params["grant_id"])
@@ -120,7 +121,7 @@ class PolicyEndpoints(Room):
             )
         note = self.service.draft(GrantRevoked(grant_id=grant_id), person(identity))
         revoked = await self.service.store.revoke_grant(grant_id, note=note)
-        return JSONResponse({"grant_id": grant_id, "revoked": revoked})
+        return GrantTakenBack(grant_id=grant_id, revoked=revoked)
 
 
 def _concerns(identity: Identity, row: GrantState) -> bool:
