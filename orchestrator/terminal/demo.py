@@ -16,7 +16,9 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.text.visible import block
 from orchestrator.runtime.program import bare_environment, left_in_order, program
-from orchestrator.terminal.console import ClientDesk, Console, decision
+from orchestrator.terminal.console import ClientDesk, Console
+from orchestrator.terminal.review.channel import body_of
+from orchestrator.terminal.review.choices import decision
 
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
@@ -97,9 +99,7 @@ def _review(client: Client, console: Console, request_id: str) -> None:
         while (chosen := console.decide(request)) is None:
             console.say("The demo has no other reviewer: approve or reject it.")
         resume = chosen
-    client.request(
-        "POST", f"/v1/resume/{request_id}", resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    )
+    client.request("POST", f"/v1/resume/{request_id}", body_of(resume))
 
 
 def _answer(client: Client, console: Console, task_id: str, asked: facts.QuestionAsked) -> None:

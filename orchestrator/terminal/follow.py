@@ -20,13 +20,13 @@ from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.approval.rights import WHO_DECIDES
 from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.console import ClientDesk, Console, InputEnded, Overtaken, read_line
-from orchestrator.terminal.console.channel import request_of
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import View
+from orchestrator.terminal.review.channel import body_of, request_of
+from orchestrator.terminal.review.edit import Drafts
 
 _TICK_S: Final = 0.25
 """How often the clock on the screen moves, and how soon a prompt notices that it is no longer needed."""
@@ -60,8 +60,7 @@ class Follower:
     """What was asked or told once, and is not asked again."""
     _told: set[str] = field(default_factory=set)
     """The tasks whose goal was shown."""
-    _kept: dict[tuple[RequestId, CallId], dict[str, Any]] = field(default_factory=dict)
-    """Edited arguments that the server did not take: the next edit begins with them."""
+    _kept: Drafts = field(default_factory=Drafts)
     _mine: frozenset[str] = frozenset()
     """Whether this person is known to decide for the task."""
     _lost: bool = False
@@ -279,8 +278,7 @@ class Follower:
         resume = console.decide(request)
         if resume is None:
             return False
-        body = resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-        self.client.request("POST", f"/v1/resume/{request.request_id}", body)
+        self.client.request("POST", f"/v1/resume/{request.request_id}", body_of(resume))
         return True
 
     def _answer(self, task_id: str, question: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.approval.presentation import LIST_CHARS
-from orchestrator.terminal.console.request_view import describe
+from orchestrator.terminal.review.request_view import describe
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Playing, call, final, policy, rule, says
 from tests.contract.more import sha256
 

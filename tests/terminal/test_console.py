@@ -15,8 +15,9 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import Observed, TaskId
 from orchestrator.core.wire import review
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.terminal.console import Console, ReviewLoop, describe
-from orchestrator.terminal.console.batch import listed
+from orchestrator.terminal.cli.review import listed
+from orchestrator.terminal.console import Console, ReviewLoop
+from orchestrator.terminal.review.request_view import describe
 from tests.harness.asked import OLD, console, request, shown
 from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import HANG_S, within

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.core.approval.approval import CallDecision, HitlResponse
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.terminal.console.edit import EditorFailed, edited_text, editor_command, parsed
+from orchestrator.terminal.review.edit import EditorFailed, edited_text, editor_command, parsed
 from tests.harness.asked import console, request, shown
 from tests.harness.commands import on_a_terminal, paused, talking
 

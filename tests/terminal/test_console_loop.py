@@ -1,5 +1,8 @@
 """The console over a real server: edits, answers, parts of a batch, refusals, and who was first."""
 
+import asyncio
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +11,16 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from orchestrator.client import Client
 from orchestrator.core.approval.approval import ResumeRequest
+from orchestrator.core.errors import FrameRefused
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import TaskChange, UndoOffer, outcome_of
 from orchestrator.core.wire import review
 from orchestrator.terminal.console import ReviewLoop
-from orchestrator.terminal.console.channel import closed_meanwhile, refused, said_of
+from orchestrator.terminal.review.outcomes import OPEN_ENDED, closed_meanwhile, refused, said_of
 from tests.harness.asked import NOW, console, request
 from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 PROMPT = "[h]elp > "
 
@@ -249,6 +253,33 @@ async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(t
         client.close()
     assert len(heard) == 1
     assert "Not carried out: No." in said
+
+
+async def test_a_decision_after_a_frame_that_the_console_cannot_read_waits_for_no_answer() -> None:
+    """The person types at the very moment when the console stops reading: it ends with the reason."""
+    asked = threading.Event()
+
+    async def broken(socket: ServerConnection) -> None:
+        await socket.send(review.Snapshot(seq=1, requests=(request(),)).model_dump_json())
+        await asyncio.to_thread(asked.wait, HANG_S)
+        await socket.send("[]")
+        await socket.wait_closed()
+
+    here, said, _ = console()
+
+    def typed(_: str) -> str:
+        asked.set()
+        while not here.overtaken():
+            time.sleep(0.01)
+        return "a"
+
+    here.ask = typed
+    async with serve(broken, "127.0.0.1", 0, compression=None) as listening:
+        client = Client(f"http://127.0.0.1:{next(iter(listening.sockets)).getsockname()[1]}", "x")
+        with pytest.raises(FrameRefused, match="The server sent"):
+            await within(ReviewLoop(client, here).run())
+        client.close()
+    assert said[-1] == OPEN_ENDED
 
 
 async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_path: Path) -> None:

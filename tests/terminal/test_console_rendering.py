@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from orchestrator.core.approval.approval import CallState, HitlResponse, SiblingView
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.text.visible import visible
-from orchestrator.terminal.console import Console, describe
-from orchestrator.terminal.console.lines import Line, changes, on_screen
-from orchestrator.terminal.console.request_view import details, page, time_left
+from orchestrator.terminal.console import Console
+from orchestrator.terminal.review.lines import Line, changes, on_screen
+from orchestrator.terminal.review.request_view import describe, details, page, time_left
 from tests.harness.asked import NOW, console, request, shown
 
 HOSTILE = st.text(

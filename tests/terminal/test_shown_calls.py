@@ -9,7 +9,7 @@ from orchestrator.core.approval.approval import CallState, HitlResponse, Request
 from orchestrator.core.policy import FunctionCall, evaluate
 from orchestrator.core.task.facts import CallId, Observed, RequestId, TaskId
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.terminal.console import describe
+from orchestrator.terminal.review.request_view import describe
 
 HASH = sha256_hex(b"old\n")
 DIFF = "--- a/a.lua\n+++ b/a.lua\n@@ -1 +1 @@\n-old\n+new\n"

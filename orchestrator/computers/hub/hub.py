@@ -420,9 +420,7 @@ class Hub(Calls):
             try:
                 players.asked(session, event.request, event.body)
             except Exception:
-                logger.exception(
-                    "an in-game command of computer %s failed", session.computer, extra=session.log_extra
-                )
+                logger.exception("an in-game command of computer %s failed", session.computer, extra=session.log_extra)
             else:
                 return
         sentence = "Nobody can ask in the game here now. The orchestrator's log may say why."

@@ -99,7 +99,7 @@ def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     Named requests are printed in full and decided at once; it ends with 1 when one of them was not carried out.
     Without a terminal and without names it shows what waits and decides nothing, and ends with 1 if something does.
     """
-    from orchestrator.terminal.cli.review import action_of, decide_named, list_waiting, review_all
+    from orchestrator.terminal.cli.review import action_of, decide_and_print, list_waiting, review_all
 
     action = action_of(requests, listing, approve, reject, as_json)
     with client_of(url, data_dir) as client:
@@ -107,7 +107,7 @@ def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             list_waiting(client, as_json)
         elif action is not None:
             then = {"reason": reason, "on_reject": on_reject if reject else None, "sure": yes}
-            raise typer.Exit(decide_named(client, requests or [], action, as_json, then))
+            raise typer.Exit(decide_and_print(client, requests or [], action, as_json, then))
         else:
             raise typer.Exit(review_all(client, reconnect))
 
@@ -180,7 +180,7 @@ _NONE = "No grant can be used now; --all shows those that ended, too."
 
 
 def _row(grant: Mapping[str, Any]) -> tuple[str, ...]:
-    from orchestrator.terminal.console.lines import allows
+    from orchestrator.terminal.review.lines import allows
 
     of = grant["session_id"] if grant["scope"] == "session" else grant["task_id"]
     most = f" of {grant['max_uses']}" if grant["max_uses"] is not None else ""

@@ -1,23 +1,33 @@
-"""What `review` does: the prompt, the list, and one decision on requests that are named."""
+"""What `review` does: the prompt, the list, and one decision on requests that are named.
+
+What is decided by name is what was printed: the ids that were named, with the digests that stood there, and nothing
+that comes later (promise D4).
+"""
 
 import asyncio
-from dataclasses import asdict
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
 
 import typer
 
-from orchestrator.client import Client
+from orchestrator.client import Client, ServerRefused
+from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.common import as_segment, print_json
 from orchestrator.terminal.console import Console, InputEnded, ReviewLoop
-from orchestrator.terminal.console import batch as several
-from orchestrator.terminal.console.channel import odd_lines, parted
+from orchestrator.terminal.review.channel import UNREADABLE, body_of, odd_lines, parted
+from orchestrator.terminal.review.choices import MOST_TOGETHER, decision
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.outcomes import carried_out, refused, said_of, these
+from orchestrator.terminal.review.request_view import short, time_left
+
+Word: TypeAlias = Literal["approve", "reject"]
 
 
-def action_of(
-    requests: list[str] | None, listing: bool, approve: bool, reject: bool, as_json: bool
-) -> Literal["approve", "reject"] | None:
+def action_of(requests: list[str] | None, listing: bool, approve: bool, reject: bool, as_json: bool) -> Word | None:
     """What is said of the named requests; None: nothing by name. Raises InvalidRequest for what makes no sense."""
     if listing + approve + reject > 1:
         raise InvalidRequest("--list, --approve and --reject are three commands.", remedy="Say one of them.")
@@ -39,16 +49,14 @@ def list_waiting(client: Client, as_json: bool) -> None:
         return
     console = Console.of_terminal()
     good, odd = parted(found)
-    console.write(several.listed(console, good))
+    console.write(listed(console, good))
     for one in odd:
         console.write(odd_lines(one))
     if not found:
         typer.echo("Nothing waits for a person.", err=True)
 
 
-def decide_named(
-    client: Client, requests: list[str], action: Literal["approve", "reject"], as_json: bool, then: dict[str, Any]
-) -> int:
+def decide_and_print(client: Client, requests: list[str], action: Word, as_json: bool, then: dict[str, Any]) -> int:
     """Decide the named requests; the exit code."""
     console = Console.of_terminal()
     if as_json:
@@ -56,7 +64,7 @@ def decide_named(
         console.say = lambda line: typer.echo(line, err=True)
     if (console.ask is None or as_json) and not then["sure"]:
         raise InvalidRequest("Nobody can be asked whether to.", remedy="Say --yes if it is meant, or use a terminal.")
-    outcomes = several.decide_named(client, console, [str(as_segment(one)) for one in requests], action, **then)
+    outcomes = decide_named(client, console, [str(as_segment(one)) for one in requests], action, **then)
     if outcomes is None:
         typer.echo("Nothing was decided.", err=True)
         return 1
@@ -90,3 +98,98 @@ def review_all(client: Client, patience_s: float) -> int:
 
 def _still_waiting(count: int) -> str:
     return {0: "nothing waits", 1: "1 still waits"}.get(count, f"{count} still wait")
+
+
+# -- Requests in a list, and one decision on several that are named: each is printed in full first
+
+_GOAL_CHARS = 200
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request."""
+
+    request_id: str
+    carried_out: bool
+    said: str
+
+
+def listed(console: Console, requests: Sequence[HitlResponse]) -> Iterator[Line]:
+    """What waits, each call on a line."""
+    now = console.now()
+    for request in requests:
+        left = "" if request.expires_at is None else f" ─ {_expires(request, console)}"
+        what = " ─ outcome unknown: look, then say" if request.reason == "outcome_unknown" else ""
+        yield Line(f"{one_line(request.request_id)} ─ risk: {request.risk.value}{what}{left}", "title")
+        asked = time_left(now, request.created_at)
+        since = "" if asked == "no time" else f" {asked} ago"
+        goal = one_line(request.goal, limit=_GOAL_CHARS)
+        where = f" at computer {one_line(request.asked_at)} in the game" if request.asked_at else ""
+        yield Line(f"  asked by {one_line(request.requester)}{where}{since}: {goal}", prose=True)
+        for call in request.tool_calls:
+            yield Line(f"  {short(call)}", prose=True)
+
+
+def decide_named(
+    client: Client,
+    console: Console,
+    ids: Sequence[str],
+    action: Word,
+    *,
+    reason: str = "",
+    on_reject: OnReject | None = None,
+    sure: bool = False,
+) -> list[Outcome] | None:
+    """Print each request whole, ask once unless ``sure``, and decide them; None: the person said no.
+
+    Raises ServerUnreachable, and ServerRefused where it takes none of them.
+    """
+    outcomes: dict[str, Outcome] = {}
+    shown: list[HitlResponse] = []
+    for request_id in dict.fromkeys(ids):
+        try:
+            good, odd = parted([client.request("GET", f"/v1/requests/{request_id}")])
+        except ServerRefused as error:
+            outcomes[request_id] = Outcome(request_id, False, _refused(error, console))
+            continue
+        for one in odd:
+            console.write(odd_lines(one))
+            outcomes[request_id] = Outcome(request_id, False, UNREADABLE)
+        for request in good:
+            shown.append(request)
+            console.show(request)
+    if shown and not sure and not console.agrees(f"{action.capitalize()} {these(len(shown))}?"):
+        return None
+    for at in range(0, len(shown), MOST_TOGETHER):
+        some = shown[at : at + MOST_TOGETHER]
+        bodies = [_body(request, action, reason, on_reject) for request in some]
+        answers = client.request("POST", "/v1/decisions", {"requests": bodies})["decisions"]
+        for request, answer in zip(some, answers, strict=True):
+            outcomes[request.request_id] = _outcome(request, action, answer, console)
+    return [outcomes[request_id] for request_id in dict.fromkeys(ids)]
+
+
+def _body(request: HitlResponse, action: Word, reason: str, on_reject: OnReject | None) -> dict[str, Any]:
+    resume = decision(request, action, reason, on_reject=on_reject)
+    return {"request_id": request.request_id, "resume": body_of(resume)}
+
+
+def _outcome(request: HitlResponse, action: Word, answer: dict[str, Any], console: Console) -> Outcome:
+    request_id = request.request_id
+    error = answer.get("error")
+    if error is None:
+        said = said_of(decision(request, action))
+        return Outcome(request_id, True, carried_out(said, str(answer["task_id"]), str(answer["status"])))
+    details = error.get("details") or {}
+    said = refused(str(error["code"]), str(error["message"]), str(error["remedy"]), details, now=console.now())
+    return Outcome(request_id, False, said)
+
+
+def _refused(error: ServerRefused, console: Console) -> str:
+    return refused(error.reason, error.message, error.remedy, {}, now=console.now())
+
+
+def _expires(request: HitlResponse, console: Console) -> str:
+    assert request.expires_at is not None, "it was asked for"
+    left = time_left(request.expires_at, console.now())
+    return "expired" if left == "no time" else f"expires in {left}"

@@ -14,35 +14,36 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.client import Attempts, Client, ServerRefused, ServerUnreachable
 from orchestrator.core.approval.approval import HitlResponse
-from orchestrator.core.approval.rights import WHO_DECIDES
-from orchestrator.core.task.facts import RequestId
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel import (
+from orchestrator.terminal.console.person import Overtaken
+from orchestrator.terminal.console.prompt import ClientDesk, Console
+from orchestrator.terminal.review.channel import (
+    Asked,
+    Inbox,
+    OddRequest,
+    OddRequests,
+    Outbox,
+    Sent,
+    answering,
+    deciding,
+    messages_of,
+    odd_lines,
+    same,
+)
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.lines import field as text_field
+from orchestrator.terminal.review.outcomes import (
     AGAIN,
     OPEN_ENDED,
     OVER,
-    Asked,
-    OddRequest,
-    OddRequests,
-    Sent,
-    carried_out,
     closed_meanwhile,
-    id_of,
-    in_part,
     left_behind,
-    messages_of,
     needs_no_answer,
-    odd_lines,
-    refused,
-    said_of,
-    same,
+    others_wait,
+    reminded,
+    told_of,
 )
-from orchestrator.terminal.console.console import ClientDesk, Console
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.lines import field as text_field
-from orchestrator.terminal.console.request_view import time_left
-from orchestrator.terminal.console.terminal import Overtaken
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -92,7 +93,6 @@ class Connections:
 # -- Follows the reviewers' socket and takes one decision after the other at the console
 
 _NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
-_OTHERS = f"Waiting for other people: {{}}. {WHO_DECIDES}"
 
 
 @dataclass
@@ -101,23 +101,19 @@ class ReviewLoop:
 
     client: Client
     console: Console
-    waiting: dict[RequestId, HitlResponse] = field(default_factory=dict)
-    questions: dict[str, review.OpenQuestion] = field(default_factory=dict)
-    _open: dict[str, Asked] = field(default_factory=dict)
+    _inbox: Inbox = field(default_factory=Inbox)
     """All that was open when the server last told, what was left included."""
-    _odd: dict[str, OddRequest] = field(default_factory=dict)
-    """Those that are open and that this program cannot read."""
+    _due: list[str] = field(default_factory=list)
+    """The ids of what is asked for next."""
     _notices: list[str | OddRequest] = field(default_factory=list)
-    _outcomes: dict[str, review.Done | review.Failed] = field(default_factory=dict)
-    _on_its_way: str = ""
-    """What was sent last."""
+    _outbox: Outbox = field(init=False)
     _unheard: tuple[Asked, Sent] | None = None
     """What was decided and has not been answered yet; None: all was."""
     _connections: Connections = field(init=False)
     _at_prompt: Asked | None = None
     _how: str = ""
     """What became of what stands at the prompt, once it was closed."""
-    _rest: set[RequestId] = field(default_factory=set)
+    _rest: set[str] = field(default_factory=set)
     """Requests that were decided in part, until the server tells what is left of them."""
     _left: bool = False
     """Whether something was left since it was last shown again."""
@@ -127,10 +123,13 @@ class ReviewLoop:
     """Whether the connection is over."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __post_init__(self) -> None:
+        self._outbox = Outbox(self._post)
+
     @property
     def undecided(self) -> int:
         """How many requests and questions were open when the server last told, those that were left included."""
-        return len(self._open) + len(self._odd)
+        return self._inbox.count
 
     async def run(self, *, until_empty: bool = False, patience_s: float = 0.0) -> None:
         """Review until the person leaves or the server is gone; ``until_empty``: until nothing waits any more.
@@ -152,8 +151,7 @@ class ReviewLoop:
         """Review over this connection until nothing is left to do. Raises what ended it before that."""
         self._gone = self._known = self._left = False
         # The snapshot tells anew what waits.
-        self.waiting, self.questions, self._rest = {}, {}, set()
-        self._outcomes.clear()
+        self._due, self._rest = [], set()
         reading = asyncio.create_task(self._read(socket))
         try:
             if not await self._work(socket, until_empty):
@@ -173,68 +171,60 @@ class ReviewLoop:
                 self._news.set()
         finally:
             self._gone = True
+            self._outbox.lost()
             self._news.set()
 
     def _take(self, message: Any) -> None:
+        self._inbox.take(message)
         match message:
             case review.Snapshot():
                 self._begin_with(message)
             case OddRequests():
-                told = {one.request_id: one for one in message.requests}
-                self._odd = told if message.anew else self._odd | told
                 self._notices.extend(message.requests)
-            case review.RequestOpened():
-                self._rest.discard(message.request.request_id)
-                self._open[message.request.request_id] = message.request
-                if not same(self._at_prompt, message.request):
-                    self.waiting[message.request.request_id] = message.request
+            case review.RequestOpened(request=request):
+                self._rest.discard(request.request_id)
+                if not (isinstance(self._at_prompt, HitlResponse) and same(self._at_prompt, request)):
+                    self._is_due(request.request_id)
             case review.RequestClosed():
                 self._closed(message)
             case review.RequestReminded():
-                left = time_left(message.expires_at, self.console.now())
-                self._notices.append(f"A request expires in {left}, and nobody has decided it.")
+                self._notices.append(reminded(message, self.console.now()))
             case review.QuestionOpened():
-                self._open[message.question.question_id] = message.question
-                self.questions[message.question.question_id] = message.question
-            case review.QuestionClosed():
-                self._open.pop(message.question_id, None)
-                self.questions.pop(message.question_id, None)
+                self._is_due(message.question.question_id)
             case review.TaskOver():
                 self._notices.append(left_behind(message))
             case review.Done() | review.Failed():
-                # A frame that could not be read has no name; only one is on its way at a time.
-                self._outcomes[message.ref or self._on_its_way] = message
+                self._outbox.answered(message)
 
     def _begin_with(self, message: review.Snapshot) -> None:
         self._known = True
         if self._connections.stands():
             self._notices.append("The connection stands again; this is what waits now.")
-        self.waiting = {one.request_id: one for one in message.requests}
-        self.questions = {one.question_id: one for one in message.questions}
-        self._open = dict(self.questions)
-        for one in message.requests:
-            self._open[one.request_id] = one
+        self._due = [*self._inbox.requests, *self._inbox.questions]
         if not self.undecided:
             self._notices.append(_NOTHING)
             if message.others:
-                self._notices.append(_OTHERS.format(message.others))
+                self._notices.append(others_wait(message.others))
 
     def _closed(self, message: review.RequestClosed) -> None:
-        self._open.pop(message.request_id, None)
         self._rest.discard(message.request_id)
-        self._odd.pop(message.request_id, None)
-        if self.waiting.pop(message.request_id, None) is not None:
+        if message.request_id in self._due:
+            self._due.remove(message.request_id)
             self._notices.append(f"A request was closed: {one_line(message.how)}.")
-        elif self._at_prompt is not None and id_of(self._at_prompt) == message.request_id:
+        elif isinstance(self._at_prompt, HitlResponse) and self._at_prompt.request_id == message.request_id:
             self._how = message.how
+
+    def _is_due(self, key: str) -> None:
+        if key not in self._due:
+            self._due.append(key)
 
     def _is_overtaken(self) -> bool:
         """Whether what stands at the prompt is no longer open as it is shown there."""
         asked = self._at_prompt
         if asked is None or self._gone:
-            return self._gone or bool(self.waiting or self.questions)
-        now = self._open.get(id_of(asked))
-        return now is None or (isinstance(asked, HitlResponse) and not same(asked, now))
+            return self._gone or bool(self._open_of_due())
+        now = self._inbox.find(asked)
+        return now is None or (isinstance(now, HitlResponse) and not _alike(asked, now))
 
     # -- what is asked -------------------------------------------------------------------
 
@@ -267,11 +257,19 @@ class ReviewLoop:
             else:
                 self.console.write(odd_lines(notice))
 
+    def _open_of_due(self) -> list[Asked]:
+        """What is asked for next and still open, questions first."""
+        every: list[Asked] = [*self._inbox.questions.values(), *self._inbox.requests.values()]
+        open_ = {_id_of(one): one for one in every}
+        found = [open_[key] for key in self._due if key in open_]
+        return sorted(found, key=lambda one: isinstance(one, HitlResponse))
+
     def _next(self) -> Asked | None:
         """The oldest thing that waits, taken out of what does."""
-        if self.questions:
-            return self.questions.pop(next(iter(self.questions)))
-        return self.waiting.pop(next(iter(self.waiting))) if self.waiting else None
+        found = next(iter(self._open_of_due()), None)
+        if found is not None:
+            self._due.remove(_id_of(found))
+        return found
 
     async def _in_thread(self, asked: Asked | None) -> Any:
         """Ask in a thread, which ends by itself when the answer is not needed; None: there is none."""
@@ -290,7 +288,7 @@ class ReviewLoop:
     def _overtaken_by(self, asked: Asked) -> str:
         if self._how:
             return closed_meanwhile(self._how)
-        if id_of(asked) in self._open:
+        if self._inbox.find(asked) is not None:
             return "It has changed meanwhile; this is how it is now."
         return "It needs no answer any more."
 
@@ -305,7 +303,7 @@ class ReviewLoop:
         if resume is None:
             self._left = True
             return None
-        return review.DecideRequest(ref=request.request_id[:100], request_id=request.request_id, resume=resume)
+        return deciding(request, resume)
 
     def _answer(self, question: review.OpenQuestion) -> Sent | None:
         lines = text_field("the model asks", question.question)
@@ -316,87 +314,67 @@ class ReviewLoop:
         if not answer:
             self._left = True
             return None
-        return review.AnswerQuestion(
-            ref=question.question_id[:100],
-            task_id=question.task_id,
-            question_id=question.question_id,
-            answer=answer[:20_000],
-        )
+        return answering(question, answer)
 
     def _show_again(self) -> bool:
         """Whether what was left is shown again."""
-        count = len(self._open)
+        count = len(self._inbox.requests) + len(self._inbox.questions)
         if count:
             left = "1 is left open" if count == 1 else f"{count} are left open"
             self.console.typed(f"{left}: Enter shows what was left again, Ctrl-C leaves > ")
-            for key, one in self._open.items():
-                if isinstance(one, HitlResponse):
-                    self.waiting.setdefault(RequestId(key), one)
-                else:
-                    self.questions.setdefault(key, one)
+            for key in (*self._inbox.questions, *self._inbox.requests):
+                self._is_due(key)
         return True
 
     # -- what is sent --------------------------------------------------------------------
 
     async def _send_again(self, socket: "ClientConnection", asked: Asked, sent: Sent) -> None:
         """Send what was on its way when the connection ended; an answer only where the question is still open."""
-        present = self._open.get(id_of(asked))
-        if isinstance(sent, review.AnswerQuestion):
-            if present is None:
-                self._unheard = None
-                self.console.tell(needs_no_answer(sent.task_id))
-                return
-            self.questions.pop(sent.question_id, None)
-        elif same(asked, present):
-            self.waiting.pop(sent.request_id, None)
+        present = self._inbox.find(asked)
+        if present is None and isinstance(sent, review.AnswerQuestion):
+            self._unheard = None
+            self.console.tell(needs_no_answer(sent.task_id))
+            return
+        if present is not None and _alike(asked, present) and _id_of(asked) in self._due:
+            self._due.remove(_id_of(asked))
         self.console.tell(AGAIN)
         await self._carry_out(socket, asked, sent)
 
     async def _carry_out(self, socket: "ClientConnection", asked: Asked, sent: Sent) -> None:
         self._unheard = asked, sent
-        outcome = await self._sent(socket, sent)
+        # Once nothing is read any more, no answer would ever come.
+        outcome = None if self._gone else await self._outbox.send(socket, sent)
         if outcome is None:
             return
         self._unheard = None
+        self.console.tell(told_of(sent, outcome, self.console.now()))
         if isinstance(outcome, review.Done):
-            if not isinstance(asked, HitlResponse) or same(self._open.get(asked.request_id), asked):
-                # Else what is left of it was opened anew already.
-                self._open.pop(id_of(asked), None)
-                if isinstance(asked, HitlResponse) and in_part(asked, sent):
-                    self._rest.add(asked.request_id)
-            said = said_of(sent.resume) if isinstance(sent, review.DecideRequest) else "answered by you"
-            self.console.tell(carried_out(said, outcome.task_id, outcome.status))
-            for key in [one for one in self.console.kept if one[0] == id_of(asked)]:
-                del self.console.kept[key]
-            return
-        now = self.console.now()
-        self.console.tell(refused(outcome.code, outcome.message, outcome.remedy, outcome.details, now=now))
-        if isinstance(asked, HitlResponse) and outcome.code not in OVER:
-            present = self._open.get(asked.request_id)
-            again = present if isinstance(present, HitlResponse) else asked
-            self.waiting = {asked.request_id: again, **self.waiting}
+            self._was_taken(asked, sent)
+        elif isinstance(asked, HitlResponse) and outcome.code not in OVER and asked.request_id not in self._due:
+            self._due.insert(0, asked.request_id)
 
-    async def _sent(self, socket: "ClientConnection", sent: Sent) -> review.Done | review.Failed | None:
-        """What the server made of it; None: the connection ended before it said so."""
-        frame = sent.model_dump_json()
-        if len(frame) > review.MAX_REVIEW_FRAME_CHARS and isinstance(sent, review.DecideRequest):
-            import anyio
+    def _was_taken(self, asked: Asked, sent: Sent) -> None:
+        present = self._inbox.find(asked)
+        self.console.kept.forget(_id_of(asked))
+        if isinstance(asked, review.OpenQuestion):
+            self._inbox.questions.pop(asked.question_id, None)
+        elif present is not None and _alike(asked, present):
+            # Else what is left of it was opened anew already.
+            del self._inbox.requests[asked.request_id]
+            decisions = sent.resume.decisions if isinstance(sent, review.DecideRequest) else None
+            if decisions is not None and len(decisions) < len(asked.tool_calls):
+                self._rest.add(asked.request_id)
 
-            return await anyio.to_thread.run_sync(self._posted, sent)
-        self._on_its_way = sent.ref
-        await socket.send(frame)
-        while sent.ref not in self._outcomes:
-            if self._gone:
-                return None
-            self._news.clear()
-            await self._news.wait()
-        return self._outcomes.pop(sent.ref)
+    async def _post(self, path: str, body: Any) -> Any:
+        import anyio
 
-    def _posted(self, sent: review.DecideRequest) -> review.Done | review.Failed:
-        """A decision too large for the socket, such as an edited file, over the other endpoint."""
-        body = sent.resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-        try:
-            answer = self.client.request("POST", f"/v1/resume/{sent.request_id}", body)
-        except ServerRefused as error:
-            return review.Failed(seq=0, code=error.reason, message=error.message, remedy=error.remedy)
-        return review.Done(seq=0, ref=sent.ref, task_id=answer["task_id"], status=answer["status"])
+        return await anyio.to_thread.run_sync(self.client.request, "POST", path, body)
+
+
+def _id_of(asked: Asked) -> str:
+    return asked.request_id if isinstance(asked, HitlResponse) else asked.question_id
+
+
+def _alike(asked: Asked, present: Asked) -> bool:
+    """Whether a question, or a request with its calls, is still as it was shown."""
+    return not (isinstance(asked, HitlResponse) and isinstance(present, HitlResponse)) or same(asked, present)

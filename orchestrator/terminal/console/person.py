@@ -1,14 +1,19 @@
 """The person at the console: where they read, what they type, and whom they ask for more."""
 
+import select
+import sys
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Final, Protocol
 
 from orchestrator.core.approval.approval import HitlResponse
-from orchestrator.core.task.facts import CallId, RequestId
-from orchestrator.terminal.console.lines import Line, on_screen
+from orchestrator.core.task.facts import RequestId
+from orchestrator.terminal.review.edit import Drafts
+from orchestrator.terminal.review.lines import Line, on_screen
 
 _AT_ONCE = partial(print, flush=True)
 
@@ -37,8 +42,7 @@ class Person:
     """Prose is wrapped at these; None: it is not, as on a pipe."""
     desk: Desk | None = None
     """None: a request is decided as it was given."""
-    kept: dict[tuple[RequestId, CallId], dict[str, Any]] = field(default_factory=dict)
-    """Edited arguments that were not taken yet: the next edit begins with them."""
+    kept: Drafts = field(default_factory=Drafts)
     leave: str = "[l]eave"
     """What leaving a request is called: where there are several it is going on to the next."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -61,3 +65,64 @@ class Person:
     def agrees(self, question: str) -> bool:
         """Whether the person says yes; anything else is no."""
         return self.typed(f"{question} [y/N] ").lower() in ("y", "yes")
+
+
+# -- Lines that a person types, read so that nothing typed too early counts and nothing is waited for in vain
+
+_LOOK_S: Final = 0.25
+"""How soon a prompt notices that it is no longer needed."""
+
+
+class InputEnded(KeyboardInterrupt):
+    """The end of the input (Ctrl-D): leaves as Ctrl-C does."""
+
+
+class Overtaken(Exception):
+    """What was being asked no longer needs an answer."""
+
+
+def read_line(say: Callable[[], object], overtaken: Callable[[], bool] = lambda: False) -> str:
+    """The line that is typed once ``say`` has shown the prompt. Raises Overtaken once ``overtaken()``, InputEnded.
+
+    What was typed before is thrown away: nobody decides about what they have not seen. It never waits inside
+    of a read, so that Ctrl-C ends the program although a thread of it asks.
+    """
+    _forget_typed()
+    say()
+    while not _readable():
+        if overtaken() or not threading.main_thread().is_alive():
+            raise Overtaken
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        raise InputEnded
+    return line
+
+
+def prompted(prompt: str, overtaken: Callable[[], bool] = lambda: False) -> str:
+    """What the person types at a prompt. Raises Overtaken, InputEnded at Ctrl-D."""
+
+    def show() -> None:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+
+    try:
+        return read_line(show, overtaken)
+    except Overtaken:
+        sys.stdout.write("\n")
+        raise
+
+
+def _readable() -> bool:
+    try:
+        return bool(select.select([sys.stdin], [], [], _LOOK_S)[0])
+    except (OSError, ValueError):
+        # Windows selects sockets only: there a prompt waits until something is typed.
+        return True
+
+
+def _forget_typed() -> None:
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

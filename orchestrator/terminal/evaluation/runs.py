@@ -15,10 +15,11 @@ from orchestrator.core.audit.check import check
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.terminal.console import decision
 from orchestrator.terminal.evaluation.cases import EvalTask, Seen
 from orchestrator.terminal.evaluation.checks import touching, wrong
 from orchestrator.terminal.evaluation.processes import Computer, House, house
+from orchestrator.terminal.review.channel import body_of
+from orchestrator.terminal.review.choices import decision
 
 # -- What one run of a task comes to: read from its journal and from the disks, never from what the model says
 
@@ -205,8 +206,7 @@ class Evaluation:
             request = HitlResponse.model_validate(client.request("GET", f"/v1/requests/{fact.request_id}"))
             wanted = "mark_failed" if fact.reason == "outcome_unknown" else "approve"
             chosen = next((one for one in request.allowed_decisions if one == wanted), request.allowed_decisions[0])
-            body = decision(request, chosen).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-            client.request("POST", f"/v1/resume/{fact.request_id}", body)
+            client.request("POST", f"/v1/resume/{fact.request_id}", body_of(decision(request, chosen)))
         elif isinstance(fact, facts.QuestionAsked):
             body = {"question_id": fact.question_id, "answer": _NOBODY}
             client.request("POST", f"/v1/tasks/{task_id}/answer", body)

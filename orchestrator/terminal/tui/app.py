@@ -20,9 +20,10 @@ from orchestrator.client import Back, Client, Lost, ServerRefused
 from orchestrator.client.live import Live
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel import OPEN_ENDED, OddRequests, closed_meanwhile, left_behind
-from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.output import counted, width
+from orchestrator.terminal.review.channel import OddRequests
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.outcomes import OPEN_ENDED, closed_meanwhile, left_behind
 from orchestrator.terminal.tui.approvals import Approvals
 from orchestrator.terminal.tui.audit import Audit
 from orchestrator.terminal.tui.batch import Together

@@ -1,20 +1,21 @@
 """The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.binding import Binding
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel import closed_meanwhile, odd_lines
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.request_view import details, page, time_left
-from orchestrator.terminal.tui.batch import MOST, Together
+from orchestrator.terminal.review.channel import odd_lines, same
+from orchestrator.terminal.review.choices import MOST_TOGETHER, Choices, Refusal, an_hour_more
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.outcomes import closed_meanwhile, reminded
+from orchestrator.terminal.review.request_view import details, page
+from orchestrator.terminal.tui.batch import Together
 from orchestrator.terminal.tui.decision import Deciding
 from orchestrator.terminal.tui.dialogs import Show
 from orchestrator.terminal.tui.requests import entry_of, nothing_waits, odd_entry_of, words_of
-from orchestrator.terminal.tui.reviews import same
 from orchestrator.terminal.tui.row_list import Pane
 from orchestrator.terminal.tui.shared import begin, now
 
@@ -57,8 +58,8 @@ class Picking:
         said = ""
         if not found:
             said = "Tick those that you want to decide together: Space one, * all."
-        elif len(found) > MOST:
-            said = f"At most {MOST} are decided together."
+        elif len(found) > MOST_TOGETHER:
+            said = f"At most {MOST_TOGETHER} are decided together."
         elif any("approve" not in one.allowed_decisions for one in found):
             said = "One of them is of an unknown outcome: that is decided by itself."
         if said:
@@ -80,11 +81,12 @@ class Picking:
 
 # -- The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key
 
-_HOUR_S: Final = 3600.0
-_LONGEST_S: Final = 31_536_000.0
-"""A year: what the server takes."""
-_RUNS: Final = frozenset({"approve", "edit", "grant"})
-_ONE_CALL: Final = frozenset({"edit", "respond", "grant"})
+
+_REFUSED: Final[Mapping[Refusal, str]] = {
+    "never": "That is not said of this request; the line above it has the keys.",
+    "cut": "Not all of it was shown: w shows the whole, then it can be approved.",
+    "several": "Choose one call first, with , and . (comma and full stop).",
+}
 
 
 class Approvals(Pane):
@@ -162,8 +164,7 @@ class Approvals(Pane):
             if shown.request_id not in self.desk.reviews.requests:
                 self._was_closed("while there was no connection")
         elif isinstance(message, review.RequestReminded):
-            left = time_left(message.expires_at, now())
-            self.desk.tell(f"A request expires in {left}, and nobody has decided it.")
+            self.desk.tell(reminded(message, now()))
         self.changed()
 
     def _was_closed(self, how: str) -> None:
@@ -237,14 +238,18 @@ class Approvals(Pane):
         count = len(shown.tool_calls)
         about = f"call {self._one + 1} of {count}" if self._one is not None else f"all {count} calls"
         which = f"{about} (, .): " if count > 1 else ""
-        words = ", ".join(f"{key} {word}" for key, word in words_of(shown, self._calls()))
+        words = ", ".join(f"{key} {word}" for key, word in words_of(self._choices()))
         self.label(f"{which}{words}")
 
-    def _calls(self) -> tuple[RequestedCallView, ...]:
-        """Those that keys are about."""
+    def _choices(self) -> Choices:
+        """What keys can say of the calls that they are about."""
         assert self._shown is not None
-        calls = self._shown.tool_calls
-        return calls if self._one is None else (calls[self._one],)
+        choices = Choices(self._shown)
+        choices.chosen = self._one
+        return choices
+
+    def _calls(self) -> tuple[RequestedCallView, ...]:
+        return self._choices().calls
 
     def _ready(self, word: str) -> HitlResponse | None:
         """The request, where this can be said of it now; else None, and said why."""
@@ -254,16 +259,11 @@ class Approvals(Pane):
             self.desk.tell("This program cannot read it: nothing is decided about it." if odd else "Nothing is chosen.")
         elif self._how:
             self.desk.tell(closed_meanwhile(self._how))
-        elif word not in ("grant", *shown.allowed_decisions) or (
-            word == "grant" and "approve" not in shown.allowed_decisions
-        ):
-            self.desk.tell("That is not said of this request; the line above it has the keys.")
-        elif word in _RUNS and any(call.truncated for call in self._calls()):
-            self.desk.tell("Not all of it was shown: w shows the whole, then it can be approved.")
-        elif word in _ONE_CALL and len(self._calls()) > 1:
-            self.desk.tell("Choose one call first, with , and . (comma and full stop).")
         else:
-            return shown
+            refusal = self._choices().refusal(word)
+            if refusal is None:
+                return shown
+            self.desk.tell(_REFUSED[refusal])
         return None
 
     # -- what is decided -----------------------------------------------------------------
@@ -282,7 +282,7 @@ class Approvals(Pane):
 
     def action_grant(self) -> None:
         """Approve it, and what is like it from now on."""
-        self._begin("grant", self._deciding.grant)
+        self._begin("remember", self._deciding.grant)
 
     def action_edit_or_info(self) -> None:
         """Edit it here; of an unknown outcome, where d marks it as done, all details."""
@@ -371,9 +371,8 @@ class Approvals(Pane):
 
     async def _extend(self, shown: HitlResponse) -> None:
         assert shown.expires_at is not None
-        seconds = min(max(0.0, (shown.expires_at - now()).total_seconds()) + _HOUR_S, _LONGEST_S)
-        door = f"/v1/requests/{shown.request_id}/extend"
-        if await self.desk.ask("POST", door, {"seconds": seconds}) is not None:
+        body = {"seconds": an_hour_more(shown.expires_at, now())}
+        if await self.desk.ask("POST", f"/v1/requests/{shown.request_id}/extend", body) is not None:
             self.desk.tell("It expires an hour later.")
 
     def action_watch(self) -> None:

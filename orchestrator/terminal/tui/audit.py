@@ -11,8 +11,8 @@ from orchestrator.client import ServerUnreachable
 from orchestrator.core.audit.presentation import fact_line
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.lines import Line, as_json, block
 from orchestrator.terminal.output import age, counted
+from orchestrator.terminal.review.lines import Line, as_json, block
 from orchestrator.terminal.tui.dialogs import Ask, Boxes, Field, Filled, Form, Show
 from orchestrator.terminal.tui.lines_view import moment
 from orchestrator.terminal.tui.row_list import Entry, Pane

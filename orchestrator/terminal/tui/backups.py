@@ -9,9 +9,9 @@ from textual.binding import Binding
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line, visible
-from orchestrator.terminal.console.lines import Line, restore_told
 from orchestrator.terminal.output import counted, sized
 from orchestrator.terminal.progress import bar
+from orchestrator.terminal.review.lines import Line, restore_told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Show, Ticks
 from orchestrator.terminal.tui.full_list import Listing
 from orchestrator.terminal.tui.lines_view import moment, name_of, segment

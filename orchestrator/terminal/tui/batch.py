@@ -11,23 +11,21 @@ from textual.widgets import Static
 
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.wire import review
-from orchestrator.terminal.console.channel import closed_meanwhile
-from orchestrator.terminal.console.decision import decision
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.request_view import page
 from orchestrator.terminal.output import counted
+from orchestrator.terminal.review.channel import same
+from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.outcomes import closed_meanwhile, these
+from orchestrator.terminal.review.request_view import page
 from orchestrator.terminal.tui.decision import Deciding, ask_rejection
 from orchestrator.terminal.tui.dialogs import Choose, Dialog
 from orchestrator.terminal.tui.lines_view import LinesView
 from orchestrator.terminal.tui.requests import in_short
-from orchestrator.terminal.tui.reviews import same
 from orchestrator.terminal.tui.shared import begin, now
 
 if TYPE_CHECKING:
     from orchestrator.terminal.tui.row_list import Pane
 
-MOST: Final = 100
-"""Requests that are looked at together."""
 _UNREAD: Final = "Not all of it was on the screen yet: Space goes on."
 
 
@@ -139,7 +137,7 @@ class Together(Dialog[None]):
 
     async def _decide(self, word: Literal["approve", "reject"]) -> None:
         asked = self._open()
-        which = f"{'this request' if len(asked) == 1 else f'these {len(asked)} requests'}"
+        which = these(len(asked))
         more: dict[str, Any] = {}
         if word == "reject":
             said = await ask_rejection(self._pane.app, f"Reject {which}. Why? (may be empty)", asked[0], about="")

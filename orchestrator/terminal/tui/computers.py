@@ -17,8 +17,8 @@ from textual.strip import Strip
 from orchestrator.client import Back, Lost, ServerRefused, ServerUnreachable
 from orchestrator.client.live import as_object
 from orchestrator.core.text.visible import one_line, visible
-from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.output import age
+from orchestrator.terminal.review.lines import Line
 from orchestrator.terminal.tui.backups import Backups
 from orchestrator.terminal.tui.dialogs import Ask, Choose
 from orchestrator.terminal.tui.lines_view import moment, name_of, segment

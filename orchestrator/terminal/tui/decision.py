@@ -12,22 +12,32 @@ from textual.widgets import Input, Static
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.approval.grants import MAX_SESSION_S, SESSION_S, GrantScope, GrantSpec
-from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel
 from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line, visible
-from orchestrator.terminal.console.decision import MAX_ANSWER_CHARS, decision
-from orchestrator.terminal.console.edit import (
+from orchestrator.terminal.output import counted
+from orchestrator.terminal.review.channel import MAX_ANSWER_CHARS
+from orchestrator.terminal.review.choices import (
     MAX_REASON_CHARS,
+    SCOPES,
+    THEN,
+    decision,
+    never_granted,
+    pattern_lines,
+    scope_lines,
+    spec_of,
+    texts_of,
+)
+from orchestrator.terminal.review.edit import (
+    Drafts,
     EditorFailed,
     args_as_json,
+    changed_lines,
     edited_text,
     ending_of,
     parsed,
     text_argument,
 )
-from orchestrator.terminal.console.grant import pattern_lines, spec_of, texts_of
-from orchestrator.terminal.console.lines import Line, changes
-from orchestrator.terminal.output import counted
+from orchestrator.terminal.review.lines import Line
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Dialog, Ticks, Write, line_field
 from orchestrator.terminal.tui.requests import ASKS, call_in_short
 from orchestrator.terminal.tui.reviews import Outcome
@@ -45,7 +55,7 @@ class Editing:
 
     def __init__(self, pane: Pane) -> None:
         self._pane = pane
-        self._kept: dict[tuple[str, str], dict[str, Any]] = {}
+        self._kept = Drafts()
         self._drafts: dict[tuple[str, str], str] = {}
         """What was written as JSON and is none."""
 
@@ -58,7 +68,7 @@ class Editing:
     ) -> tuple[dict[str, Any], str] | None:
         """All arguments as the person wants them, and why; None: they changed nothing, or dropped it."""
         key = (request.request_id, call.call_id)
-        args = dict(self._kept.get(key, call.args))
+        args = self._kept.begin(request, call)
         while True:
             try:
                 args = await self._once(request, key, call.tool, args, here)
@@ -71,15 +81,15 @@ class Editing:
                 if not here:
                     self._desk.tell("It was closed meanwhile: nothing was sent.")
                 return None
-            differs = changes(call.args, args)
+            differs = changed_lines(call, args)
             if not differs:
                 self._desk.tell("Unchanged: nothing was decided.")
                 return None
-            self._kept[key] = args
+            self._kept.keep(request, call, args)
             said = await self._pane.app.push_screen_wait(
                 Choose(
                     "Approve it like this?",
-                    [Line("  what you changed:"), *differs],
+                    differs,
                     [("y", "yes"), ("e", "edit again"), ("n", "no, drop it")],
                     about=request.request_id,
                 )
@@ -87,7 +97,7 @@ class Editing:
             if said == "e":
                 continue
             if said == "n":
-                self._kept.pop(key, None)
+                self._kept.drop(request, call)
             reason = await self._why(request) if said == "y" else None
             if reason is None:
                 self._desk.tell("Nothing was decided.")
@@ -96,8 +106,7 @@ class Editing:
 
     def forget(self, request: HitlResponse) -> None:
         """It was taken."""
-        for key in [one for one in self._kept if one[0] == request.request_id]:
-            del self._kept[key]
+        self._kept.forget(request.request_id)
 
     async def _why(self, request: HitlResponse) -> str | None:
         """Why it was edited, empty where the person does not say; None: they took the edit back."""
@@ -172,7 +181,6 @@ async def _in_thread(work: Callable[[], str]) -> str:
 
 # -- Approve and remember: how far a grant reaches is said before it is given
 
-_SCOPES: Final[dict[str, GrantScope]] = {"1": "call", "2": "task", "3": "session"}
 _HOUR_S: Final = 3600
 
 
@@ -216,15 +224,11 @@ class Reach(Dialog[GrantSpec]):
 async def ask_grant(widget: Widget, request: HitlResponse, call: RequestedCallView) -> GrantSpec | None:
     """The grant that the person wants, shown and agreed to; None: none."""
     app, about = widget.app, request.request_id
-    if call.evaluation.risk is RiskLevel.CRITICAL or call.tool not in BUILT_IN_CATALOG:
-        title = "What is critical is decided each time: approve it this once."
-        await app.push_screen_wait(Choose(title, (), [], about=about))
+    if never := never_granted(call):
+        await app.push_screen_wait(Choose(never, (), [], about=about))
         return None
-    pattern = "these paths" if call.grant_paths else "calls like it"
     lines = [
-        Line("  1  this very call, again in this task"),
-        Line(f"  2  {pattern}, in this task"),
-        Line(f"  3  {pattern}, in this session for some hours"),
+        *scope_lines(call),
         Line("  w  as 2, and W as 3, but wider: other paths, any text, for how long, how often", prose=True),
     ]
     choices = [("1", "call"), ("2", "task"), ("3", "session"), ("w", "task, wider"), ("W", "session, wider")]
@@ -233,7 +237,7 @@ async def ask_grant(widget: Widget, request: HitlResponse, call: RequestedCallVi
     )
     if picked is None:
         return None
-    spec: Any = spec_of(_SCOPES[{"w": "2", "W": "3"}.get(picked, picked)])
+    spec: Any = spec_of(SCOPES[{"w": "2", "W": "3"}.get(picked, picked)])
     if picked in "wW":
         spec = await app.push_screen_wait(Reach(request, call, spec.scope))
         if spec is None:
@@ -343,4 +347,4 @@ async def ask_rejection(
             enter="c" if request.on_reject == "continue" else "s",
         )
     )
-    return None if then is None else (reason, "continue" if then == "c" else "cancel")
+    return None if then is None else (reason, THEN[then])

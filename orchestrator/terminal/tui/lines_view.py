@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.lines import BAR, Line, Style, on_screen
+from orchestrator.terminal.review.lines import BAR, Line, Style, on_screen
 
 # -- Lines as rows of a screen: nothing is cut, and no row of a broken line looks like a line of ours
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from orchestrator.client import ServerUnreachable
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.output import elapsed
+from orchestrator.terminal.review.lines import Line
 from orchestrator.terminal.tui.dialogs import Dialog, Field, Form
 from orchestrator.terminal.tui.lines_view import LinesView, name_of
 from orchestrator.terminal.tui.shared import Desk, begin

@@ -10,8 +10,8 @@ from textual.widgets import Static
 from orchestrator.client import ServerRefused, ServerUnreachable
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.settings import ENV_PREFIX
-from orchestrator.terminal.console.lines import Line
 from orchestrator.terminal.output import age, counted
+from orchestrator.terminal.review.lines import Line
 from orchestrator.terminal.tui.dialogs import Boxes, Choose, Dialog, Field, Filled, Form
 from orchestrator.terminal.tui.lines_view import LinesView, name_of, segment
 from orchestrator.terminal.tui.row_list import Entry, Pane

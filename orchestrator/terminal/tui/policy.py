@@ -1,18 +1,212 @@
 """The policy: what is in force, its rules in words, a dry run, the grants, and loading its file now."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
+from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Input, Static, TextArea
 
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.policy import told_of_gaps, told_of_roles, tools_without_a_rule
+from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
+from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.tui.dry_run import DryRun
-from orchestrator.terminal.tui.grants import Grants
-from orchestrator.terminal.tui.policy_words import in_force_lines, rule_lines
+from orchestrator.terminal.review.lines import Line, allows, as_json, block
+from orchestrator.terminal.tui.dialogs import Choose, Dialog, line_field, text_field
+from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.lines_view import LinesView, moment, segment
+from orchestrator.terminal.tui.policy_words import in_force_lines, rule_lines, verdict_lines
 from orchestrator.terminal.tui.row_list import Entry, Pane
-from orchestrator.terminal.tui.shared import begin
+from orchestrator.terminal.tui.shared import Desk, begin
+
+# -- Grants: what runs without asking, and taking one back -------------------------------
+
+_SCOPES: Final = {
+    "call": "this very call, in its task",
+    "task": "calls like it, in its task",
+    "session": "calls like it, in its session",
+}
+
+
+class Grants(Listing):
+    """All that this person is told of; those that can be used come first."""
+
+    head = ("STATE", "BY", "FOR", "USES", "ALLOWS")
+    empty = "No grant: everything that the policy asks about is asked each time."
+    keys = "x takes it back   v its task   Tab the page   Esc leaves"
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("x", "take_back", show=False),
+        Binding("v", "watch", show=False),
+    ]
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__("Grants: they never cover what the policy denies, nor what is critical.", desk)
+        self._grants: dict[str, Mapping[str, Any]] = {}
+
+    def read(self) -> None:
+        """See Listing."""
+        begin(self, self._read, in_place_of="list")
+
+    async def _read(self) -> None:
+        found = await self.ask("GET", "/v1/grants")
+        if found is None:
+            return
+        newest = sorted(found["grants"], key=lambda one: str(one["created_at"]), reverse=True)
+        self._grants = {one["grant_id"]: one for one in sorted(newest, key=lambda one: not one["usable"])}
+        self.rows.show([_entry(one) for one in self._grants.values()])
+        self.chosen(self.rows.chosen)
+
+    def chosen(self, key: str | None) -> None:
+        """Show a grant."""
+        grant = self._grants.get(key or "")
+        self.page.show([] if grant is None else lines_of(grant))
+
+    def action_watch(self) -> None:
+        """Show the task that it was given in."""
+        grant = self._grants.get(self.rows.chosen or "")
+        if grant is not None:
+            self.dismiss(grant["task_id"])
+
+    def action_take_back(self) -> None:
+        """Take the chosen one back."""
+        grant = self._grants.get(self.rows.chosen or "")
+        if grant is not None and grant["usable"]:
+            # It goes on where this is left, and what became of it is said there.
+            begin(self.app, self._take_back, grant)
+        elif grant is not None:
+            self.show_news("It is not in force any more: there is nothing to take back.")
+
+    async def _take_back(self, grant: Mapping[str, Any]) -> None:
+        lines = [*lines_of(grant), Line("What has not begun to run asks again; what runs goes on.", prose=True)]
+        if not await self.app.push_screen_wait(Choose("Take it back?", lines, [("y", "take it back")], enter="y")):
+            return
+        answer = await self.ask("DELETE", f"/v1/grants/{segment(grant['grant_id'])}")
+        if answer is not None:
+            self.read_again()
+            self.say("Carried out: it is taken back." if answer["revoked"] else "Too late: it was taken back before.")
+
+
+def lines_of(grant: Mapping[str, Any]) -> Iterator[Line]:
+    """A grant whole, in words."""
+    most = f" of {grant['max_uses']}" if grant["max_uses"] is not None else ""
+    in_what = f"session {grant['session_id']}" if grant["scope"] == "session" else f"task {grant['task_id']}"
+    until = moment(grant["expires_at"]) or "its task ends"
+    yield Line(f"── {_state(grant)}: {one_line(allows(grant), limit=2000)}", "title", prose=True)
+    yield Line(f"  covers   {_SCOPES.get(grant['scope'], one_line(grant['scope']))}")
+    yield Line(f"  of       {one_line(grant['user_id'])}, in {one_line(in_what)}")
+    yield Line(f"  given    by {one_line(grant['granted_by'])}, {moment(grant['created_at'])}; until {until}")
+    yield Line(f"  used     {grant['uses']}{most}")
+    if grant["args"]:
+        yield Line("  exactly these arguments:")
+        yield from block(as_json(grant["args"], indent=2))
+
+
+def _state(grant: Mapping[str, Any]) -> str:
+    return "taken back" if grant["revoked"] else "in force" if grant["usable"] else "over"
+
+
+def _entry(grant: Mapping[str, Any]) -> Entry:
+    most = f"/{grant['max_uses']}" if grant["max_uses"] is not None else ""
+    cells = (_state(grant), grant["granted_by"], grant["user_id"], f"{grant['uses']}{most}", allows(grant))
+    return Entry(grant["grant_id"], tuple(one_line(one, limit=300) for one in cells))
+
+
+# -- A dry run: what the policy would say of a call --------------------------------------
+
+_FIRST: Final = "cc_write"
+_VALUES: Final[Mapping[str, Any]] = {"path": "startup.lua", "content": "print('hello')\n", "command": "ls"}
+"""What arguments of these names are to begin with; others are empty."""
+
+
+class DryRun(Dialog[None]):
+    """Asks for a call, and shows the verdict below; as often as one likes."""
+
+    BINDINGS = [Binding("ctrl+s,f2", "take", show=False, priority=True)]  # noqa: RUF012 - as the library has it
+    keys = "Ctrl+S (or F2) asks   Tab the next field, the answer   Esc leaves"
+
+    def __init__(self, desk: Desk, rules: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__("Try a call: what would the policy say? Nothing runs, and nobody is asked.")
+        self._desk, self._rules = desk, rules
+        self._template = template_of(_FIRST)
+
+    def inside(self) -> ComposeResult:
+        with Horizontal(classes="beside"):
+            with Vertical():
+                yield from line_field("tool", "Tool", _FIRST, most=100)
+            with Vertical():
+                yield from line_field("on", "On which computer (may be empty)", most=64)
+        yield Static("Arguments, as JSON", markup=False, classes="label")
+        yield text_field(self._template)
+        yield LinesView(id="verdict")
+
+    def on_mount(self) -> None:
+        self.query_one("#tool", Input).focus()
+
+    def written(self) -> bool:
+        return self.query_one(TextArea).text != self._template
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Another tool has other arguments; what somebody wrote is not thrown away."""
+        if event.input.id != "tool" or event.value.strip() not in ALL_TOOL_ARGS:
+            return
+        area, template = self.query_one(TextArea), template_of(event.value.strip())
+        if area.text == self._template:
+            area.text = template
+        self._template = template
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Ask for the verdict."""
+        begin(self, self._ask, in_place_of="verdict")
+
+    async def _ask(self) -> None:
+        view = self.query_one("#verdict", LinesView)
+        try:
+            args = arguments(self.query_one(TextArea).text)
+        except ValueError as error:
+            view.show([Line(one_line(str(error), limit=500), "alarm", prose=True)])
+            return
+        tool, computer = (self.query_one(f"#{name}", Input).value.strip() for name in ("tool", "on"))
+        body = {"tool": tool, "args": args, **({"computer": computer} if computer else {})}
+        try:
+            told = await self._desk.live.ask("POST", "/v1/policy/dry-run", body)
+        except OrchestratorError as error:
+            view.show([Line(one_line(str(error), limit=2000), "alarm", prose=True)])
+            return
+        view.show(verdict_lines(told, self._rules))
+
+
+def template_of(tool: str) -> str:
+    """The arguments that a call of this tool has to have, as JSON."""
+    fields = ALL_TOOL_ARGS[tool].model_fields
+    given = {
+        name: _VALUES.get(name, "" if field.annotation is str else None)
+        for name, field in fields.items()
+        if field.is_required()
+    }
+    return json.dumps(given, indent=1)
+
+
+def arguments(text: str) -> dict[str, Any]:
+    """Arguments as they were typed. Raises ValueError with a sentence."""
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("That is JSON that nobody can read.") from None
+    except ValueError as error:
+        raise ValueError(f"That is no JSON: {error}.") from None
+    if (key := doubled_key(text)) is not None:
+        raise ValueError(f"It has the key {key!r} twice.")
+    if not isinstance(found, dict):
+        raise ValueError("Arguments are an object: { … }.")  # noqa: TRY004 - a sentence for who typed it
+    return found
+
 
 _WHOLE = "in force"
 """The key of the first row, which is about the policy as a whole."""

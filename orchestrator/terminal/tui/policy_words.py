@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.lines import Line, as_json, text_of
 from orchestrator.terminal.output import counted
+from orchestrator.terminal.review.lines import Line, as_json, text_of
 
 _CHARS: Final = 1000
 _SAYS: Final = {

@@ -7,8 +7,8 @@ from textual.binding import Binding
 
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.lines import field as text_field
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.lines import field as text_field
 from orchestrator.terminal.tui.dialogs import Write
 from orchestrator.terminal.tui.row_list import Entry, Pane
 from orchestrator.terminal.tui.shared import begin

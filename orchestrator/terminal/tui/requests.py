@@ -1,14 +1,15 @@
 """A request in few words: its row in the list, the keys that it takes, and what is asked before one of them counts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
-from orchestrator.core.approval.rights import WHO_DECIDES
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.channel import OddRequest
-from orchestrator.terminal.console.lines import Line
-from orchestrator.terminal.console.request_view import short, time_left
+from orchestrator.terminal.review.channel import OddRequest
+from orchestrator.terminal.review.choices import Choices
+from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.outcomes import others_wait
+from orchestrator.terminal.review.request_view import short, time_left
 from orchestrator.terminal.tui.row_list import Entry
 from orchestrator.terminal.tui.shared import now
 
@@ -22,19 +23,22 @@ ASKS: Final = {
 """What is asked before a word is sent."""
 
 
-def words_of(request: HitlResponse, calls: Sequence[RequestedCallView]) -> list[tuple[str, str]]:
-    """Each key, and what it says of these calls now."""
-    if request.reason == "outcome_unknown":
-        return [("c", "check again"), ("d", "mark done"), ("f", "mark failed"), ("t", "retry"), ("i", "details")]
-    cut = any(call.truncated for call in calls)
-    one = len(calls) == 1
-    words = [] if cut else [("a", "approve")]
-    words += [("e", "edit"), ("i", "here")] if one and not cut else []
-    words += [("r", "reject")]
-    words += [("p", "respond")] if one else []
-    words += [("g", "grant")] if one and not cut else []
-    words += [("w", "whole")] if cut else []
-    return [*words, *([("x", "longer")] if request.expires_at is not None else []), ("d", "details")]
+_NAMES: Final = {
+    "check": "check again",
+    "mark_done": "mark done",
+    "mark_failed": "mark failed",
+    "remember": "grant",
+    "extend": "longer",
+}
+"""How a word is named beside its key, where that is another."""
+
+
+def words_of(choices: Choices) -> Iterator[tuple[str, str]]:
+    """Each key, and what it says now; the details come last."""
+    for word in sorted(choices.words(), key=lambda one: one == "details"):
+        yield choices.key(word), _NAMES.get(word, word)
+        if word == "edit":
+            yield "i", "here"
 
 
 def entry_of(request: HitlResponse, *, closed: bool = False, ticked: bool | None = None) -> Entry:
@@ -70,4 +74,4 @@ def nothing_waits(others: int) -> list[Line]:
     """The page while nothing waits for this person."""
     if not others:
         return []
-    return [Line(f"Waiting for other people: {others}. {WHO_DECIDES}", prose=True)]
+    return [Line(others_wait(others), prose=True)]

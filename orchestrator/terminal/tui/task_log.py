@@ -9,9 +9,9 @@ from typing import Final
 from orchestrator.client import Back, Event, Hint, Lost
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.terminal.console.lines import Line, Style, diff_lines
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import Progress
+from orchestrator.terminal.review.lines import Line, Style, diff_lines
 from orchestrator.terminal.tui.lines_view import LinesView
 
 _STYLES: Final[dict[str, Style]] = {

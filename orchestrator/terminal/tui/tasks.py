@@ -13,8 +13,8 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
-from orchestrator.terminal.console.lines import Line, diff_lines, told
 from orchestrator.terminal.output import age, counted, elapsed
+from orchestrator.terminal.review.lines import Line, diff_lines, told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
 from orchestrator.terminal.tui.row_list import Entry, Pane
 from orchestrator.terminal.tui.shared import Desk, begin

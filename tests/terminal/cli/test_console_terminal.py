@@ -9,7 +9,7 @@ import pytest
 from orchestrator.client import Client
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.text.visible import visible
-from orchestrator.terminal.console.batch import decide_named
+from orchestrator.terminal.cli.review import decide_named
 from tests.harness.asked import console
 from tests.harness.commands import Served, on_a_terminal, script, talking, until
 from tests.harness.support import WRITE, Disk, Listening, call, connected, final, running, says

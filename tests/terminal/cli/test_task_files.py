@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.terminal.cli.task_files import TaskFile, read_task_file
+from orchestrator.terminal.cli.run import TaskFile, read_task_file
 
 TASK: dict[str, Any] = {
     "prompt": "fix farm.lua",

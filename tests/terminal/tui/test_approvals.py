@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
-from orchestrator.terminal.console import describe
-from orchestrator.terminal.console.decision import decision
+from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.request_view import describe
 from orchestrator.terminal.tui.approvals import Approvals
 from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, connected, dialed, final, running, says
 from tests.terminal.tui.driving import NARROW, WIDE, Seat, asked, at_work, seated, waiting

@@ -9,8 +9,8 @@ from typing import Any
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
-from orchestrator.terminal.console.decision import decision
-from orchestrator.terminal.console.lines import BAR, Line
+from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.lines import BAR, Line
 from orchestrator.terminal.tui.lines_view import rows_of
 from tests.harness.support import (
     NEW,

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from pathlib import Path
 
-from orchestrator.terminal.console.decision import decision
+from orchestrator.terminal.review.choices import decision
 from tests.harness.commands import paused, talking
 from tests.harness.support import Listening, final, running
 from tests.terminal.tui.driving import seated_at

@@ -16,7 +16,7 @@ from orchestrator.core.policy import RiskLevel
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task.facts import OnTimeout
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.console.lines import (
+from orchestrator.terminal.review.lines import (
     BAR,
     WHOLE,
     Line,

@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.core.approval.approval import RequestedCallView
+from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.text.visible import visible
-from orchestrator.terminal.console.lines import Line, changes
-from orchestrator.terminal.console.person import Person
+from orchestrator.terminal.review.lines import Line, changes
 
 # -- An editor in the foreground of the terminal, so that its keys are its own: Ctrl-C in it does not end the
 # review
@@ -81,8 +81,6 @@ def _unstopped() -> Iterator[None]:
 
 # -- A call's arguments in the person's own editor: what they wrote, and what it changes
 
-MAX_REASON_CHARS: Final = 2000
-"""Of a reason for a decision."""
 _ENDINGS: Final[Mapping[str, str]] = {"patch": ".diff", "command": ".txt"}
 _ODD: Final = re.compile(r"[^\x00-\x7f]")
 _ENDING: Final = re.compile(r"\.[A-Za-z0-9]{1,8}\Z")
@@ -153,65 +151,6 @@ def parsed(text: str) -> dict[str, Any]:
     return value
 
 
-def edit_call(
-    person: Person, call: RequestedCallView, begin: dict[str, Any] | None
-) -> tuple[dict[str, Any], str] | None:
-    """All arguments as the person wants them, and why; None: they changed nothing, or dropped it.
-
-    ``begin``: what they had written before, where it was not taken.
-    """
-    args = dict(begin if begin is not None else call.args)
-    while True:
-        args = _edited(person, call.tool, args)
-        differs = changes(call.args, args)
-        if not differs:
-            person.tell("Unchanged: nothing was decided.")
-            return None
-        person.write([Line("  what you changed:"), *differs])
-        answer = reason = ""
-        while answer not in ("y", "yes", "e", "n", "no") or (reason and not answer.startswith("y")):
-            said = person.typed(
-                "Approve it like this: [y]es (y REASON: the model is told), [e]dit again, [n]o, drop it > "
-            )
-            answer, _, reason = said.strip().partition(" ")
-            answer = answer.lower()
-        if answer != "e":
-            return (args, reason[:MAX_REASON_CHARS]) if answer.startswith("y") else None
-
-
-def _edited(person: Person, tool: str, args: dict[str, Any]) -> dict[str, Any]:
-    """The arguments after one round in the editor; what could not be read leaves them as they were."""
-    name = text_argument(tool, args)
-    if name is None:
-        return _edited_json(person, args, args)
-    if visible(args[name]) != args[name]:
-        person.tell("It has characters that an editor may not show; the page has them as escapes.")
-    try:
-        text = edited_text(args[name], ending_of(name, args))
-    except EditorFailed as error:
-        person.tell(f"{error} The text stays as it was.")
-        text = args[name]
-    new = {**args, name: text}
-    others = {key: value for key, value in args.items() if key != name}
-    if not others or not person.agrees(f"The other arguments ({', '.join(others)}) too?"):
-        return new
-    changed = _edited_json(person, others, others)
-    return {**changed, name: text}
-
-
-def _edited_json(person: Person, args: dict[str, Any], fallback: dict[str, Any]) -> dict[str, Any]:
-    text = args_as_json(args)
-    while True:
-        try:
-            text = edited_text(text, ".json")
-            return parsed(text)
-        except EditorFailed as error:
-            person.tell(str(error))
-            if not person.agrees("Edit it again?"):
-                person.tell("The arguments stay as they were.")
-                return fallback
-
-
 def text_argument(tool: str, args: Mapping[str, Any]) -> str | None:
     """The name of the argument that is a text to edit by itself; None: there is none."""
     spec = BUILT_IN_CATALOG.get(tool)
@@ -229,3 +168,32 @@ def ending_of(name: str, args: Mapping[str, Any]) -> str:
     """The ending of the file, from which editors guess the language."""
     found = _ENDING.search(str(args.get("path", "")))
     return _ENDINGS.get(name) or (found.group() if found else ".txt")
+
+
+def changed_lines(call: RequestedCallView, args: Mapping[str, Any]) -> list[Line]:
+    """What a person changed of a call's arguments; empty: nothing."""
+    differs = changes(call.args, args)
+    return [Line("  what you changed:"), *differs] if differs else []
+
+
+class Drafts:
+    """Edited arguments that were not taken yet: the next edit begins with them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[RequestId, CallId], dict[str, Any]] = {}
+
+    def begin(self, request: HitlResponse, call: RequestedCallView) -> dict[str, Any]:
+        """The arguments to begin with."""
+        return dict(self._kept.get((request.request_id, call.call_id), call.args))
+
+    def keep(self, request: HitlResponse, call: RequestedCallView, args: dict[str, Any]) -> None:
+        """Keep the arguments that a person wrote."""
+        self._kept[request.request_id, call.call_id] = args
+
+    def drop(self, request: HitlResponse, call: RequestedCallView) -> None:
+        """Drop an edit that the person gave up."""
+        self._kept.pop((request.request_id, call.call_id), None)
+
+    def forget(self, request_id: str) -> None:
+        """Drop all edits of a request that was decided."""
+        self._kept = {key: args for key, args in self._kept.items() if key[0] != request_id}
