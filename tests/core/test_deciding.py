@@ -13,7 +13,8 @@ from orchestrator.core.evidence.evidence import NOTHING
 from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.core.task import facts
-from orchestrator.core.task.items import Actor
+from orchestrator.core.task.fold import fold
+from orchestrator.core.task.items import Actor, decode_item, encode_item
 from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.text.redact import redact
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
@@ -99,8 +100,9 @@ def test_D19_an_edit_keeps_both_and_the_model_is_told_what_ran() -> None:
     told = story.task.turns[-1].results[0][1]
     assert told == (
         "A person (alice) edited this call before it ran. What ran instead has these arguments: "
-        '{"path": "farm", "content": "new"}\nWrote 3 bytes to farm'
+        '{"content": "new", "path": "farm"}\nWrote 3 bytes to farm'
     )
+    assert fold(decode_item(encode_item(item)) for item in story.items) == story.task
 
 
 def test_D19_the_model_is_told_who_edited_and_why() -> None:
@@ -147,7 +149,7 @@ def test_D19_an_edit_is_not_forgotten_where_its_outcome_is_unknown(verb: Any) ->
         assert isinstance(made, facts.DecisionRecorded)
         assert made.decisions[0].said_digest
     else:
-        assert '{"path": "farm", "content": "new"}' in story.task.turns[-1].results[0][1]
+        assert '{"content": "new", "path": "farm"}' in story.task.turns[-1].results[0][1]
 
 
 def test_E3_a_computer_is_asked_twice_what_became_of_a_call() -> None:

@@ -41,7 +41,7 @@ def told(record: CallRecord, text: str) -> str:
     """A result as the model is told it: with who changed the call, why, and what really ran (promise D19)."""
     if record.original is None:
         return text
-    ran = json.dumps(record.call.args, ensure_ascii=False)
+    ran = json.dumps(record.call.args, ensure_ascii=False, sort_keys=True)
     who = f"A person ({record.approved_by})" if record.approved_by else "A person"
     why = f" Their reason: {json.dumps(record.edit_reason, ensure_ascii=False)}." if record.edit_reason else ""
     return f"{who} edited this call before it ran.{why} What ran instead has these arguments: {ran}\n{text}"
