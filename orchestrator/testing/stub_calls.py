@@ -1,7 +1,7 @@
 """The journal of a stub computer, in memory, and the life of its calls: docs/protocol.md section 1.5."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -40,7 +40,8 @@ class StubCalls:
     disk: StubDisk
     programs: StubPrograms
     peripherals: StubPeripherals
-    info: Callable[[], Answer]
+    own: Mapping[str, Callable[[dict[str, Any]], Answer]]
+    """Methods about the computer itself, by their names."""
     seq: int = 1
     fence: int = 0
     highest: int = 0
@@ -133,8 +134,8 @@ class StubCalls:
                 return self.peripherals.screen(str(of)) if is_monitor else self.programs.screen(call.params)
             if call.method == "peripheral_call":
                 return self.peripherals.call(call.params, body)
-            if call.method == "info":
-                return self.info()
+            if call.method in self.own:
+                return self.own[call.method](call.params)
             answer = self.disk.perform(call.method, call.params, body)
             if len(answer.body or b"") > wire.MAX_WHOLE_BYTES:
                 return StubFailure("too_large", "The answer is larger than a body can be.")

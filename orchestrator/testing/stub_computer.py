@@ -65,7 +65,7 @@ class StubComputer:
         self.disk = StubDisk({to_wire(path): data for path, data in (files or {}).items()})
         runs = StubPrograms(self.disk, {to_wire(path): program for path, program in (programs or {}).items()})
         self._peripherals = StubPeripherals(peripherals or {})
-        self.calls = StubCalls(self, self.disk, runs, self._peripherals, self._info)
+        self.calls = StubCalls(self, self.disk, runs, self._peripherals, {"info": self._info, "label": self._label_of})
         self.screen = StubScreen()
         """Its terminal, which people can watch and type at."""
         self.welcomed = asyncio.Event()
@@ -146,6 +146,7 @@ class StubComputer:
                 wire.MIRROR,
                 wire.OBSERVE,
                 wire.SCREEN_OF,
+                "label",
                 "peripheral_call",
             ),
             highest=self.calls.highest,
@@ -154,7 +155,8 @@ class StubComputer:
             calls=tuple(self.calls.entries),
         )
 
-    def _info(self) -> Answer:
+    def _info(self, params: dict[str, Any]) -> Answer:
+        del params
         up = time.monotonic() - self._booted
         data: dict[str, Any] = {"free": self.disk.free(), "capacity": CAPACITY_BYTES, "uptime_s": int(up)}
         data |= {"id": self._computer_id, "family": self._family, "host": "stub"}
@@ -164,6 +166,13 @@ class StubComputer:
         if self._label is not None:
             data["label"] = to_wire(self._label)
         return Answer(data, json.dumps(self._peripherals.entries(), separators=(",", ":")).encode("ascii"))
+
+    def _label_of(self, params: dict[str, Any]) -> Answer:
+        """Read the label, or set it and tell the new one first, as the client does."""
+        before = {} if self._label is None else {"before": to_wire(self._label)}
+        if "name" in params:
+            self.rename(params["name"])
+        return Answer(before)
 
 
 class _Connection:

@@ -99,6 +99,10 @@ async def test_a_stub_introduces_itself(house: House) -> None:
         assert told.data["free"] == 1_000_000 - 4 * 500
         assert (told.data["fuel"], told.data["label"], told.body) == (-1, "grün", b"[]")
         assert {"uptime_s", "day", "time"} <= set(told.data)
+        assert (await do(house, "label", name="farm 7")).data == {"before": "grün"}
+        assert (await do(house, "label")).data == {"before": "farm 7"}
+        assert (info := house.hub.info(FARM)) is not None
+        assert info.label == "farm 7"
 
 
 async def test_names_of_the_host_that_the_game_cannot_reach(house: House) -> None:
@@ -152,7 +156,6 @@ async def test_looking(house: House) -> None:
             ("bad_params", "fs_read", {"path": "a", "x": 1}),
             ("bad_path", "fs_read", {"path": ".."}),
             ("access_denied", "fs_read", {"path": ".cc-orchestrator/journal.a"}),
-            ("unknown_method", "fs_dream", {}),
         ]
         for code, method, params in wrong:
             await fails(house, code, method, **params)
