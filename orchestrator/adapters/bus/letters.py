@@ -67,6 +67,10 @@ class Post(Protocol):
         """This node."""
 
     @property
+    def connected(self) -> bool:
+        """Whether other nodes can be reached now."""
+
+    @property
     def limit(self) -> int:
         """Bytes of the largest letter."""
 

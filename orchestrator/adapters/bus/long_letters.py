@@ -13,7 +13,9 @@ from orchestrator.adapters.bus.letters import Letter, Mail, packed
 from orchestrator.core.errors import RequestLost
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""The longest that goes over a network at all, and what a node fetches at once: the others wait until there is room."""
+"""The longest body that goes over a network at all."""
+ROOM_BYTES: Final = MOST_BYTES + 16 * 1024 * 1024
+"""The same with the JSON beside it, and what a node fetches at once: the others wait until there is room."""
 PART_BYTES: Final = 256 * 1024
 """So short that other letters get through between two parts."""
 AHEAD_BYTES: Final = 4 * PART_BYTES
@@ -71,8 +73,8 @@ class Parts:
 
         Raises RequestLost where it does not come whole, BusAway where the bus is away.
         """
-        if not 0 <= size <= MOST_BYTES:
-            raise RequestLost(f"{size} bytes are more than goes over the network ({MOST_BYTES}).")
+        if not 0 <= size <= ROOM_BYTES:
+            raise RequestLost(f"{size} bytes are more than goes over the network ({ROOM_BYTES}).")
         tag, came = self._mail.tag(), asyncio.Queue[Letter]()
         async with self._space(size):
             with self._mail.waiting(tag, came.put_nowait):
@@ -115,7 +117,7 @@ class Parts:
     @asynccontextmanager
     async def _space(self, size: int) -> AsyncIterator[None]:
         async with self._room:
-            await self._room.wait_for(lambda: self._fetching + size <= MOST_BYTES)
+            await self._room.wait_for(lambda: self._fetching + size <= ROOM_BYTES)
             self._fetching += size
         try:
             yield
@@ -123,6 +125,11 @@ class Parts:
             self._fetching -= size
             async with self._room:
                 self._room.notify_all()
+
+
+def is_too_long(content: bytes, body: bytes) -> bool:
+    """Whether a letter does not go over a network, for its body or for its JSON."""
+    return len(body) > MOST_BYTES or len(content) > ROOM_BYTES
 
 
 async def _soon(came: asyncio.Queue[Letter]) -> Letter:

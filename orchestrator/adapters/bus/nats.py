@@ -8,19 +8,15 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from orchestrator.adapters.bus.clocks import Clocks
-from orchestrator.adapters.bus.letters import RETURNED, Letter, Mail, packed, unpacked
-from orchestrator.adapters.bus.long_letters import Parts
+from orchestrator.adapters.bus.letters import RETURNED, unpacked
 from orchestrator.adapters.bus.nats_link import Link, Message
 from orchestrator.adapters.bus.nats_url import NatsServer, check, discovered, nats_address
-from orchestrator.adapters.bus.remote import RemoteBus
-from orchestrator.adapters.bus.requests import Answering, Asking
+from orchestrator.adapters.bus.remote import LETTER_BYTES, LOST, RemoteBus
 from orchestrator.core.errors import BusAway, RequestLost
-from orchestrator.core.ports.bus import Answer
 
 # -- The servers of a NATS bus: those of its URL, those that a cluster names, and who is tried when
 
@@ -87,81 +83,31 @@ async def first_that_answers(
 
 logger = logging.getLogger(__name__)
 
-LETTER_BYTES: Final = 1024 * 1024
-"""The longest message, however much longer ones the server takes."""
 WAITING_BYTES: Final = 16 * 1024 * 1024
 """So much of notifications waits for a network that is slow; more is dropped."""
-FLUSH_S: Final = 10.0
-CLOSE_S: Final = 2.0
-FIRST_PAUSE_S: Final = 0.05
-LONGEST_PAUSE_S: Final = 2.0
-"""The pause before connecting again doubles from the first to the longest; half of it is drawn by lot."""
 QUIET_S: Final = 60.0
 """That notifications are dropped is logged once in this time."""
 QUEUE: Final = "one"
 """The queue group of those who serve."""
 
-LOST: Final = Letter({"op": "lost", "why": "the connection was lost"})
-CLOSED: Final = Letter({"op": "lost", "why": "the bus was closed"})
 
-
-class NatsBus(RemoteBus):
+class NatsBus(RemoteBus[Link]):
     """Notifications and requests over a NATS server. ``node``: what this node is called there."""
 
     def __init__(self, url: str, *, node: str) -> None:
-        super().__init__(node=node)
+        super().__init__(node=node, network="NATS")
         self._address = nats_address(url)
         check(self._address.files, tls=self._address.servers[0].tls)
         self._servers, self._prefix = NatsServers(self._address.servers), self._address.prefix
-        self._link: Link | None = None
-        self._up = False
         self._subscriptions: dict[str, int] = {}
-        self._keeper: asyncio.Task[None] | None = None
         self._dropped_at = -QUIET_S
-        self._mail = Mail(self)
-        parts = Parts(self._mail)
-        self._clocks = Clocks(self._mail)
-        self._asking = Asking(self._mail, parts)
-        self._answering = Answering(self._mail, parts, self._clocks, self._local)
-
-    async def open(self) -> None:
-        """Connect to one of the servers. Raises BusAway."""
-        self._answering.open()
-        await self._connect()
-        self._keeper = asyncio.ensure_future(self._keep())
-
-    async def close(self) -> None:
-        """Give up the requests that wait, tell those who asked, send what was published, let go."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
-            self._keeper = None
-        self._mail.away(CLOSED)
-        await self._answering.close()
-        with suppress(RequestLost, TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
-                await self.flush()
-        await self._let_go(CLOSED)
-        self._clocks.close()
-        await self._mail.close()
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a connection on which everything that is wanted was subscribed."""
-        return self._up and self._link is not None and not self._link.lost.is_set()
-
-    async def flush(self) -> None:
-        """Wait until a letter to this node itself, sent after everything else, has come back."""
-        if not self._up:
-            raise RequestLost("The bus is not connected.")
-        await self._marked()
 
     # -- what goes out -----------------------------------------------------------------------
 
     @property
     def limit(self) -> int:
         """Bytes of the longest letter."""
-        return min(self._link.max_payload, LETTER_BYTES) if self._link is not None else LETTER_BYTES
+        return min(self._line.max_payload, LETTER_BYTES) if self._line is not None else LETTER_BYTES
 
     def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
         """To the inbox of a node."""
@@ -169,12 +115,14 @@ class NatsBus(RemoteBus):
 
     def offer(self, subject: str, tag: str, letter: bytes) -> None:
         """To one of the queue group."""
+        if not self._up:
+            raise BusAway("The bus is not connected.")
         self._publish(f"{self._prefix}.r.{subject}", letter, self._inbox(self.id, tag))
 
     def _publish(self, subject: str, letter: bytes, reply: str) -> None:
         # However slow the network is, nobody waits here: what goes out is asked for, and answered, one by one.
-        link = self._link
-        if link is None or not self._up:
+        link = self._line
+        if link is None:
             raise BusAway("The bus is not connected.")
         link.publish(subject, letter, reply)
 
@@ -182,7 +130,7 @@ class NatsBus(RemoteBus):
         return f"{self._prefix}.i.{node}.{tag}"
 
     def _tell(self, subject: str, data: bytes) -> None:
-        link = self._link
+        link = self._line
         if link is None:
             return
         waiting = link.waiting_bytes
@@ -194,11 +142,6 @@ class NatsBus(RemoteBus):
             return
         with suppress(BusAway):
             link.publish(f"{self._prefix}.h.{subject}", data)
-
-    def _ask(
-        self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float
-    ) -> Coroutine[Any, Any, Answer]:
-        return self._asking.ask(subject, payload, body, within_s)
 
     def _listen(self, subject: str) -> None:
         self._subscribe(f"{self._prefix}.h.{subject}")
@@ -215,15 +158,15 @@ class NatsBus(RemoteBus):
 
     def _subscribe(self, subject: str, queue: str = "") -> None:
         """Without a connection nothing is said: the next begins with all that is wanted."""
-        if self._link is not None and subject not in self._subscriptions:
+        if self._line is not None and subject not in self._subscriptions:
             with suppress(BusAway):
-                self._subscriptions[subject] = self._link.subscribe(subject, queue)
+                self._subscriptions[subject] = self._line.subscribe(subject, queue)
 
     def _unsubscribe(self, subject: str) -> None:
         number = self._subscriptions.pop(subject, None)
-        if self._link is not None and number is not None:
+        if self._line is not None and number is not None:
             with suppress(BusAway):
-                self._link.unsubscribe(number)
+                self._line.unsubscribe(number)
 
     # -- what comes in -----------------------------------------------------------------------
 
@@ -266,7 +209,7 @@ class NatsBus(RemoteBus):
 
     async def _begin(self, link: Link) -> None:
         """Subscribe all that is wanted; it holds when the mark after it has come back."""
-        self._link, self._subscriptions = link, {}
+        self._line, self._subscriptions = link, {}
         try:
             self._subscribe(f"{self._prefix}.i.{self.id}.*")
             for subject in self._heard_subjects:
@@ -286,55 +229,8 @@ class NatsBus(RemoteBus):
             raise
         self._up = True
 
-    async def _marked(self) -> None:
-        """Wait for a mark, sent after everything else. Raises RequestLost where it does not come back."""
-        link = self._link
-        if link is None:
-            raise RequestLost("The bus is not connected.")
-        tag, back = self._mail.tag(), asyncio.get_running_loop().create_future()
-
-        def take(letter: Letter) -> None:
-            if not back.done():
-                back.set_result(letter)
-
-        with self._mail.waiting(tag, take):
-            try:
-                link.publish(self._inbox(self.id, tag), packed({"op": "mark"}))
-            except BusAway:
-                raise RequestLost("The connection was lost.") from None
-            await asyncio.wait((back,), timeout=FLUSH_S)
-        if not back.done() or back.result().says.get("op") != "mark":
-            raise RequestLost("The connection was lost.")
-
-    async def _keep(self) -> None:
-        """Connect again, for ever."""
-        while self._link is not None:
-            await self._link.lost.wait()
-            logger.warning("the connection to NATS is lost; it is tried again")
-            await self._let_go(LOST)
-            await self._connect_again()
-            logger.warning("the connection to NATS is there again")
-
-    async def _connect_again(self) -> None:
-        pause_s = FIRST_PAUSE_S
-        while True:
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1))
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            try:
-                await self._connect()
-            except BusAway as why:
-                logger.info("%s", why)
-            except Exception:
-                logger.exception("connecting to NATS failed")  # and is tried again, for ever
-            else:
-                return
-
-    async def _let_go(self, why: Letter) -> None:
-        link, self._link, self._up = self._link, None, False
+    def _left(self, line: Link | None) -> None:
         self._subscriptions = {}
-        self._clocks.forget()
-        self._mail.away(why)
-        if link is not None:
-            self._servers.leave(link.server)
-            self._servers.names(link.places, link.server, tls=link.secured)
-            await link.close()
+        if line is not None:
+            self._servers.leave(line.server)
+            self._servers.names(line.places, line.server, tls=line.secured)

@@ -1,17 +1,18 @@
 """One time of being connected to the database of the bus: from entering the list of nodes to losing a connection."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+import logging
+from base64 import b64decode, b64encode
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
 
 import asyncpg
 from asyncpg import Connection
 
-from orchestrator.adapters.bus.postgres_messages import Frame, Outbox, Outgoing, fetched, large, spilled
 from orchestrator.core.errors import BusAway, InvalidRequest
-from orchestrator.runtime.clock import steady_s
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.problems import Kind, trouble
 from orchestrator.runtime.postgresql.sessions import SharedSession, place
@@ -46,41 +47,47 @@ def away(url: str, error: BaseException, *, connecting: bool = True) -> BusAway 
     return kind(found.message, remedy=found.remedy)
 
 
-# -- The database's clock, as a node knows it without asking each time -------------------
+# -- What nodes of the PostgreSQL bus say to each other: a letter with its address, in one notification if it is short
+#
+# A notification carries less than 8000 bytes. All of it is ASCII, so that its length does not depend on the database's
+# encoding. Of two that are the same in one transaction PostgreSQL sends one: letters have tags, notifications
+# numbers.
 
-_FRESH_S: Final = 3.0
-"""What was heard longer ago says nothing any more: this process, or its machine, may have stood still."""
+LONGEST: Final = 7999
+"""Bytes that a notification carries at most."""
+
+NoteKind = Literal["hint", "request", "letter"]
 
 
-class DatabaseClock:
-    """Bounds of the database's clock, in seconds since its epoch, by this machine's steady one.
+class Note(NamedTuple):
+    """A letter on its way."""
 
-    The database read its clock between the moment it was asked and the moment the answer was here; each answer
-    narrows the bounds. Where an answer lies outside of them (somebody set a clock), it makes new ones.
-    """
+    kind: NoteKind
+    to: str
+    """The subject of a notification or a request, the node of a letter."""
+    tag: str
+    """Of a notification: the node that says it."""
+    letter: bytes
 
-    def __init__(self) -> None:
-        self._low = self._high = 0.0
-        self._heard: float | None = None
 
-    def heard(self, asked: float, said: float, answered: float) -> None:
-        """The database said ``said`` to what was asked and answered at these moments."""
-        low, high = said - answered, said - asked
-        if self._heard is not None and max(low, self._low) <= min(high, self._high):
-            low, high = max(low, self._low), min(high, self._high)
-        self._low, self._high, self._heard = low, high, answered
+def said(note: Note) -> str | None:
+    """The notification, or None where it is too large for one."""
+    text = f"{note.kind} {note.to} {note.tag} ={b64encode(note.letter).decode()}" if len(note.letter) < LONGEST else ""
+    return text if 0 < len(text) <= LONGEST else None
 
-    def fresh(self, now: float) -> bool:
-        """Whether it was heard lately."""
-        return self._heard is not None and now - self._heard < _FRESH_S
 
-    def earliest(self, now: float) -> float:
-        """It is not earlier than this by the database's clock."""
-        return now + self._low
+def spilled(note: Note, key: str) -> str:
+    """The notification of a note whose letter lies in the database."""
+    return f"{note.kind} {note.to} {note.tag} @{key}"
 
-    def latest(self, now: float) -> float:
-        """It is not later than this by the database's clock."""
-        return now + self._high
+
+def heard(text: str) -> tuple[Note, str]:
+    """The note, and the key of its letter where that lies in the database. Raises ValueError for what is none."""
+    kind, to, tag, rest = text.split(" ")
+    if kind not in get_args(NoteKind) or rest[:1] not in ("=", "@"):
+        raise ValueError("This is no note of the bus.")
+    letter, key = (b64decode(rest[1:]), "") if rest[0] == "=" else (b"", rest[1:])
+    return Note(kind, to, tag, letter), key  # type: ignore[arg-type] # it is one of them
 
 
 # -- The tables of the PostgreSQL bus and its statements: who is there, who serves what, and what is too large to
@@ -90,7 +97,7 @@ class DatabaseClock:
 # anew who it is when it connects again. Whoever is in the same schema of the same database is on the same bus.
 
 BEAT_S: Final = 1.0
-"""A node says this often that it lives, and that it still works on what it was asked."""
+"""A node says this often that it lives."""
 SILENT_S: Final = 5.0
 """Who said nothing for so long does not count as living: a busy machine misses a beat or two."""
 _FORGOTTEN_S: Final = 60
@@ -99,51 +106,51 @@ server from letting go of old notifications."""
 _SPILLED_S: Final = 120
 """What nobody fetched within this time is taken away: by then no request is waited for."""
 
+logger = logging.getLogger(__name__)
+
 _TABLES: Final = """
-CREATE UNLOGGED TABLE IF NOT EXISTS bus_nodes (
+CREATE UNLOGGED TABLE IF NOT EXISTS bus_members (
     node text PRIMARY KEY,
-    name text NOT NULL,
     pid integer NOT NULL,
     began timestamptz,
     heard timestamptz NOT NULL
 );
-CREATE UNLOGGED TABLE IF NOT EXISTS bus_served (
+CREATE UNLOGGED TABLE IF NOT EXISTS bus_offers (
     subject text NOT NULL,
-    node text NOT NULL REFERENCES bus_nodes ON DELETE CASCADE,
+    node text NOT NULL REFERENCES bus_members ON DELETE CASCADE,
     PRIMARY KEY (subject, node)
 );
-CREATE INDEX IF NOT EXISTS bus_served_node ON bus_served (node);
-CREATE UNLOGGED TABLE IF NOT EXISTS bus_parts (
-    message text NOT NULL,
-    part integer NOT NULL,
+CREATE INDEX IF NOT EXISTS bus_offers_node ON bus_offers (node);
+CREATE UNLOGGED TABLE IF NOT EXISTS bus_letters (
+    letter text PRIMARY KEY,
     bytes bytea NOT NULL,
-    at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (message, part)
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-ALTER TABLE bus_parts ALTER bytes SET STORAGE EXTERNAL;
+ALTER TABLE bus_letters ALTER bytes SET STORAGE EXTERNAL;
 """
 _LOCK: Final = 7_103_561_224
 """The advisory lock of who makes the tables, or sweeps: ``IF NOT EXISTS`` alone fails when two do so at once."""
 
 ENTER: Final = """
-INSERT INTO bus_nodes (node, name, pid, began, heard)
-SELECT $1, $2, pg_backend_pid(),
+INSERT INTO bus_members (node, pid, began, heard)
+SELECT $1, pg_backend_pid(),
     (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())), clock_timestamp()
 ON CONFLICT (node) DO UPDATE SET pid = excluded.pid, began = excluded.began, heard = excluded.heard
 """
-LEAVE: Final = "DELETE FROM bus_nodes WHERE node = $1"
+LEAVE: Final = "DELETE FROM bus_members WHERE node = $1"
 BEAT: Final = """
-UPDATE bus_nodes SET heard = clock_timestamp() WHERE node = $1
-RETURNING extract(epoch FROM clock_timestamp())::float8
+UPDATE bus_members SET heard = clock_timestamp() WHERE node = $1 RETURNING true
 """
 DECLARE: Final = """
-WITH ended AS (DELETE FROM bus_served WHERE node = $1 AND NOT subject = ANY ($2::text[]))
-INSERT INTO bus_served (node, subject) SELECT $1, s FROM unnest($2::text[]) AS s ON CONFLICT DO NOTHING
+WITH ended AS (DELETE FROM bus_offers WHERE node = $1 AND NOT subject = ANY ($2::text[]))
+INSERT INTO bus_offers (node, subject) SELECT $1, s FROM unnest($2::text[]) AS s ON CONFLICT DO NOTHING
 """
+_KEY: Final = 12
+"""So many characters at the end of a node's name no other has: the name of a channel is short."""
 SEND: Final = f"""
 WITH m AS MATERIALIZED (
     SELECT u.*, CASE WHEN u.subject IS NOT NULL THEN (
-        SELECT s.node FROM bus_served s JOIN bus_nodes b USING (node)
+        SELECT s.node FROM bus_offers s JOIN bus_members b USING (node)
         WHERE s.subject = u.subject AND b.heard > clock_timestamp() - interval '{SILENT_S} s'
             AND EXISTS (SELECT FROM pg_stat_get_activity(b.pid))
         ORDER BY random() LIMIT 1
@@ -152,20 +159,19 @@ WITH m AS MATERIALIZED (
 )
 SELECT node, CASE
     WHEN channel IS NOT NULL THEN pg_notify(channel, payload)
-    WHEN node IS NOT NULL THEN pg_notify($1 || node, payload)
+    WHEN node IS NOT NULL THEN pg_notify($1 || right(node, {_KEY}), payload)
 END FROM m ORDER BY nr
 """
 """Sends what has a channel, and what has a subject to one who serves it and lives (and is connected); says to whom."""
 
-SPILL: Final = "INSERT INTO bus_parts (message, part, bytes) VALUES ($1, $2, $3)"
-READ: Final = "SELECT bytes FROM bus_parts WHERE message = $1 AND part = $2"
-TAKE: Final = "DELETE FROM bus_parts WHERE message = $1 AND part = $2 RETURNING bytes"
-DROP: Final = "DELETE FROM bus_parts WHERE message = $1"
+SPILL: Final = "INSERT INTO bus_letters (letter, bytes) VALUES ($1, $2)"
+READ: Final = "SELECT bytes FROM bus_letters WHERE letter = $1"
+TAKE: Final = "DELETE FROM bus_letters WHERE letter = $1 RETURNING bytes"
 
-SWEEP_PARTS: Final = f"DELETE FROM bus_parts WHERE at < clock_timestamp() - interval '{_SPILLED_S} s'"
-SWEEP_NODES: Final = f"""
+SWEEP_LETTERS: Final = f"DELETE FROM bus_letters WHERE at < clock_timestamp() - interval '{_SPILLED_S} s'"
+SWEEP_MEMBERS: Final = f"""
 WITH gone AS (
-    DELETE FROM bus_nodes WHERE heard < clock_timestamp() - interval '{_FORGOTTEN_S} s' RETURNING pid, began
+    DELETE FROM bus_members WHERE heard < clock_timestamp() - interval '{_FORGOTTEN_S} s' RETURNING pid, began
 )
 SELECT pg_terminate_backend(a.pid) FROM gone
 JOIN pg_stat_activity a ON a.pid = gone.pid AND a.backend_start = gone.began
@@ -181,26 +187,27 @@ async def make_tables(connection: "Connection[Any]") -> str:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         # Asked first: CREATE … IF NOT EXISTS wants the right to create also where there is nothing to do.
         # In the first schema of the search path: another installation's may lie further down.
-        if await connection.fetchval("SELECT to_regclass(quote_ident(current_schema()) || '.bus_parts') IS NULL"):
+        if await connection.fetchval("SELECT to_regclass(quote_ident(current_schema()) || '.bus_letters') IS NULL"):
             await connection.execute(_TABLES)
-        space = await connection.fetchval("SELECT relnamespace::bigint FROM pg_class WHERE oid = 'bus_parts'::regclass")
-    return f"cc_bus_{space}"
+        space = await connection.fetchval(
+            "SELECT relnamespace::bigint FROM pg_class WHERE oid = 'bus_letters'::regclass"
+        )
+    return f"cc_letters_{space}"
 
 
 async def sweep(connection: "Connection[Any]") -> None:
     """Take away what nobody fetched and who is gone for long, where no other node is at it."""
     async with connection.transaction():
         if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK):
-            await connection.execute(SWEEP_PARTS)
-            await connection.execute(SWEEP_NODES)
+            await connection.execute(SWEEP_LETTERS)
+            await connection.execute(SWEEP_MEMBERS)
 
 
 # -- One time of being connected to the database of the bus: from entering the list of nodes to losing a
 # connection
 
-PART_BYTES: Final = 1 << 20
-"""What is spilled goes in parts of this size, so that nothing else waits long for the connection."""
 _SWEEP_EVERY_S: Final = 15.0
+_CLOSE_S: Final = 2.0
 _SETTINGS: Final = {
     # Nothing here has to outlive a crash, and no statement is worth compiling.
     "synchronous_commit": "off",
@@ -218,37 +225,48 @@ _SETTINGS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Who is on the bus: a key of this very bus object, and the node's name for people who look into the tables."""
+class Sending(Protocol):
+    """What is to be sent."""
 
-    key: str
-    name: str
+    news: asyncio.Event
+
+    def batch(self) -> list[Note]:
+        """What goes next."""
+
+    def again(self, batch: list[Note]) -> None:
+        """That may not have gone."""
 
 
 class Session:
-    """Represents one time of being connected, and is used once: `open`, then `run` until that ends, then `close`."""
+    """Represents one time of being connected, and is used once: `open`, until it is ``lost``, then `close`.
 
-    def __init__(self, url: str, identity: Identity, hear: Callable[[str], None]) -> None:
+    ``take`` gets what comes, in the order in which each node said it; ``returned`` gets a request that nobody serves.
+    """
+
+    def __init__(self, url: str, node: str, *, take: Callable[[Note], None], returned: Callable[[Note], None]) -> None:
         self._url = url
-        self._me = identity
-        self._hear = hear
+        self._node = node
+        self._take = take
+        self._returned = returned
         self._connections: list[sessions.Session] = []
         self._ear_turn = asyncio.Lock()
         self._sender_turn = asyncio.Lock()
-        self._spill_turn = asyncio.Lock()
-        self._spiller: Any = None
         self._declared: frozenset[str] | None = None
-        self._lost = asyncio.Event()
+        self._ended = asyncio.Event()
+        """One of the connections is."""
         self._channel = ""
-        self.clock = DatabaseClock()
+        self._keys = count(1)
+        self._coming: deque[tuple[Note, str]] = deque()
+        self._come = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self.lost = asyncio.Event()
 
     def channel_of(self, node: str) -> str:
         """The channel of one node."""
-        return f"{self._channel}_{node}"
+        return f"{self._channel}_{node[-_KEY:]}"
 
-    async def open(self) -> None:
-        """Connect, make the tables where they are missing, listen, and enter the list.
+    async def open(self, outbox: Sending, offered: Collection[str]) -> None:
+        """Connect, make the tables where they are missing, listen, enter the list, and send from then on.
 
         Raises what asyncpg does, and SharedSession.
         """
@@ -259,95 +277,161 @@ class Session:
         await self._ear.adopt(self._settings("hears"))
         self._channel = await make_tables(self._sender)
         # Listening comes first: who is on the list hears.
-        for channel in (self._channel, self.channel_of(self._me.key)):
+        for channel in (self._channel, self.channel_of(self._node)):
             await self._ear.add_listener(channel, self._notified)
-        await self._ear.execute(ENTER, self._me.key, self._me.name)
-        await self.beat()
+        await self._ear.execute(ENTER, self._node)
+        await self._declare(offered)
+        self._running = asyncio.create_task(self._run(outbox, offered))
 
-    async def run(self, outbox: Outbox, served: Callable[[], Collection[str]], each_beat: Callable[[], None]) -> None:
-        """Send and say that this node lives, until a connection is lost, which is raised as what it was."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._send_for_ever(outbox, served))
-            group.create_task(self._beat_for_ever(each_beat))
-            await self._lost.wait()
-            raise ConnectionResetError("a connection to the database was lost")
+    async def close(self) -> None:
+        """Take this node off the list, unless that is in vain, and let go of the connections."""
+        if self._running is not None:
+            if not self.lost.is_set():
+                with suppress(*LOSSES):
+                    async with asyncio.timeout(_CLOSE_S), self._ear_turn:
+                        await self._ear.execute(LEAVE, self._node)
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        self._let_go()
 
-    async def declare(self, served: Collection[str]) -> None:
-        """Say what is served; requests may come before this returns."""
-        self._declared = frozenset(served)
-        async with self._sender_turn:
-            await self._sender.execute(DECLARE, self._me.key, sorted(self._declared))
-
-    async def leave(self) -> None:
-        """Take this node off the list."""
-        async with self._ear_turn:
-            await self._ear.execute(LEAVE, self._me.key)
-
-    def close(self) -> None:
-        """Let go of the connections at once."""
+    def _let_go(self) -> None:
+        self.lost.set()
         for connection in self._connections:
             connection.terminate()
 
-    async def beat(self) -> None:
-        """Say that this node lives, hear what time it is, and be sure that the listening connection is alive."""
-        async with self._ear_turn:
-            asked = steady_s()
-            said = await self._ear.fetchval(BEAT, self._me.key)
-        if said is None:
-            # Whoever was silent for long is taken off the list.
-            raise ConnectionResetError("this node was taken off the list")
-        self.clock.heard(asked, said, steady_s())
+    async def _run(self, outbox: Sending, offered: Collection[str]) -> None:
+        """Send, hear, and say that this node lives, until a connection is lost."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._send_for_ever(outbox, offered))
+                group.create_task(self._beat_for_ever())
+                group.create_task(self._fetch_for_ever())
+                await self._ended.wait()
+                raise ConnectionResetError("a connection to the database was lost")
+        except* LOSSES as lost:
+            logger.warning(
+                "the bus lost its database and connects again: %s",
+                away(self._url, lost.exceptions[0], connecting=False),
+            )
+        except* Exception:
+            logger.exception("the bus made a mistake of its own")
+        finally:
+            self._let_go()
 
-    async def spill(self, frame: Frame) -> int:
-        """Lay what is too large to be said into the database; answers the number of parts."""
-        whole = large(frame)
-        starts = range(0, len(whole), PART_BYTES)
-        for part, start in enumerate(starts):
-            async with self._spilling() as connection:
-                await connection.execute(SPILL, frame.place, part, whole[start : start + PART_BYTES])
-        return len(starts)
-
-    async def fetch(self, frame: Frame) -> Frame | None:
-        """The whole of a frame that was spilled, or None where it is not there any more."""
-        # What was said to this node alone, nobody else wants.
-        statement = READ if frame.kind == "hint" else TAKE
-        parts: list[bytes] = []
-        for part in range(frame.parts):
-            async with self._spilling() as connection:
-                one = await connection.fetchval(statement, frame.place, part)
-            if one is None:
-                return None
-            parts.append(one)
-        return fetched(frame, b"".join(parts))
-
-    async def drop(self, frame: Frame) -> None:
-        """Take away what was spilled for nobody."""
-        async with self._spilling() as connection:
-            await connection.execute(DROP, frame.place)
-
-    async def _connect(self, settings: Mapping[str, str] | None = None) -> sessions.Session:
-        connection = await sessions.connect(
-            self._url, settings or {}, timeout_s=ANSWERS_WITHIN_S, command_timeout=ANSWERS_WITHIN_S
-        )
+    async def _connect(self) -> sessions.Session:
+        connection = await sessions.connect(self._url, {}, timeout_s=ANSWERS_WITHIN_S, command_timeout=ANSWERS_WITHIN_S)
         self._connections.append(connection)
-        connection.add_termination_listener(lambda _: self._lost.set())
+        connection.add_termination_listener(lambda _: self._ended.set())
         return connection
 
     def _settings(self, does: str) -> Mapping[str, str]:
         # So that an administrator sees in pg_stat_activity which connection is what.
-        return {**_SETTINGS, "application_name": f"cc-orchestrator bus {does} {self._me.name}"[:63]}
+        return {**_SETTINGS, "application_name": f"cc-orchestrator bus {does} {self._node}"[:63]}
 
-    @contextlib.asynccontextmanager
-    async def _spilling(self) -> AsyncIterator[Any]:
-        """The connection for what is large, made when it is first needed: for many nodes that is never."""
-        async with self._spill_turn:
-            if self._spiller is None:
-                self._spiller = await self._connect(self._settings("carries"))
-            yield self._spiller
+    # -- what it hears --------------------------------------------------------------------
 
     def _notified(self, connection: object, pid: int, channel: str, text: str) -> None:
         del connection, pid, channel
-        self._hear(text)
+        try:
+            note, key = heard(text)
+        except ValueError:
+            logger.warning("something else than this bus speaks on its channel")
+            return
+        if note.kind == "hint" and note.tag == self._node:
+            return
+        # What comes after a letter that has to be fetched waits for it: letters keep their order.
+        if key or self._coming:
+            self._coming.append((note, key))
+            self._come.set()
+        else:
+            self._hand_on(note)
+
+    async def _fetch_for_ever(self) -> None:
+        while True:
+            self._come.clear()
+            while self._coming:
+                note, key = self._coming[0]
+                if key:
+                    # What was said to this node alone, nobody else wants.
+                    async with self._ear_turn:
+                        letter = await self._ear.fetchval(READ if note.kind == "hint" else TAKE, key)
+                    note = note._replace(letter=letter or b"")
+                self._hand_on(note)
+                self._coming.popleft()
+            await self._come.wait()
+
+    def _hand_on(self, note: Note) -> None:
+        try:
+            self._take(note)
+        except ValueError:
+            logger.warning("a %s could not be read", note.kind)
+
+    # -- what it says ---------------------------------------------------------------------
+
+    async def _send_for_ever(self, outbox: Sending, offered: Collection[str]) -> None:
+        while True:
+            outbox.news.clear()
+            if frozenset(offered) != self._declared:
+                await self._declare(offered)
+            if batch := outbox.batch():
+                try:
+                    await self._send(batch)
+                except BaseException:
+                    outbox.again(batch)
+                    raise
+            else:
+                await outbox.news.wait()
+
+    async def _declare(self, offered: Collection[str]) -> None:
+        """Say what is served; requests may come before this returns."""
+        self._declared = frozenset(offered)
+        async with self._sender_turn:
+            await self._sender.execute(DECLARE, self._node, sorted(self._declared))
+
+    async def _send(self, batch: list[Note]) -> None:
+        async with self._sender_turn:
+            texts = [said(note) or await self._spill(note) for note in batch]
+            channels = [self._channel_for(note) for note in batch]
+            subjects = [note.to if note.kind == "request" else None for note in batch]
+            rows = await self._sender.fetch(SEND, self.channel_of(""), channels, subjects, texts)
+        for note, row in zip(batch, rows, strict=True):
+            if note.kind == "request" and row["node"] is None:
+                self._returned(note)
+
+    async def _spill(self, note: Note) -> str:
+        """Lay what is too large to be said into the database; what nobody takes from there is swept away."""
+        key = f"{self._node}.{next(self._keys)}"
+        await self._sender.execute(SPILL, key, note.letter)
+        return spilled(note, key)
+
+    def _channel_for(self, note: Note) -> str | None:
+        if note.kind == "hint":
+            return self._channel
+        return self.channel_of(note.to) if note.kind == "letter" else None
+
+    # -- that it lives --------------------------------------------------------------------
+
+    async def _beat_for_ever(self) -> None:
+        now = asyncio.get_running_loop().time
+        sweep_at = now()
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await self._beat()
+            await self._must_be_sessions()
+            if now() >= sweep_at:
+                sweep_at = now() + _SWEEP_EVERY_S
+                # What cannot be swept by this node's user stays; a connection that is lost says so by itself.
+                with suppress(asyncpg.PostgresError):
+                    async with self._ear_turn:
+                        await sweep(self._ear)
+
+    async def _beat(self) -> None:
+        """Say that this node lives, and be sure that the listening connection is alive."""
+        async with self._ear_turn:
+            listed = await self._ear.fetchval(BEAT, self._node)
+        if not listed:
+            # Whoever was silent for long is taken off the list.
+            raise ConnectionResetError("this node was taken off the list")
 
     async def _must_be_sessions(self) -> None:
         """Raises SharedSession where a pooler was changed to another mode: nothing would be heard any more.
@@ -362,56 +446,3 @@ class Session:
         async with self._ear_turn:
             if not await self._ear.is_own():
                 raise SharedSession
-
-    async def _send_for_ever(self, outbox: Outbox, served: Callable[[], Collection[str]]) -> None:
-        while True:
-            outbox.news.clear()
-            if (serving := frozenset(served())) != self._declared:
-                await self.declare(serving)
-            if batch := outbox.batch():
-                try:
-                    await self._send(batch)
-                except BaseException:
-                    outbox.lost(batch)
-                    raise
-            else:
-                await outbox.news.wait()
-
-    async def _send(self, batch: list[Outgoing]) -> None:
-        texts = [await self._text(message) for message in batch]
-        async with self._sender_turn:
-            rows = await self._sender.fetch(
-                SEND,
-                self.channel_of(""),
-                [self._channel_for(message) for message in batch],
-                [message.subject for message in batch],
-                texts,
-            )
-        for message, row in zip(batch, rows, strict=True):
-            if message.sent is not None and message.wanted:
-                message.sent.set_result(row["node"])
-
-    async def _text(self, message: Outgoing) -> str:
-        if message.large is None:
-            return message.text
-        return spilled(message.large, await self.spill(message.large))
-
-    def _channel_for(self, message: Outgoing) -> str | None:
-        if message.hint:
-            return self._channel
-        return self.channel_of(message.node) if message.node else None
-
-    async def _beat_for_ever(self, each_beat: Callable[[], None]) -> None:
-        now = asyncio.get_running_loop().time
-        sweep_at = now()
-        while True:
-            await asyncio.sleep(BEAT_S)
-            await self.beat()
-            await self._must_be_sessions()
-            each_beat()
-            if now() >= sweep_at:
-                sweep_at = now() + _SWEEP_EVERY_S
-                # What cannot be swept by this node's user stays; a connection that is lost says so by itself.
-                with contextlib.suppress(asyncpg.PostgresError):
-                    async with self._ear_turn:
-                        await sweep(self._ear)

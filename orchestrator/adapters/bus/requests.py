@@ -10,7 +10,7 @@ from typing import Any, Final
 from orchestrator.adapters.bus.clocks import Clocks, now
 from orchestrator.adapters.bus.letters import Letter, Mail, packed, unpacked
 from orchestrator.adapters.bus.local import LocalBus, nobody
-from orchestrator.adapters.bus.long_letters import MOST_BYTES, Parts
+from orchestrator.adapters.bus.long_letters import MOST_BYTES, Parts, is_too_long
 from orchestrator.core.errors import BusAway, InvalidRequest, RequestLost
 from orchestrator.core.ports.bus import Answer
 
@@ -161,8 +161,11 @@ def _opened(subject: str, letter: Letter) -> Answer:
 def _content(payload: Mapping[str, Any], body: bytes) -> bytes:
     """What goes in parts. Raises InvalidRequest where that is too long."""
     content = packed(payload, body)
-    if len(content) > MOST_BYTES:
-        raise InvalidRequest(f"{len(content)} bytes are more than a request takes over the network ({MOST_BYTES}).")
+    if is_too_long(content, body):
+        raise InvalidRequest(
+            f"{len(content)} bytes are more than a request takes over the network ({MOST_BYTES >> 20} MiB).",
+            remedy="Send it in parts.",
+        )
     return content
 
 
@@ -287,10 +290,8 @@ class Answering:
             logger.exception("an answer is no JSON")
             self._mail.post.send(asker, tag, _failed("the answer is no JSON"))
             return None
-        size = len(content)
-        if size > MOST_BYTES:
-            why = f"{size} bytes are more than an answer takes"
-            self._mail.post.send(asker, tag, _failed(why))
+        if is_too_long(content, body):
+            self._mail.post.send(asker, tag, _failed(f"{len(content)} bytes are more than an answer takes"))
             return None
         return content
 
@@ -305,7 +306,9 @@ class Answering:
         """Say that what takes longer is worked on, to whoever waits for it still."""
         self._timer = None
         moment = now()
-        for says, tag, begun in self._working.values():
+        # Nobody who waits now has waited since before an outage: signs of life do not pile up in one.
+        working = self._working.values() if self._mail.post.connected else ()
+        for says, tag, begun in working:
             asker, wait_s = says.get("from"), says.get("left_s")
             if isinstance(asker, str) and isinstance(wait_s, int | float) and SIGN_S <= moment - begun < wait_s:
                 with suppress(BusAway):

@@ -188,7 +188,7 @@ async def test_an_old_server_is_refused(version: str) -> None:
 
 async def test_a_server_that_hangs_up_at_once_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """As any that cannot be reached: a start tries it again."""
-    monkeypatch.setattr("orchestrator.adapters.bus.nats.FLUSH_S", 1.0)
+    monkeypatch.setattr("orchestrator.adapters.bus.remote.FLUSH_S", 1.0)
     async with foreign_server(hangs_up=True) as (address, _):
         refusal = await refused(BusAway, open_bus(f"nats://{address}").open())
     assert "was there" in refusal.message
@@ -208,7 +208,7 @@ async def test_a_user_who_may_not_do_what_the_bus_does_is_told_which_right_it_la
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the part that the operator gave, all is well."""
-    monkeypatch.setattr("orchestrator.adapters.bus.nats.FLUSH_S", 1.0)
+    monkeypatch.setattr("orchestrator.adapters.bus.remote.FLUSH_S", 1.0)
     rules = tmp_path / "nats.conf"
     rights = 'publish: ["cco.school.>"], subscribe: ["cco.school.>"]'
     rules.write_text(f"authorization {{ users = [ {{ user: cc, password: word, permissions: {{ {rights} }} }} ] }}\n")
@@ -419,7 +419,7 @@ async def test_what_is_too_long_is_refused(nats_server: NatsServer) -> None:
         two.serve("a", long)
         await two.flush()
         refusal = await refused(InvalidRequest, one.request("a", {}, bytes(65 * 1024 * 1024), within_s=LONG_S))
-        assert str(64 * 1024 * 1024) in refusal.message
+        assert "64 MiB" in refusal.message
         lost = await within(refused(RequestLost, one.request("a", {}, within_s=LONG_S)))
         assert "more than an answer takes" in lost.message
 
@@ -467,13 +467,13 @@ def cluster(*options: str, size: int = 3) -> Iterator[list[NatsServer]]:
 
 def at(bus: Bus) -> str:
     """The server on which a bus is."""
-    link = bus._link  # type: ignore[attr-defined]
+    link = bus._line  # type: ignore[attr-defined]
     return link.shown if link is not None and bus.connected else ""
 
 
 async def knows(bus: Bus, servers: Sequence[NatsServer]) -> None:
     """Wait until all of the cluster were named to it."""
-    link = bus._link  # type: ignore[attr-defined]
+    link = bus._line  # type: ignore[attr-defined]
     await _until(lambda: set(link.places) == {f"127.0.0.1:{server.port}" for server in servers})
 
 

@@ -131,7 +131,7 @@ async def test_credentials_that_run_out_are_read_anew_from_their_file(tmp_path: 
     with NatsServer("-c", str(rules([operator.rules], tmp_path / "conf"))) as server:
         operator.user(file, until=int(time.time()) + 2)
         async with opened(f"{server.url}?creds={file}") as (bus,):
-            old = bus._link  # type: ignore[attr-defined]
+            old = bus._line  # type: ignore[attr-defined]
             operator.user(file)
             async with asyncio.timeout(HANG_S):
                 await old.lost.wait()

@@ -2,17 +2,17 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
 
 import pytest
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.adapters.bus.postgres import PostgresNetwork
+from orchestrator.adapters.bus.postgres import PostgresBus
+from orchestrator.adapters.bus.postgres_session import Note
 from orchestrator.core.errors import NobodyServes, RequestLost
-from orchestrator.core.ports.bus import Answer, Bus
+from orchestrator.core.ports.bus import Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
 from orchestrator.testing.bus_hints import LONG_S, Heard, Server
 from orchestrator.testing.drafts import refused
@@ -120,36 +120,32 @@ async def test_a_connection_that_is_ended_is_made_again(
     assert (await one.request("a", {"n": 2}, within_s=LONG_S)).payload["to"] == {"n": 2}
 
 
-async def test_a_defect_as_it_connects_again_is_not_the_end(url: str) -> None:
+async def test_a_defect_as_it_connects_again_is_not_the_end(url: str, caplog: pytest.LogCaptureFixture) -> None:
     """A bus that gave up would be missed by nobody until the next start of its node."""
-    defects = 0
 
-    def served() -> list[str]:
-        nonlocal defects
-        if defects:
-            defects -= 1
-            raise KeyError("a subject")
-        return []
+    class Defective(PostgresBus):
+        defects = 0
 
-    async def serve(subject: str, payload: Mapping[str, Any], body: bytes) -> Answer:
-        raise AssertionError(subject)
+        async def _connect(self) -> None:
+            if self.defects:
+                self.defects -= 1
+                raise KeyError("a subject")
+            await super()._connect()
 
-    network = PostgresNetwork(url, node="n", hears=lambda subject, data: None, serves=serve, served=served)
-
-    async def nothing() -> None:
-        """Nothing is worked on."""
-
-    await network.open()
+    bus = Defective(url, node="n")
+    await bus.open()
     try:
         # Once as it sends, once as it connects again.
-        defects = 2
-        network.declare()
+        bus.defects = 1
+        bus._outbox.put(Note("hint", "a", "n", "no bytes"))  # type: ignore[arg-type]
         async with asyncio.timeout(LONG_S):
-            while defects or not network.connected:  # noqa: ASYNC110 - what it looks at tells nobody
+            while bus.defects or not bus.connected:  # noqa: ASYNC110 - what it looks at tells nobody
                 await asyncio.sleep(0.01)
-        await network.flush()
+        await bus.flush()
     finally:
-        await network.close(nothing)
+        await bus.close()
+    assert "a mistake of its own" in caplog.text
+    assert "connecting to the database of the bus failed" in caplog.text
 
 
 async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) -> None:

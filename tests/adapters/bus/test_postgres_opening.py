@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.adapters.bus.postgres_session import DatabaseClock
 from orchestrator.core.errors import BusAway, InvalidRequest, OrchestratorError
 from orchestrator.testing.drafts import refused
 from tests.servers import PASSWORD, PostgresServer
@@ -48,7 +47,7 @@ async def test_no_right_to_make_tables(postgres_server: PostgresServer) -> None:
     assert "may not do this" in away.message
     owner = open_bus(postgres_server.url(name))
     await owner.open()
-    await postgres_server.execute(f"GRANT ALL ON bus_nodes, bus_served, bus_parts TO guest_{name}", database=name)
+    await postgres_server.execute(f"GRANT ALL ON bus_members, bus_offers, bus_letters TO guest_{name}", database=name)
     guest = open_bus(url)
     await guest.open()
     assert guest.connected
@@ -84,20 +83,6 @@ def test_without_the_package() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "asyncpg" in done.stdout
     assert "pip install 'cc-orchestrator[postgresql]'" in done.stdout
-
-
-def test_the_databases_clock_is_known_within_bounds() -> None:
-    """What is surely not yet and what may be already differ by no more than the best round trip; old news is none."""
-    clock = DatabaseClock()
-    assert not clock.fresh(0)
-    clock.heard(asked=10, said=1010.4, answered=11)
-    assert (clock.earliest(20), clock.latest(20)) == pytest.approx((1019.4, 1020.4))
-    clock.heard(asked=12, said=1012.1, answered=12.3)
-    assert (clock.earliest(20), clock.latest(20)) == pytest.approx((1019.8, 1020.1))
-    assert clock.fresh(13)
-    assert not clock.fresh(16)
-    clock.heard(asked=20, said=2020.0, answered=20.5)  # somebody set it
-    assert (clock.earliest(30), clock.latest(30)) == pytest.approx((2029.5, 2030))
 
 
 async def _refused(url: str, kind: type[OrchestratorError] = BusAway) -> OrchestratorError:

@@ -101,7 +101,7 @@ async def test_a_bus(pooler: PgBouncer, database: str, postgres_server: Postgres
     await two.open()
     one.publish("a", {"n": 1})
     assert await within(heard.get()) == {"n": 1}
-    found = await postgres_server.execute("SELECT name FROM apart.bus_nodes ORDER BY name", database=database)
+    found = await postgres_server.execute("SELECT node FROM apart.bus_members ORDER BY node", database=database)
     assert [name.partition("-")[0] for (name,) in found] == ["one", "two"]
     await one.close()
     await two.close()

@@ -232,7 +232,7 @@ async def test_a_bus_that_loses_its_server_says_so_in_plain_words(caplog: pytest
         await bus.open()
         await asyncio.to_thread(server.stop)
         async with asyncio.timeout(HANG_S):
-            while "has no database" not in caplog.text:  # noqa: ASYNC110 - as below
+            while "has no connection" not in caplog.text:  # noqa: ASYNC110 - as below
                 await asyncio.sleep(0.02)
         await asyncio.to_thread(server.start)
         async with asyncio.timeout(HANG_S):
