@@ -1,4 +1,9 @@
-"""Connections to a PostgreSQL server: how each is made, and a few of them kept for who needs one."""
+"""Connections to a PostgreSQL server: how each is made, and a few of them kept for who needs one.
+
+Not asyncpg.Pool: it refuses a connection at once while the server restarts, where this one waits for the server; and it
+resets a connection each time it comes back, which costs a round trip and more than doubles the time of a short
+statement.
+"""
 
 import asyncio
 import time

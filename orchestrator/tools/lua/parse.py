@@ -1,4 +1,9 @@
-"""Reading a Lua text once: tokens, uses, and the first error."""
+"""Reading a Lua text once: tokens, uses, and the first error.
+
+A parser of our own, as luaparser and tree-sitter's grammar take what Cobalt refuses: ``//``, ``&``, ``<const>``, a goto
+without its label, ``break`` outside of a loop, too many local variables. Neither gives the compiler's words for an
+error, and luaparser takes many times as long.
+"""
 
 from orchestrator.tools.lua.advice import advice_for
 from orchestrator.tools.lua.lexer import Dialect, Finding, Refused, Tokens, dialect_of, lex
