@@ -5,10 +5,12 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.thinning import thin
+
 # A check that fails today has to fail tomorrow too, on each machine. The long proofs draw new examples, and more.
 # Nothing is measured by the clock: a slow machine is no fault of an example.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", UNTIMED, derandomize=True, max_examples=30)
+settings.register_profile("repeatable", UNTIMED, derandomize=True, max_examples=15)
 settings.register_profile("deep", UNTIMED, derandomize=False, max_examples=200)
 settings.load_profile("repeatable")
 
@@ -36,6 +38,12 @@ def _refuse_model_requests() -> None:
     models = sys.modules.get("pydantic_ai.models")
     if models is not None:
         vars(models)["ALLOW_MODEL_REQUESTS"] = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before pytest leaves out the deep ones."""
+    thin(items)
 
 
 @pytest.hookimpl(tryfirst=True)
