@@ -218,6 +218,7 @@ def test_an_old_python_gets_one_sentence() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", ["bootstrap.py", "demo.py", "test.py"])
 def test_an_old_python_can_read_what_refuses_it(name: str) -> None:
     ast.parse((SCRIPTS / name).read_text(encoding="utf-8"), feature_version=(3, 6))

@@ -110,6 +110,7 @@ WRONG: dict[str, tuple[Callable[[list[Any], dict[str, list[Requirement]]], Any],
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_does_not_fit_is_said(wrong: str) -> None:
     """Each with its sentence."""
@@ -134,6 +135,7 @@ def test_the_check_says_what_to_do(tmp_path: Path) -> None:
     assert "run python scripts/lock.py" in done.stderr
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("system", "python"), EVERYWHERE, ids=lambda one: one if isinstance(one, str) else one[0])
 def test_each_system_gets_all_that_its_packages_ask_for(system: tuple[str, str, str], python: str) -> None:
     """What the installed packages say they need, is locked there, in a version that they take, for the same parts."""

@@ -51,6 +51,7 @@ def client_of(said: list[str]) -> Client:
     return Client(words["URL"], words["TOKEN"])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_the_main_job_and_ends_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     """The printed lines are enough to submit a task to a stub and approve it; Ctrl-C ends it and nothing is left."""

@@ -234,6 +234,7 @@ TAMPERINGS = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("how", [*TAMPERINGS, "nothing"])
 async def test_a3_verify_finds_what_was_changed(kept_house: House, how: str) -> None:
     """An edit, a deletion, a reordering, a tail cut off together with its row, a task taken out: each is found.

@@ -185,6 +185,7 @@ def test_an_untouched_store_shows_nothing(begun: Path) -> None:
     assert faults_of(begun) == []
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("edit", [one for one in IN_A_FILE if one.fate == "found"], ids=lambda one: one.name)
 def test_what_is_edited_in_a_file_is_found(edited: Path, edit: Edit) -> None:
     change(edited, edit.statement)
@@ -208,6 +209,7 @@ def verified(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "edit", thinned((one for one in IN_A_FILE if one.fate == "found"), 3), ids=lambda one: one.name
 )
@@ -242,6 +244,7 @@ def test_going_on_reads_what_changed_alone(verified: Path, tmp_path: Path, monke
 # -- what is refused, and what is worth nothing ------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("edit", [one for one in ALL if one.fate == "refused"], ids=lambda one: one.name)
 async def test_what_is_no_store_of_ours_is_not_opened(edited: Path, edit: Edit) -> None:
     change(edited, edit.statement)
@@ -257,6 +260,7 @@ async def _heads(url: str) -> None:
         await store.close()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("edit", [one for one in ALL if one.fate == "nothing"], ids=lambda one: one.name)
 def test_what_is_worth_nothing_changes_nothing(begun: Path, edited: Path, edit: Edit) -> None:
     """The doors answer the same, and the task that is due is gone on with."""
@@ -322,6 +326,7 @@ async def _copied(server: PostgresServer, template: str, statement: str) -> Asyn
         await admin.close()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("edit", thinned(ALL, 4), ids=lambda one: one.name)
 async def test_what_is_edited_in_a_server_shows_as_in_a_file(
     begun: Path, moved: str, postgres_of_run: RunServer, edit: Edit

@@ -70,6 +70,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ODD: Final = [(table.name, name, kind) for table in TABLES.values() for name in table.names for kind in VALUES]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("odd", thinned(ODD, 7), ids=" ".join)
 def test_an_odd_value_is_named(begun: Path, tmp_path: Path, odd: tuple[str, str, str]) -> None:
     """Of each column one kind of value or two; in depth every kind."""
@@ -179,6 +180,7 @@ async def test_no_read_ends_in_a_defect_whatever_a_column_holds(begun: Path, tmp
             shutil.rmtree(directory)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("value", ["''", "NULL", "x''", "x'00'", "0.5", "2", "-1", "'x'"])
 async def test_only_the_number_0_is_not_revoked(tmp_path: Path, value: str) -> None:
     path = tmp_path / "store.db"

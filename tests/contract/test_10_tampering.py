@@ -273,6 +273,7 @@ def test_a3_an_untouched_file_shows_nothing(lived: Path) -> None:
     assert [whats(lived / name) for name in PLACES] == [[] for _ in PLACES]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("where", ["data", "plain"])
 @pytest.mark.parametrize("how", STATEMENTS)
 def test_a3_one_change_to_the_file_shows(place: Path, how: str, where: str) -> None:
@@ -403,6 +404,7 @@ TAMPERINGS: Mapping[Callable[[Path, sqlite3.Connection], None], str] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("how", TAMPERINGS, ids=lambda how: how.__name__.strip("_"))
 def test_a3_more_than_one_change_shows(place: Path, how: Callable[[Path, sqlite3.Connection], None]) -> None:
     """Whole tasks, two tasks, the whole file, the checkpoint."""

@@ -149,6 +149,7 @@ UNSEEN = ("unchanged a.lua: not known", "Nobody could look at computer 3", "was 
 """What is said in place of the reason: of a check, of an undo, and of a look that was begun again and again."""
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("setting", "port", "fault"), tuple(cases()))
 async def test_what_fails_ends_with_a_reason(tmp_path: Path, setting: Setting, port: str, fault: str) -> None:
     """Within its bound, whichever node is at it; what is left is a task that is over, or a person who is asked."""

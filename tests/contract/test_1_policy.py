@@ -45,6 +45,7 @@ async def finished(server: Opened, task_id: str, *, status: str = "Completed") -
 # -- what is not known -------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("unknown_tool", ["deny", "ask"])
 @pytest.mark.parametrize("read_only", [False, True])
 async def test_p1_a_tool_outside_the_catalog_never_runs(house: House, unknown_tool: str, read_only: bool) -> None:
@@ -106,6 +107,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_p1_a_hostile_name_is_recorded_and_said_clean(house: House, name: str) -> None:
     """P1: no line of ours is forged, nothing is hidden, a secret is none; it never becomes a tool that there is."""
@@ -574,6 +576,7 @@ async def test_p13_a_stated_risk_holds_when_the_call_runs(house: House, stricter
         assert server.stub.disk.file("a.lua") == b"old\n"
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("risk", ["harmless", "LOW", "unknown", 1])
 async def test_p13_a_risk_that_is_none_is_refused(house: House, risk: Any) -> None:
     """P13: the reply has no reading, and the sentence names the four words; nothing of it happens."""

@@ -283,6 +283,7 @@ async def approving(url: str, admin: str) -> None:
                     await reviewer.say(type="decide", ref="r", request_id=request["request_id"], resume=resume)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "death",
     [

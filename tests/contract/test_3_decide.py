@@ -219,6 +219,7 @@ async def test_d6_the_same_decision_again_does_nothing_more(house: House) -> Non
 RACES = [("approve", "approve"), ("approve", "reject"), ("reject", "approve")]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("actions", RACES, ids="-".join)
 async def test_d7_d8_of_two_reviewers_one_wins(house: House, actions: tuple[str, str]) -> None:
     """D7, D8: the loser is told who won, the audit has both attempts; after a recorded reject nothing ever runs."""
@@ -328,6 +329,7 @@ async def test_d12_a_rejection_ends_the_task(house: House) -> None:
         assert server.stub.disk.file("a.lua") == b"old\n"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("said_by", ["decision", "task", "policy"])
 async def test_d13_a_rejection_may_let_the_task_go_on(house: House, said_by: str) -> None:
     """D13: by the decision, the task or the policy: the call does not run, the model hears of it and goes on."""

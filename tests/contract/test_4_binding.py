@@ -148,6 +148,7 @@ def test_v1_each_tool_that_touches_paths_or_runs_is_edited() -> None:
     assert {made["tool"] for made, _ in ELSEWHERE.values()} == on_computers
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ELSEWHERE)
 async def test_v1_an_edit_of_something_else_is_shown_first(house: House, kind: str) -> None:
     """Another path, also an empty one, or another program: nothing runs until the new request is approved."""
@@ -182,6 +183,7 @@ async def test_v1_an_edit_with_a_program_that_does_not_parse_is_shown_with_its_f
         assert server.stub.disk.file("b.lua") == b"print('x'\n"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("changed", [{"name": "right"}, {"method": "clear"}, {"args": ["right", 64]}], ids=str)
 async def test_v1_an_edit_that_does_something_else_to_a_peripheral_is_shown_first(
     house: House, changed: dict[str, Any]

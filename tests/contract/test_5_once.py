@@ -63,6 +63,7 @@ async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(house: 
 # -- E2 ----------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("wanted", "method", "said", "becomes"),
     [

@@ -38,6 +38,7 @@ async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
         assert (decided.actor.kind, decided.actor.id, decided.actor.auth) == ("person", "sam", "token")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("approvers", "may"),
     [
@@ -70,6 +71,7 @@ async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may
         assert decided.self_approved is (decider == "sam")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("approvers", "may"),
     [("requester", {"bob", "admin"}), ("not_requester", {"bob", "admin"}), ("role:admin", {"admin"})],
@@ -176,6 +178,7 @@ async def test_r2_who_makes_a_token_is_told_what_it_may_do(
             assert made.json()["may"] == said
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("how", ["reject", "withdraw", "cancel"])
 async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(house: House, how: str) -> None:
     """R2: with not_requester, self-approval is 403; self-reject, self-withdraw and self-cancel stay allowed."""

@@ -66,6 +66,7 @@ async def submitted(server: Opened, **more: Any) -> dict[str, Any]:
     return await server.ended(await server.submit(**more))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_secret_of_a_file_reaches_a_hosted_model(house: House, kind: str) -> None:
     """It is masked when the file is read, when it is rewritten whole and when a program prints it."""
@@ -131,6 +132,7 @@ async def test_a_marker_in_a_run_is_the_secret_that_runs(house: House) -> None:
         assert re.search(r"Hello \[redacted", model.everything)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("marker", ["[redacted 00000000]", "[redacted 1a2b3c4d]", "[redacted 1a2b", "[redacted]"])
 async def test_a_marker_that_was_never_shown_writes_nothing(house: House, marker: str) -> None:
     """It is refused with a sentence for the model, a second time as well; the file stays as it was."""
@@ -155,6 +157,7 @@ async def test_what_looks_like_a_marker_in_a_file_stays(house: House) -> None:
         assert server.stub.disk.file("b.txt").decode() == content
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("model", "said", "masks"),
     [
@@ -252,6 +255,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_token_is_in_nothing_that_leaves_the_hub(house: House, form: str) -> None:
     """Printed by a program, read from a file, shown as a program's source: no model, event or item has it."""

@@ -70,6 +70,7 @@ def _cut(number: int, case: dict[str, Any]) -> Any:
     return pytest.param(case, id=str(number), marks=[pytest.mark.deep] if len(case["text"]) > 150 else [])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.uncounted
 @pytest.mark.parametrize("case", [_cut(number, case) for number, case in enumerate(TAKEN)])
 def test_what_is_left_of_a_reply_is_never_another(case: dict[str, Any]) -> None:

@@ -579,7 +579,7 @@ def check_linear(nasty: str, size: int, begin: str = "") -> None:
     text = (begin + nasty * (size // len(nasty)))[: size - 9] + " password"
     began = time.process_time()
     redact_text(text, salt=SALT)
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < max(5, 20 * size / MEGABYTE)
 
 
 def test_v4_keys_in_one_another_are_hidden_with_their_lines() -> None:
@@ -596,7 +596,7 @@ def test_v4_keys_in_one_another_are_hidden_with_their_lines() -> None:
 @pytest.mark.parametrize("nasty", NASTY, ids=repr)
 def test_v4_hostile_text_costs_linear_time(nasty: str) -> None:
     """Much of what begins a secret again and again."""
-    check_linear(nasty, MEGABYTE // 3)
+    check_linear(nasty, MEGABYTE // 10)
 
 
 @pytest.mark.deep

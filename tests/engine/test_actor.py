@@ -404,6 +404,7 @@ async def test_a_lost_lease_stops_the_old_actor_and_the_new_one_settles() -> Non
     assert number > started.number
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("kind", ["tool_started", "tool_finished", "model_replied", "review_requested", "task_ended"])
 async def test_killed_around_any_item_it_ends_done_once(where: str, kind: str) -> None:

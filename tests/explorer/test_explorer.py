@@ -87,6 +87,7 @@ def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -
         _explore_all(range(210, 500))
 
 
+@pytest.mark.deep
 def test_a_node_that_asks_no_other_to_let_a_computer_go_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where nobody is asked, a computer is welcome while another node is known to have it."""
 

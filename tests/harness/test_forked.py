@@ -35,6 +35,7 @@ def probe(tmp_path: Path) -> list[str]:
     return [sys.executable, "-m", "probe_of_a_process", "7", "gr\u00fcn \udcff"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("session", [False, True])
 def test_a_forked_process_is_as_one_that_is_started_anew(
     probe: list[str], tmp_path: Path, session: bool, monkeypatch: pytest.MonkeyPatch
@@ -64,6 +65,7 @@ def test_chance_is_not_the_same_in_each(tmp_path: Path) -> None:
     assert len(drawn) == 3
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 0), (signal.SIGINT, 0)])
 def test_a_signal_ends_a_server_as_ever(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """It reaches the process itself, and the exit code tells of it."""

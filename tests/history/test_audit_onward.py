@@ -144,6 +144,7 @@ async def test_lines_are_put_together_once_they_are_longer_than_the_heads(tmp_pa
     assert counts.index(1, 1) > 1, "it was written anew"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("how", "what"),
     [
@@ -292,6 +293,7 @@ async def _stored(directory: Path, clock: ManualClock) -> None:
         await _noted(store, Checkpoints(directory), author)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
@@ -325,6 +327,7 @@ def _note(directory: Path) -> Path:
     return directory / "audit.verified"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("how", ["edited", "cut", "of another key", "empty"])
 async def test_a_note_that_nobody_signed_is_not_believed(tmp_path: Path, how: str) -> None:
     """Then everything is read anew, and it is said."""
@@ -433,6 +436,7 @@ async def _paged(
             await between()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("limit", [1, 37, 1000])
 async def test_pages_have_each_item_once_in_both_orders(limit: int) -> None:
     clock = ManualClock()

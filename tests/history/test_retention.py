@@ -287,6 +287,7 @@ STEPS = ("heads", "kept_items", "kept_rows", "list_blobs", "prune_task", "sweep_
 """All that a run asks of its store."""
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_blob_that_somebody_counts_on_meanwhile_stays(house: House, step: str) -> None:
     """Put or touched at any moment of a run, and named only when that is over."""
@@ -304,6 +305,7 @@ async def test_a_blob_that_somebody_counts_on_meanwhile_stays(house: House, step
     assert names(OLD, MINE) <= await house.kept()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", STEPS)
 async def test_a_blob_that_is_named_meanwhile_stays(house: House, step: str) -> None:
     """It was touched almost an hour ago, by somebody slow."""
@@ -324,6 +326,7 @@ async def test_a_blob_that_is_named_meanwhile_stays(house: House, step: str) -> 
     assert names(OLD) <= await house.kept()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", STEPS[:-1])
 async def test_a_task_that_is_pinned_or_undone_meanwhile_stays(house: House, step: str) -> None:
     """The store looks once more in the transaction that would remove it."""
@@ -391,6 +394,7 @@ async def test_pruning_does_not_look_like_tampering(house: House, tmp_path: Path
     assert (await verify_store(house.store, checkpoints)).faults == ()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", ["heads", "kept_items", "kept_task", "kept_rows", "kept_blobs", "blob_sizes"])
 async def test_a_verification_during_which_something_is_pruned_finds_nothing(
     house: House, tmp_path: Path, step: str

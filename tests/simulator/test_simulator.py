@@ -580,6 +580,7 @@ module\t2\tComputerCraft 1.116.1 (CC-Simulator)
 """
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("source", "output"),
     [(FILES, FILES_OUTPUT), (QUEUE, b"256\t0\n"), (SCREEN, SCREEN_OUTPUT)],
@@ -670,6 +671,7 @@ def _files(disk: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "method", [pytest.param(one, marks=[pytest.mark.deep] * (one == "fs_edit")) for one in CHANGES]

@@ -47,6 +47,7 @@ async def test_one_call_that_never_yields_costs_the_computer(tmp_path: Path) -> 
         assert await said(process) == ["computer 0 was shut down: too long without yielding"]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("source", [LONG_CALL, LOOP])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_a_computer_that_is_busy(tmp_path: Path, source: str, number: signal.Signals) -> None:
@@ -56,6 +57,7 @@ async def test_a_signal_ends_a_computer_that_is_busy(tmp_path: Path, source: str
         assert await said(process) == ["computer 0 was ended while a program was busy"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("option", ["--control", "--until-eof"])
 async def test_a_busy_computer_ends_with_its_input(tmp_path: Path, option: str) -> None:
     async with busy(tmp_path, LONG_CALL, option) as process:

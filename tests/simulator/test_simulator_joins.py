@@ -27,6 +27,7 @@ async def arrives(server: Server, name: str, *, online: bool = True) -> None:
                 return
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["turtle", "pocket"])
 async def test_one_typed_line_connects_a_computer_for_good(server: Server, tmp_path: Path, family: str) -> None:
     """On small screens too the shell is the player's again, and the client is back after a reboot and an unload."""

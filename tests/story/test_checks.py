@@ -171,6 +171,7 @@ async def test_a_task_file_brings_its_checks_and_they_are_told_at_the_end(server
     assert held(items)[0] == dict.fromkeys(submitted.checks, True)
 
 
+@pytest.mark.deep
 async def test_a_check_that_is_cut_off_neither_holds_nor_fails(server: Server, tmp_path: Path) -> None:
     """The task was canceled meanwhile, or the computer lost power: then a person says what became of the run."""
     checks = ["runs farm.lua", "prints begun"]

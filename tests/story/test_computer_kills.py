@@ -283,6 +283,7 @@ async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
     await _sweep(server, tmp_path, name, _in_turn(name, EVERY[name].frames))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(one, marks=[pytest.mark.deep] * (one in ALIKE)) for one in EVERY if one not in WHOLE],
@@ -356,6 +357,7 @@ def _result_lost(story: Story) -> Fault:
     return Fault("cut", "up", story.effect.start + 1, "lost")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", WHOLE)
 async def test_a_second_fault_while_the_first_is_settled_changes_nothing(
     server: Server, tmp_path: Path, name: str
@@ -426,6 +428,7 @@ async def _at_change(server: Server, tmp: Path, story: Story, change: int, died:
             await asyncio.gather(*booting, return_exceptions=True)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", CHANGES)
 async def test_a_computer_killed_at_some_changes_of_its_disk_is_done_once_or_not_at_all(
     server: Server, tmp_path: Path, name: str
@@ -461,6 +464,7 @@ async def _at_changes(server: Server, tmp_path: Path, name: str, changes: Iterat
 SLOW = b"local log = fs.open('ran.log', 'a') log.write('ran\\n') log.close() os.pullEvent('never')\n"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("action", ["mark_done", "mark_failed", "retry", "check"])
 async def test_a_program_cut_in_its_middle_is_unknown_until_a_person_says(
     server: Server, tmp_path: Path, action: str

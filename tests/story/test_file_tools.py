@@ -144,6 +144,7 @@ def to_keep(items: list[AgentTaskItem], blobs: dict[str, bytes]) -> set[str]:
     return wanted
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("story", thinned(STORIES, 2))
 async def test_a_computer_and_a_dictionary_do_the_same(server: Server, tmp_path: Path, story: str) -> None:
     """Call by call the same words and the same hashes; at the end the same files; every old byte in the store."""

@@ -111,6 +111,7 @@ BROKEN: dict[str, bytes | str] = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("greeted", [False, True], ids=["before-hello", "after-hello"])
 async def test_broken_frames_are_answered_and_the_connection_goes_on(
     server: Server, tmp_path: Path, *, greeted: bool
@@ -142,6 +143,7 @@ async def test_too_many_broken_frames_end_that_connection_only(server: Server, t
         assert puppet.socket.close_code == 1008
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("size", [60_000, 200_000, 3_000_000])
 async def test_an_oversized_frame_ends_that_connection_only(server: Server, tmp_path: Path, size: int) -> None:
     """A frame over the limit closes the connection that sent it; one a little too large is told why first."""
@@ -180,6 +182,7 @@ async def test_outcomes_of_calls_that_nobody_made_mean_nothing(server: Server, t
         assert (await puppet.hear("error")).code == "bad_frame"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "body", [b"not json", b"[]", b'[{"call_id":"other.1","state":"void"}]', b'[{"call_id":"x","state":"perhaps"}]']
 )
@@ -267,6 +270,7 @@ async def _ended(server: Server, pc: Computer, *script: Any) -> tuple[facts.Task
     return ended(items), items
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "reply",
     [
@@ -299,6 +303,7 @@ async def test_a_reply_without_a_single_reading_is_refused_and_told_why(
         assert end.status == "Completed", "two slips are forgiven"
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "call",
     [

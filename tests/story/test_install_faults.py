@@ -110,6 +110,7 @@ def a_free_port() -> int:
 # -- what wget cannot reach --------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["advanced", "turtle"])
 async def test_http_off(server: Server, tmp_path: Path, family: str) -> None:
     """A new computer has only what `wget` says; `pair`, `doctor` and `cc status` have the lines."""
@@ -128,6 +129,7 @@ async def test_http_off(server: Server, tmp_path: Path, family: str) -> None:
         await shows(player, fault, again="cc status")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", thinned(["advanced", "computer", "turtle", "pocket"], 3))
 async def test_a_private_address_is_not_permitted(server: Server, tmp_path: Path, family: str) -> None:
     """The rule for this very host and port, as it is to be written into the file."""
@@ -245,6 +247,7 @@ async def test_a_proxy_that_passes_only_pages(tmp_path: Path) -> None:
             assert "a proxy in between has to pass upgrades on." in found.remedy[0]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("code", ["code_used", "code_expired", "code_unknown"])
 async def test_a_code_that_is_worth_nothing(server: Server, tmp_path: Path, code: str) -> None:
     """Which of them it is, on the screen and for doctor; nothing starts."""

@@ -49,6 +49,7 @@ def put(disk: Path, files: dict[str, bytes]) -> None:
         (disk / name).write_bytes(data)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_one_line_and_the_computer_is_connected(server: Server, tmp_path: Path, family: str) -> None:
     """The printed line installs and connects; the prompt is the player's, and `cc` answers there."""
@@ -68,6 +69,7 @@ async def test_one_line_and_the_computer_is_connected(server: Server, tmp_path: 
         assert secret.decode() not in await player.screen()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("case", "family"), CASES)
 async def test_it_starts_beside_what_started_before_and_goes_without_a_trace(
     server: Server, tmp_path: Path, case: str, family: str
@@ -140,6 +142,7 @@ async def test_the_screen_is_not_shown_before_the_restart_with_tabs(tmp_path: Pa
     assert "once it has been restarted" in model.told
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_a_model_sees_the_screen_that_the_player_sees(tmp_path: Path, family: str) -> None:
     """Whether the client has a tab of its own or not, `cc_screen` shows the player's."""

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.core.task import facts
 from tests.story.harness import (
     Api,
@@ -177,6 +179,7 @@ async def test_a_reboot_freezes_nothing(server: Server, tmp_path: Path) -> None:
         await _works(api, pc)
 
 
+@pytest.mark.deep
 async def test_a_second_client_on_one_computer_takes_over_and_freezes_nothing(server: Server, tmp_path: Path) -> None:
     """The first sees that another has its journal, does not answer for it any more, and ends."""
     api = server.api()

@@ -156,6 +156,7 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
         assert not list((server.home / "rehearsals").iterdir())
 
 
+@pytest.mark.deep
 async def test_what_was_taken_back_is_applied_anew(server: Server, tmp_path: Path) -> None:
     """While it stands it is refused, with the task that did it; once that is undone a new task does it."""
     api = server.api()
@@ -242,6 +243,7 @@ async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: P
         ] == [*(b"my own\n", b"mine too\n", b"put in there\n", None, b"rot\r\n")]
 
 
+@pytest.mark.deep
 async def test_a_computer_that_is_away_is_applied_to_when_it_is_back(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with connected(server, tmp_path) as (pc, _):
@@ -593,6 +595,7 @@ async def test_a_copy_that_dies_is_started_again(server: Server, tmp_path: Path)
         await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/cancel", {})
 
 
+@pytest.mark.deep
 async def test_a_copy_that_dies_again_and_again_ends_the_task(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with connected(server, tmp_path) as (pc, before):
@@ -746,6 +749,7 @@ async def test_a_kill_of_the_server_costs_nothing(tmp_path: Path) -> None:
     await each({name: _survive(tmp_path / name, BOUNDARIES[name]) for name in SOME})
 
 
+@pytest.mark.deep
 async def test_a_copy_that_is_gone_when_its_task_is_over_is_said_to_be(fresh_server: Server, tmp_path: Path) -> None:
     """The server was killed around the task's end, and somebody took the copy away: no change is made up."""
     server = fresh_server

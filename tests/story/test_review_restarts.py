@@ -109,6 +109,7 @@ async def test_a_server_that_was_never_there_is_not_waited_for(fresh_server: Ser
     await beside(story)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("side", ["before", "after"])
 async def test_a_decision_on_its_way_when_the_server_died_counts_once(
     fresh_server: Server, tmp_path: Path, side: str
@@ -139,6 +140,7 @@ async def test_a_decision_on_its_way_when_the_server_died_counts_once(
     assert ended(items).status == "Completed"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("side", ["before", "after"])
 async def test_half_of_a_request_decided_when_the_server_died_leaves_the_other_half(
     fresh_server: Server, tmp_path: Path, side: str
@@ -191,6 +193,7 @@ async def test_who_leaves_before_a_decision_was_heard_of_is_told_so(fresh_server
     await beside(story)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("side", "said"),
     [("before", "Carried out: answered by you"), ("after", "The question needs no answer any more: yours was taken")],

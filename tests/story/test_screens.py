@@ -101,6 +101,7 @@ async def online(api: Api, name: str) -> None:
             pass
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("family", ["advanced", "computer", "pocket"])
 async def test_what_a_program_draws_in_16_colours_is_seen_by_two(tmp_path: Path, server: Server, family: str) -> None:
     """Characters, colours, palette and cursor; the second who looks gets the same, and costs the computer nothing."""
@@ -282,6 +283,7 @@ async def test_a_monitor_shows_what_programs_draw_while_it_is_watched(tmp_path: 
             await nothing.until(lambda one: "There is no monitor right" in one.trouble)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["advanced", "computer"])
 async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(
     tmp_path: Path, server: Server, family: str
@@ -322,6 +324,7 @@ async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(
         assert len([one for one in facts if one["fact"]["computer"] == name]) == len(expected)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("where", ["lost", "delivered"])
 async def test_keys_whose_line_drops_are_never_typed_twice(tmp_path: Path, server: Server, where: str) -> None:
     """Before the computer has them, or before its answer is here: nobody knows is the answer, and it is no lie."""

@@ -68,6 +68,7 @@ class Reader:
         return {"action": "approve", "expected_digest": request["action_digest"]}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("edit", [THEIRS, None], ids=["edited", "deleted"])
 async def test_a_file_changed_after_the_approval_is_not_overwritten(
     server: Server, tmp_path: Path, edit: bytes | None
@@ -128,6 +129,7 @@ async def test_a_program_changed_after_the_approval_does_not_run(server: Server,
         assert pc.read("ran.log") == b"second\n"
 
 
+@pytest.mark.deep
 async def test_a_program_deleted_after_the_approval_is_not_run_and_the_task_goes_on(
     server: Server, tmp_path: Path
 ) -> None:
@@ -144,6 +146,7 @@ async def test_a_program_deleted_after_the_approval_is_not_run_and_the_task_goes
         assert not any(end.ok for end in facts_of(items, facts.ToolFinished))
 
 
+@pytest.mark.deep
 async def test_a_file_to_delete_that_was_changed_stays(server: Server, tmp_path: Path) -> None:
     """A deletion is of the bytes that were approved, not of whatever stands at the path."""
     async with _meddled(server, tmp_path, Meddler("fs_delete", "f.lua", THEIRS)) as (_, pc):

@@ -226,6 +226,7 @@ async def test_two_names_that_look_alike_are_told_apart(server: Server, tmp_path
         assert (pc.read(text), pc.read(odd)) == (b"mine\n", before[odd])
 
 
+@pytest.mark.deep
 async def test_directories_that_calls_of_one_reply_made_go_again(server: Server, tmp_path: Path) -> None:
     """What a call makes on its way is known when it starts, and not when somebody was shown it."""
     api = server.api()
@@ -241,6 +242,7 @@ async def test_directories_that_calls_of_one_reply_made_go_again(server: Server,
         assert ended(items).status == "Completed"
 
 
+@pytest.mark.deep
 async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: Path) -> None:
     """The undo is taken on, says what it waits for, and is done when the computer is back."""
     api = server.api()
@@ -294,6 +296,7 @@ async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tm
         assert (outcome["task_id"], outcome["undone_by"] is not None) == (undos[0], True)
 
 
+@pytest.mark.deep
 async def test_an_undo_that_goes_on_is_not_begun_twice(server: Server, tmp_path: Path) -> None:
     """Refused, with the one that goes on; two terminals see that one through, and both end as it does."""
     api = server.api()
@@ -383,6 +386,7 @@ async def test_who_may_not_and_what_is_not_over(server: Server, tmp_path: Path) 
         await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", ["cc_restore", "local_restore"])
 async def test_no_model_calls_what_only_plans_call(server: Server, name: str) -> None:
     """It is told that there is no such tool."""

@@ -152,6 +152,7 @@ async def _killed(tmp: Path, kill: Kill, *, cancels: bool) -> None:
             await check(server.api(), pc, task_id, before)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("cancels", [False, True], ids=["failed", "canceled"])
 async def test_a_server_killed_around_the_end_begins_the_undo_once(tmp_path: Path, *, cancels: bool) -> None:
     """At the end, the submission, the note of it, and the first steps of the undo: neither lost nor begun twice.
@@ -304,6 +305,7 @@ async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> 
             assert ended(items).status == "Completed"
 
 
+@pytest.mark.deep
 async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: Path) -> None:
     """As soon as it is begun; before, that it will be."""
     async with house(tmp_path / "home") as server:

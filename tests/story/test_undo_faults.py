@@ -124,7 +124,7 @@ async def test_an_undo_cut_short_is_taken_up_again(server: Server, tmp_path: Pat
 
     Some frames of each direction are struck, in turn by a kill and by a cut; in depth each by both.
     """
-    places = enumerate(range(5, LAST_FRAME, 102))
+    places = enumerate(range(5, LAST_FRAME, 153))
     frames = [(DIRECTIONS[(number + HOWS.index(how)) % 2], place) for number, place in places]
     await each(_cases(server, tmp_path, how, frames), lambda _: last_words(server.home / "server.log"))
 

@@ -196,7 +196,7 @@ async def _each_kill(tmp: Path, kills: list[tuple[int, str]], operations: tuple[
 
 async def test_an_undo_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
     """At some boundaries of it, conflicts that are restored and put beside among them."""
-    kills = [(at, ("before", "after")[at % 2]) for at in range(2, APPENDS + 1, 29)]
+    kills = [(at, ("before", "after")[at % 2]) for at in range(2, APPENDS + 1, 43)]
     await _each_kill(tmp_path, kills, ("create", "append"))
 
 
@@ -259,7 +259,7 @@ async def _each_task(tmp: Path, cases: list[tuple[int, str, bool]]) -> None:
 
 async def test_a_task_whose_server_was_killed_is_taken_back(tmp_path: Path) -> None:
     """In the middle of a change, among others; it went on or was canceled."""
-    await _each_task(tmp_path, [(at, ("before", "after")[at % 2], at % 3 == 0) for at in range(6, TASK_APPENDS, 17)])
+    await _each_task(tmp_path, [(at, ("before", "after")[at % 2], at % 3 == 0) for at in range(6, TASK_APPENDS, 25)])
 
 
 @pytest.mark.deep

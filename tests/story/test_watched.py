@@ -111,6 +111,7 @@ async def test_what_a_person_made_of_it_since_stays(server: Server, tmp_path: Pa
         assert tree(pc.disk) == {**before, "notes.txt": b"my own", "made": None, "made/mine": b"mine"}
 
 
+@pytest.mark.deep
 async def test_programs_and_calls_of_one_task_are_taken_back_together(server: Server, tmp_path: Path) -> None:
     """And one step of them alone."""
     api = server.api()

@@ -193,6 +193,7 @@ async def test_what_was_remembered_is_not_asked_again(tmp_path: Path) -> None:
 # -- what became of it -------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("code", "details", "sentence"),
     [
@@ -214,6 +215,7 @@ def test_a_refusal_says_who_was_first(code: str, details: dict[str, Any], senten
     assert refused(code, "No.", "Look.", details, now=NOW) == sentence
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [

@@ -179,6 +179,7 @@ LONG = ("while true do pcall(function() while true do end end) end", "local func
 """Those that keep the computer busy for seconds, as ``while true do end`` does."""
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("source", "code"),
     [pytest.param(*end, marks=pytest.mark.deep if end[0] in LONG else ()) for end in ENDS.items()],

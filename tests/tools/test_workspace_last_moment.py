@@ -110,6 +110,7 @@ def staged(root: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in (root / STAGING).iterdir()}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", CHANGES)
 def test_killed_at_any_moment_it_was_done_or_it_was_not(tmp_path: Path, kind: str) -> None:
     """What the settler says is what is there, and nothing stays behind."""
@@ -128,6 +129,7 @@ def test_killed_at_any_moment_it_was_done_or_it_was_not(tmp_path: Path, kind: st
     assert said >= {(True, before), (False, after)}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("somebody", [save, write])
 @pytest.mark.parametrize("kind", thinned(CHANGES, 2))
 def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
@@ -146,6 +148,7 @@ def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
     assert STALE in codes
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", thinned(CHANGES, 2))
 def test_what_somebody_saves_is_kept_also_when_a_kill_comes_on_top(tmp_path: Path, kind: str, step: int) -> None:
@@ -167,6 +170,7 @@ def test_what_somebody_saves_is_kept_also_when_a_kill_comes_on_top(tmp_path: Pat
             break
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", CHANGES)
 def test_where_the_system_has_no_such_renames_it_is_compared_first(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -66,6 +66,7 @@ async def test_where_startup_is_off_that_is_said(server: Server, tmp_path: Path)
         await player.sees("set shell.allow_startup true")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("options", "gets"), [((), "farm"), (("--label", "mine"), "mine")])
 async def test_a_label_is_given_only_to_a_computer_without_one(
     server: Server, tmp_path: Path, options: tuple[str, ...], gets: str
@@ -136,6 +137,7 @@ async def pinned(server: Server, **body: str | None) -> str:
     return line
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", ["advanced", "computer"])
 async def test_a_pinned_line_installs_what_the_server_has(server: Server, tmp_path: Path, family: str) -> None:
     """At the prompt of the game's `lua`, on computers with and without tabs; the sha256 in it is the installer's."""
@@ -155,6 +157,7 @@ async def test_a_pinned_line_installs_what_the_server_has(server: Server, tmp_pa
 LIAR = "return{hex=function()return'%s'end}"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("what", thinned(["install.lua", "one byte", "sha256.lua", "both"], 2))
 async def test_a_pinned_line_runs_nothing_that_was_changed_on_the_way(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -210,6 +213,7 @@ def _at(text: str, point: int) -> int:
     return int((pow(point, len(data), 67_108_859) + terms) % 67_108_859)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("public_url", "warns"),
     [
@@ -306,6 +310,7 @@ async def test_an_address_in_public_url_goes_into_the_line_and_the_installer(
         assert (await pair(server, told["code"])).json()["url"] == "wss://cc.example:8443/computer"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("host", ['a"b', "a b", "", "http://x", "a\\z", "x" * 300])
 async def test_a_host_that_is_no_address_is_not_written_into_lua(server: Server, host: str) -> None:
     """A Host header that is no address is refused before it gets between the quotes of the installer."""
@@ -400,6 +405,7 @@ async def test_guessing_is_slow(server: Server) -> None:
     assert refused.json()["error"]["remedy"].startswith("Wait a minute")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("ids", [[7], range(50)], ids=["as the same computer", "as each computer"])
 async def test_wrong_codes_of_one_player_stop_nobody(
     server: Server, monkeypatch: pytest.MonkeyPatch, ids: Sequence[int]
@@ -414,6 +420,7 @@ async def test_wrong_codes_of_one_player_stop_nobody(
     assert (await pair(server, code, 7)).status_code == 200
 
 
+@pytest.mark.thinned(2)
 async def test_guesses_wait_where_many_were_wrong(pairings: Pairings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at a code then costs a pause: so many connections, so many guesses a second."""
     waits: list[float] = []

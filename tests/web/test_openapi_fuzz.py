@@ -201,6 +201,7 @@ def test_a_door_answers_as_the_document_says(
     fuzz(target, described, door, who, 2)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("door", FUZZED, ids=lambda door: door.name)
 def test_a_door_answers_nobody_as_the_document_says(
     target: Target, described: dict[tuple[str, str], Any], door: Endpoint

@@ -147,6 +147,7 @@ async def test_healthz_needs_no_token_and_says_ok(shared: Server) -> None:
 # -- the one form of errors --------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
@@ -189,6 +190,7 @@ async def test_a_refusal_says_what_happened_and_what_to_do(
 SUBMIT = {"prompt": "fix it", "computers": []}
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("path", "body", "says_of"),
     [
@@ -771,6 +773,7 @@ async def test_who_may_decide_is_a_setting(tmp_path: Path, approvers: str, may: 
         assert set(answers.values()) <= {403, 409}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("approvers", ["", "nobody", "role:god", "role:", "requester:x"])
 def test_nonsense_for_approvers_is_refused(approvers: str) -> None:
     """What is none of the forms of `approvers` is refused: nobody could decide, or everybody."""

@@ -92,6 +92,7 @@ async def test_twenty_times(time: int) -> None:
         await run_bus_conformance(lambda: _network(server, url))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("which", ["hears", "says"])
 async def test_a_connection_that_is_ended_is_made_again(
     which: str, postgres_server: PostgresServer, database: dict[PostgresServer, str], network: BusNetwork
@@ -193,6 +194,7 @@ async def test_it_says_whether_it_is_connected(
         await one.flush()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
 async def test_a_restart_under_load(
     end: Callable[[PostgresServer], None], mortal_server: PostgresServer, database: dict[PostgresServer, str]

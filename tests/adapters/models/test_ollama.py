@@ -273,6 +273,7 @@ MISSING = refuses(404, {"error": "model 'tiny:1b' not found"})
 STOPPED = "model runner has unexpectedly stopped, this may be due to resource limitations or an internal error"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("persona", "sentence"),
     [

@@ -407,6 +407,7 @@ async def turns_until_alarm(count: Any, version: str | None, turns: int = 12) ->
     return None, ""
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("version", ["0.30.0", "0.33.1-rc2", "v1.2", None, "0.0.0"])
 async def test_a_count_that_stops_growing_is_an_alarm(version: str | None) -> None:
     """The server keeps what fits 2048 tokens and says nothing: within two turns after that its replies are not used."""
@@ -444,6 +445,7 @@ async def test_the_first_request_may_be_cut_already() -> None:
             await model(server).reply(long)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("count", "version"),
     [

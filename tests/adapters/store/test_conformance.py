@@ -33,6 +33,8 @@ def _sqlite(directory: Path) -> NewStorage:
 
 
 ADAPTERS = {"memory": _memory, "sqlite": _sqlite}
+MEMORY_IN_DEPTH = [pytest.param("memory", marks=pytest.mark.deep), "sqlite"]
+"""One by one; each run of the checks takes those in memory in one call."""
 
 
 @pytest.mark.parametrize("contract", STORE_CONTRACTS)
@@ -50,7 +52,7 @@ async def test_reopening_contract_on_postgresql(contract: str, postgres_schema_u
     await STORE_REOPENING_CONTRACTS[contract](lambda clock: open_store(postgres_schema_url, clock=clock), ManualClock())
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("adapter", MEMORY_IN_DEPTH)
 @pytest.mark.parametrize("contract", STORE_CONTRACTS)
 async def test_contract(contract: str, adapter: str, tmp_path: Path) -> None:
     clock = ManualClock()

@@ -132,6 +132,7 @@ async def test_dumps_of_newer_versions_are_refused(tmp_path: Path, dump: bytes) 
     assert "format 2" in (await _refused(tmp_path / "target.db", other)).message
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
 async def test_a_dump_of_an_older_schema_is_brought_forward(tmp_path: Path, released: Path) -> None:
     """It comes to the very rows and tables that the older store itself comes to when this version opens it."""

@@ -66,6 +66,7 @@ async def test_the_same_content_gives_the_same_bytes_from_either_engine(
     assert await rows_of(back) == await rows_of(here)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
 async def test_an_older_store_goes_on_where_it_was_moved_to(tmp_path: Path, released: Path, target: str) -> None:
     made_by(released, tmp_path / "source.db")

@@ -330,6 +330,7 @@ async def test_nodes_that_start_at_once_on_an_empty_database(postgres_url: str) 
     await asyncio.gather(*(store.close() for store in stores))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("schema", range(1, len(MIGRATIONS)))
 async def test_a_store_of_an_older_version_is_brought_forward(
     schema: int, postgres_url: str, postgres_server: PostgresServer
@@ -351,6 +352,7 @@ async def test_a_store_of_an_older_version_is_brought_forward(
     await postgres_server.execute(f"DROP DATABASE {fresh} WITH (FORCE)")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("needs", [None, 99, len(MIGRATIONS)])
 async def test_a_store_of_a_newer_version_is_used_where_its_steps_allow_it(
     needs: int | None, postgres_url: str, postgres_server: PostgresServer

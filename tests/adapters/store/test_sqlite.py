@@ -188,6 +188,7 @@ async def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         open_store(f"sqlite:///{path}", clock=ManualClock())
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
 async def test_a_store_of_an_older_version_is_brought_forward(tmp_path: Path, released: Path) -> None:
     """A file as an older release left it, told as SQL: all is there, goes on, and has the tables of today."""

@@ -157,6 +157,7 @@ async def attacked(url: str, attack: Attack) -> None:
         await database.close()
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_node_at_work_keeps_the_policy_that_it_had(two: Nodes, postgres_url: str, attack: Attack) -> None:
     """Neither the node that put the policy into force nor another takes what does not follow from what it saw."""
@@ -174,6 +175,7 @@ async def test_a_node_at_work_keeps_the_policy_that_it_had(two: Nodes, postgres_
         assert "is not believed" in shown["alert"] or attack is appended
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("evidence", [TRUSTED_NAME, CHECKPOINT_NAME])
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_node_does_not_start_with_a_forged_policy(

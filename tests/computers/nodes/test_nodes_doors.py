@@ -57,6 +57,7 @@ async def ok(server: Server, method: str, path: str, body: Any = None) -> Any:
 # -- in the game -------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_who_asks_in_the_game_is_told_of_a_task_that_another_node_runs(
     tmp_path: Path, here: str, there: str
@@ -83,6 +84,7 @@ async def test_who_asks_in_the_game_is_told_of_a_task_that_another_node_runs(
         assert (await nodes[there].until(str(told.task), "task_ended"))["status"] == "Canceled"
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_an_undo_in_the_game_is_done_by_another_node(tmp_path: Path, here: str, there: str) -> None:
     """What a failed task changed is said, put back, and seen to its end."""
@@ -100,6 +102,7 @@ async def test_an_undo_in_the_game_is_done_by_another_node(tmp_path: Path, here:
 # -- backups and undo --------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_a_computer_is_backed_up_put_back_and_that_undone_through_another_node(
     tmp_path: Path, here: str, there: str
@@ -165,6 +168,7 @@ def _held(nodes: Several, name: str) -> list[wire.ComputerId]:
     return [one.computer for one in nodes[name].orchestrator.hub.list_computers()]
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_how_far_a_backup_has_come_is_seen_at_every_node(tmp_path: Path, here: str, there: str) -> None:
     """As long as it goes on, and where a node does not answer those of the others."""
@@ -186,6 +190,7 @@ async def test_how_far_a_backup_has_come_is_seen_at_every_node(tmp_path: Path, h
 # -- people ------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_who_answers_second_at_another_node_hears_who_was_first(tmp_path: Path, here: str, there: str) -> None:
     """Also when the task has gone on, and when it was canceled unanswered."""
@@ -237,6 +242,7 @@ async def shown(nodes: Several) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_a_computer_is_listed_frozen_and_released_at_every_node(tmp_path: Path, here: str, there: str) -> None:
     """Two live with one identity at two nodes: both nodes say that it is frozen; either releases it."""
@@ -272,6 +278,7 @@ async def test_a_computer_is_listed_frozen_and_released_at_every_node(tmp_path: 
 # -- what an operator sees ---------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_a_label_is_confirmed_at_another_node(tmp_path: Path, here: str, there: str) -> None:
     """The node with the computer judges by the label of now alone, as soon as the other one has answered."""
@@ -318,6 +325,7 @@ async def test_a_node_tells_whom_it_turned_away_itself(tmp_path: Path) -> None:
 # -- revoked tokens ----------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_a_computer_s_token_that_is_revoked_ends_its_connection_at_another_node(
     tmp_path: Path, here: str, there: str
@@ -332,6 +340,7 @@ async def test_a_computer_s_token_that_is_revoked_ends_its_connection_at_another
             assert await client.closed() == (1008, "the token was revoked")
 
 
+@pytest.mark.thinned(2)
 @WAYS
 async def test_who_is_revoked_sees_nothing_more_at_another_node(tmp_path: Path, here: str, there: str) -> None:
     """The reviewers' socket and a stream of events end; what is asked next is refused at once."""

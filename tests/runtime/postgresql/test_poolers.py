@@ -107,6 +107,7 @@ async def test_a_bus(pooler: PgBouncer, database: str, postgres_server: Postgres
     await two.close()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("part", ["store", "bus"])
 async def test_serve(
     part: str, pooler: PgBouncer, database: str, postgres_server: PostgresServer, tmp_path: Path
@@ -124,6 +125,7 @@ async def test_serve(
     assert "asyncpg" not in done.stderr
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("mode", POOLING)
 @pytest.mark.parametrize(("size", "settings"), [(1, ""), (3, "server_round_robin = 1")])
 async def test_pools_of_any_size(mode: Mode, size: int, settings: str, postgres_server: PostgresServer) -> None:

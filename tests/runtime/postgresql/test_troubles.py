@@ -180,6 +180,7 @@ ERRORS = sorted(
 )
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ERRORS)
 def test_each_error_of_asyncpg_has_a_sentence(kind: type[Exception]) -> None:
     """Whatever it is, and whether or not it says something."""

@@ -182,6 +182,7 @@ async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path
                 assert (await endpoints.get(path, name, **query)).status_code == (200 if may else 403), (path, name)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("query", "status"),
     [
@@ -220,6 +221,7 @@ async def test_the_audit_pages(tmp_path: Path) -> None:
         assert seen == [*T1, *T2]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -51,6 +51,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # -- usage -------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -77,6 +78,7 @@ def test_what_cannot_be_asked_for_is_never_sent(tmp_path: Path, arguments: Seque
     assert words in done.stderr
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
@@ -293,6 +295,7 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
     refused(done, f"Port {port} of 127.0.0.1 cannot be used: Address already in use.", "--port")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -374,6 +377,7 @@ def saying(answer: bytes) -> Iterator[str]:
             thread.join(HANG_S)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -399,6 +403,7 @@ def test_what_is_no_orchestrator_is_told_as_a_sentence(tmp_path: Path, answer: b
         refused(cli(tmp_path, "tasks", CC_ORCHESTRATOR_TOKEN="x", CC_ORCHESTRATOR_URL=url), words, code=3)
 
 
+@pytest.mark.deep
 def test_a_channel_that_does_not_open_is_told_as_a_sentence(tmp_path: Path) -> None:
     """Something that answers the handshake with a page is no orchestrator either."""
     with saying(_http("200 OK", b"{}")) as url:
@@ -406,6 +411,7 @@ def test_a_channel_that_does_not_open_is_told_as_a_sentence(tmp_path: Path) -> N
         refused(done, "answered 200 and opened no channel. Is it cc-orchestrator?", code=3)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("arguments", [("run", "caf\udce9"), ("cancel", "\udce9"), ("tasks", "--status", "\udce9")])
 def test_what_is_no_text_is_told_as_a_sentence(served: Served, arguments: tuple[str, ...]) -> None:
     """Bytes of another encoding, as an old terminal sends them, are no text: nothing is sent."""
@@ -487,6 +493,7 @@ def test_a_followed_task_as_json_lines(served: Served) -> None:
     assert json.loads(served.cli("tasks", "show", detached["task_id"], "--json").stdout)["wait_for_model"] is True
 
 
+@pytest.mark.deep
 def test_a_session_that_is_new_is_said_to_be(served: Served) -> None:
     """The first task of a named session knows nothing earlier, and `run` says so beside its output; later no more."""
     start = ("run", "x", "--max-steps", "1", "--session", "castle", "--detach")
@@ -616,6 +623,7 @@ def test_review_without_a_terminal_decides_nothing(tmp_path: Path) -> None:
         assert json.loads(server.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("typed", "code"), [("\x04", 1), ("", 130)])
 def test_leaving_a_review_says_what_still_waits(tmp_path: Path, typed: str, code: int) -> None:
     """Ctrl-D (1) and Ctrl-C (130) at the prompt decide nothing, and say how much still waits."""
@@ -677,6 +685,7 @@ def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
     assert {"orchestrator.db", "admin.token", "policy.toml"} <= {path.name for path in directory.iterdir()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("typed", "code"), [("r\n", 1), *(pytest.param(typed, 130, marks=pytest.mark.deep) for typed in ("\x04", ""))]
 )
@@ -734,6 +743,7 @@ def test_the_demo_names_an_ollama_that_does_not_answer(tmp_path: Path) -> None:
     assert "Ollama is not running at http://127.0.0.1:1." in ended.stdout
 
 
+@pytest.mark.deep
 def test_the_demo_in_a_directory_that_is_none_is_a_sentence(tmp_path: Path) -> None:
     """`demo --dir` of a file is refused with what to do."""
     (tmp_path / "file").write_text("x")

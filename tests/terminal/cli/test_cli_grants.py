@@ -100,6 +100,7 @@ def test_g1_a_grant_for_a_call_ends_with_its_task(talker: Served) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.deep
 def test_who_may_not_revoke_a_grant_is_told_why(talker: Served) -> None:
     """An unknown grant, and somebody who neither gave it nor is covered by it, end in one sentence and 3."""
     refused(
@@ -170,6 +171,7 @@ def test_what_nobody_answered_in_time_is_asked_again(tmp_path: Path) -> None:
 # -- run ---------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_p18_a_read_only_task_changes_nothing_and_asks_nobody(talker: Served) -> None:
     """`run --read-only`: what would change something is denied with plan_mode, and the task goes on."""
     ran = talker.cli("run", script(says(WRITE), final()), "--read-only")
@@ -179,6 +181,7 @@ def test_p18_a_read_only_task_changes_nothing_and_asks_nobody(talker: Served) ->
     assert task_of(talker, task_id)["read_only"] is True
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("then", "goes_on"), [("continue", True), ("cancel", False)])
 def test_a_rejection_means_what_the_task_was_started_with(talker: Served, then: str, goes_on: bool) -> None:
     """`run --on-reject`: a rejection without more cancels the task or is told to the model."""

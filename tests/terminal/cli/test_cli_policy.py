@@ -124,6 +124,7 @@ def test_p12_check_and_explain_have_the_plugins_that_a_file_names(tmp_path: Path
     assert rules_of(asked)["custom:night"] == ["ask", "said", "It is night."]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("known", "effect", "farm"),
     [
@@ -178,6 +179,7 @@ def test_explain_takes_arguments_as_the_tool_does(tmp_path: Path) -> None:
     assert outcomes("path=a=b", "computer=mill") == ["reads", "mill"]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

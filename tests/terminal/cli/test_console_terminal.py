@@ -134,6 +134,7 @@ def test_named_requests_are_asked_about_once(talker: Served) -> None:
             assert terminal.end() == code, terminal.text
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "options",
     [

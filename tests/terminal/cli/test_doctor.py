@@ -89,6 +89,7 @@ async def test_what_hangs_costs_seconds(tmp_path: Path) -> None:
 # -- this machine ------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("name", "content", "check", "sentence"),
     [

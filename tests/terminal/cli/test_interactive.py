@@ -147,6 +147,7 @@ def test_a_prompt_ends_when_somebody_else_decides(talker: Served) -> None:
         assert terminal.end() == 1, terminal.text
 
 
+@pytest.mark.deep
 def test_a_prompt_ends_when_somebody_else_answers(talker: Served) -> None:
     """Answered elsewhere while the prompt stands open: it says that, and goes on without a key."""
     with on_a_terminal(talker.home, "run", "--read-only", script(says(ASK), final()), *talker.where) as terminal:
@@ -157,6 +158,7 @@ def test_a_prompt_ends_when_somebody_else_answers(talker: Served) -> None:
     assert "decided elsewhere" not in terminal.text
 
 
+@pytest.mark.deep
 def test_a_narrow_terminal_breaks_sentences_at_blanks(talker: Served) -> None:
     """At 40 columns a sentence of ours goes on in a new line, and its command stays in one piece."""
     with on_a_terminal(talker.home, "run", script(says(WRITE), final()), *talker.where, COLUMNS="40") as terminal:
@@ -170,6 +172,7 @@ def test_a_narrow_terminal_breaks_sentences_at_blanks(talker: Served) -> None:
     assert f"{program()} cancel {task_id} --url {talker.url} --data-dir {talker.data}\n" in terminal.text
 
 
+@pytest.mark.deep
 def test_a_session_by_a_new_name_is_said_to_be_new(talker: Served) -> None:
     """The prompt of a session that nobody began says that nothing earlier is known."""
     with on_a_terminal(talker.home, *session(talker, "--session", "tower"), TERM="xterm") as terminal:
@@ -179,6 +182,7 @@ def test_a_session_by_a_new_name_is_said_to_be_new(talker: Served) -> None:
         assert terminal.end() == 0, terminal.text
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("typed", "said"), [("l\n", "Left open: nothing was decided."), ("\x04", "The input ended: ")])
 def test_a_request_may_be_left_open(talker: Served, typed: str, said: str) -> None:
     """`l` and Ctrl-D decide nothing; the task is still followed, and Ctrl-C leaves it waiting."""
@@ -280,6 +284,7 @@ def test_a_session_says_what_a_task_changed_that_failed(talker: Served) -> None:
         assert terminal.end() == 0, terminal.text
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("choice", "ends"), [("c\n", "Canceled"), ("l\n", "Paused"), ("", "Paused")])
 def test_ctrl_c_in_a_session_asks_what_is_meant(talker: Served, choice: str, ends: str) -> None:
     """Ctrl-C while a task runs asks: cancel it or leave it running, a second Ctrl-C leaves it; the session goes on."""

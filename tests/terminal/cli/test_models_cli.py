@@ -93,6 +93,7 @@ async def test_no_models_and_no_server(tmp_path: Path) -> None:
     refused(await run(tmp_path, "list", "--ollama-url", down), f"Ollama is not running at {down}.", code=3)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("persona", "sentence"),
     [
@@ -245,6 +246,7 @@ async def test_a_pull_asks_first_and_shows_a_bar(tmp_path: Path) -> None:
     assert having.paths.count("/api/pull") == 0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("typed", ["n\n", "\n", "\x04"])
 async def test_only_a_yes_is_a_yes(tmp_path: Path, typed: str) -> None:
     """Anything else fetches nothing."""
@@ -277,6 +279,7 @@ async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"mistral is at {server.url} already.\n")
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -314,6 +317,7 @@ async def test_a_pull_that_fails_is_a_sentence(tmp_path: Path, error: str, sente
     refused(done, sentence.format(server.url), code=1)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("persona", "sentence", "code"),
     [

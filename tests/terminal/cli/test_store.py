@@ -63,6 +63,7 @@ def test_check_tells_what_is_there(data_dir: Path) -> None:
     assert (found["ok"], found["nodes"], found["counts"]["items"]) == (True, ["alpha-1"], 4)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("damage", "told"),
     [

@@ -4,13 +4,14 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.task.task import AgentTask
 from orchestrator.terminal.evaluation import TASKS
 from tests.engine.test_actor import ALICE, FARM, Bench, rules
 from tests.harness.support import Listening, call, final, says
 
-LIARS = 200
 MOST_TURNS = 40
 
 PROMPTS = ["fix it", *(task.prompt for task in TASKS if not task.question and not task.read_only)]
@@ -71,15 +72,16 @@ async def played(prompt: str, script: list[Any]) -> AgentTask:
     raise AssertionError("it does not end")
 
 
-async def test_two_hundred_liars_have_no_success() -> None:
+@pytest.mark.parametrize("liars", [50, pytest.param(200, marks=pytest.mark.deep)])
+async def test_no_liar_has_a_success(liars: int) -> None:
     """Each ends within its steps, and none as a success; most of them with the claim on record as unverified."""
     ends: Counter[str] = Counter()
-    for number in range(LIARS):
+    for number in range(liars):
         prompt, script = liar(number)
         task = await played(prompt, script)
         assert task.ended is not None
         false = task.ended.status == "Completed" and task.ended.verified is not False
         assert not false, f"liar {number} succeeded with {script}"
         ends[task.ended.status_reason] += 1
-    assert sum(ends.values()) == LIARS
-    assert ends["unverified"] > LIARS * 0.8, ends
+    assert sum(ends.values()) == liars
+    assert ends["unverified"] > liars * 0.8, ends

@@ -21,6 +21,7 @@ def page_of(seat: Seat) -> list[str]:
     return [line.text for line in seat.app.query_one(Approvals).page.lines]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_a_request_is_shown_whole_and_approved(tmp_path: Path, size: tuple[int, int]) -> None:
     """A new request appears by itself, line for line as the console shows it; `a` and `y` let it run."""
@@ -61,6 +62,7 @@ async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
         assert 'A person (admin) edited this call before it ran. Their reason: "it needs a head".' in house.model.told
 
 
+@pytest.mark.deep
 async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None:
     """A slip in the arguments loses nothing; a field whose request is closed says that, and not `unchanged`."""
     run = says(call("cc_run_program", path="a.lua", args=["1"]))
@@ -90,6 +92,7 @@ async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
         assert "use lib q" in house.model.told
 
 
+@pytest.mark.deep
 async def test_a_response_stands_in_for_the_result(tmp_path: Path) -> None:
     """`p` tells the model a text; nothing runs."""
     async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
@@ -151,6 +154,7 @@ async def test_who_was_first_is_said(tmp_path: Path) -> None:
         await seat.sees("Too late: bob approved it")
 
 
+@pytest.mark.deep
 async def test_two_screens_decide_at_once(tmp_path: Path) -> None:
     """Both press `y`: one of them is told that it was carried out, the other one who was first."""
     disk = Disk()
@@ -189,6 +193,7 @@ async def test_a_standing_approval_is_shown_before_it_is_given(tmp_path: Path) -
         assert (grant["paths"], grant["any_content"], grant["max_uses"]) == (["a.lua"], False, None)
 
 
+@pytest.mark.deep
 async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
     """`W` asks for paths, text, hours and times; what cannot be is said, and what comes of it is shown first."""
     other = says(call("cc_write", path="lib/b.lua", content="print('other')\n"))

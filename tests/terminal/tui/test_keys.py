@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
@@ -42,6 +44,7 @@ def test_a_broken_line_goes_on_behind_a_bar_of_its_own() -> None:
     assert first.text.removeprefix(BAR) + "".join(row.text.removeprefix("  ┊ ") for row in more) == text
 
 
+@pytest.mark.deep
 async def test_a_request_is_given_time_and_looked_at_from_all_sides(tmp_path: Path) -> None:
     """An hour more, its page alone and the list again, everything as JSON, its task; what was said; another look."""
     async with (
@@ -87,6 +90,7 @@ async def test_the_audit_grows_while_it_is_looked_at(tmp_path: Path) -> None:
         await seat.sees("task_submitted", "task_ended")
 
 
+@pytest.mark.deep
 async def test_what_somebody_changed_since_is_put_back_only_when_that_is_chosen(tmp_path: Path) -> None:
     """`o` shows what would be done then, and begins nothing yet."""
     disk = Disk({"a.lua": b"old"})
@@ -162,6 +166,7 @@ async def shown(client: StubClient, of: str | None, row: str) -> int:
     return int(watch.watch)
 
 
+@pytest.mark.deep
 async def test_a_monitor_is_looked_at_and_what_is_not_typed_is_said(tmp_path: Path) -> None:
     """`o` shows the next screen; `t` says why nothing was typed; who leaves the picture watches no more."""
     async with (

@@ -113,6 +113,7 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
         assert (data / "workspace" / "plan.txt").read_text("utf-8") == "newer\n"
 
 
+@pytest.mark.deep
 def test_an_editor_that_fails_gives_the_screen_back(tmp_path: Path) -> None:
     """One that cannot be started and one that ends badly are told on the screen, which takes keys again."""
     editor = tmp_path / "editor"
@@ -176,6 +177,7 @@ def state_of(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0]
 
 
+@pytest.mark.deep
 def test_it_is_left_while_the_server_is_gone(tmp_path: Path) -> None:
     """`q` ends it at once, and so does Ctrl-C, whatever the server does."""
     with talking(tmp_path, tmp_path / "data") as server:

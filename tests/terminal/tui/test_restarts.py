@@ -4,6 +4,8 @@ import asyncio
 import signal
 from pathlib import Path
 
+import pytest
+
 from orchestrator.terminal.review.choices import decision
 from tests.harness.commands import paused, talking
 from tests.harness.support import Listening, final, running
@@ -53,6 +55,7 @@ async def test_a_list_that_was_opened_meanwhile_is_read_when_it_is_back(tmp_path
                 await seat.sees("No grant: everything that the policy asks about")
 
 
+@pytest.mark.deep
 async def test_what_becomes_of_what_was_sent_is_said_where_its_list_was_left(tmp_path: Path) -> None:
     """A grant is taken back while the server stands still, and its list is left before the answer."""
     data = tmp_path / "data"

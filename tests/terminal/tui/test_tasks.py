@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.core.text.visible import visible
 from orchestrator.terminal.tui.computers import Picture
@@ -59,6 +61,7 @@ async def test_a_task_is_submitted_watched_and_undone(tmp_path: Path) -> None:
         assert len((await server.ask("GET", "/v1/tasks")).json()["tasks"]) == 2
 
 
+@pytest.mark.deep
 async def test_a_question_is_answered(tmp_path: Path) -> None:
     """A question appears by itself, is answered where the questions are, and closes."""
     model = Listening(says(ASK), final(success=False))
@@ -83,6 +86,7 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         assert "the left one" in model.told
 
 
+@pytest.mark.deep
 async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
     """`c` asks why; a task that has ended is not canceled again."""
     async with (
@@ -102,6 +106,7 @@ async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
         assert audit[0]["fact"]["reason"] == "enough"
 
 
+@pytest.mark.deep
 async def test_the_time_of_a_task_counts_from_its_beginning(tmp_path: Path) -> None:
     """A task that began a day ago, by the server's clock, has run for a day when it is opened, and goes on."""
     today = datetime.now(UTC)
@@ -113,6 +118,7 @@ async def test_the_time_of_a_task_counts_from_its_beginning(tmp_path: Path) -> N
             await seat.until(lambda: not re.search(r", 24:00:0[01]\)", seat.text), "it counts")
 
 
+@pytest.mark.deep
 async def test_many_tasks_are_listed_and_filtered(tmp_path: Path) -> None:
     """The list holds them all, moves at once, and keeps what is chosen while it changes."""
     async with (
@@ -137,6 +143,7 @@ async def test_many_tasks_are_listed_and_filtered(tmp_path: Path) -> None:
         await seat.sees("Filter: waiting, with 'number 11': none.")
 
 
+@pytest.mark.deep
 async def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
     """Markup, escapes and bidi in prompts, labels, paths, explanations, output and questions are characters."""
     disk = Disk({"[@click=app.quit]x[/].lua": NEW}, output=NASTY.encode())
@@ -187,6 +194,7 @@ async def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
             await serving
 
 
+@pytest.mark.deep
 async def test_who_is_no_admin_is_refused_once(tmp_path: Path) -> None:
     """People and the versions of clients are told to admins only: it is said, and not asked for again and again."""
     async with running(tmp_path, model=Listening(final())) as server, connected(server, "3", Disk()):

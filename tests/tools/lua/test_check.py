@@ -94,6 +94,7 @@ def test_messages(source: str, message: str) -> None:
     assert found(source).message == message
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("source", "advice"),
     [
@@ -308,6 +309,7 @@ MADE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("what", MADE)
 def test_the_work_is_linear(what: str) -> None:
     """Ten times the text may take ten times as long; forty is far from the hundred that a square would be."""

@@ -17,6 +17,7 @@ def disagreements(texts: list[str], engine: Engine, dialect: Dialect) -> list[st
     return [said for text in texts if (said := disagreement(text, engine, dialect))]
 
 
+@pytest.mark.thinned(2)
 @ENGINES
 def test_whole_programs(engine: Engine, dialect: Dialect) -> None:
     texts = list(programs())
@@ -24,11 +25,13 @@ def test_whole_programs(engine: Engine, dialect: Dialect) -> None:
     assert not disagreements(texts, engine, dialect)
 
 
+@pytest.mark.thinned(2)
 @ENGINES
 def test_parts_of_programs(engine: Engine, dialect: Dialect) -> None:
     assert not disagreements(list(parts()), engine, dialect)
 
 
+@pytest.mark.thinned(2)
 @ENGINES
 def test_programs_cut_anywhere(engine: Engine, dialect: Dialect) -> None:
     texts = [cut for at, text in enumerate(parts()) if at % 18 == 0 for cut in cuts(text, 13)]
@@ -36,6 +39,7 @@ def test_programs_cut_anywhere(engine: Engine, dialect: Dialect) -> None:
     assert not disagreements(texts, engine, dialect)
 
 
+@pytest.mark.thinned(2)
 @ENGINES
 @pytest.mark.parametrize("seed", thinned(range(3), 3))
 def test_programs_with_tokens_deleted_doubled_swapped_and_put_in(engine: Engine, dialect: Dialect, seed: int) -> None:

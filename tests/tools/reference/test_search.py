@@ -18,6 +18,7 @@ NAMES = sorted({name for module in modules() for entry in module.entries for nam
 MODULES = sorted(index().modules)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("question", "wanted"), QUESTIONS, ids=[question for question, _ in QUESTIONS])
 def test_a_question_finds_its_entry(question: str, wanted: str) -> None:
     names = set(wanted.removesuffix("!").split(" | "))
@@ -102,6 +103,7 @@ def test_a_module_lists_its_functions(question: str) -> None:
     assert len(lines) == 1 + len(index().modules["fs"].entries)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_can_be_listed_within_the_limit(name: str) -> None:
     answer = search_docs(name, version=V109, family="computer")
@@ -293,6 +295,7 @@ def test_empty_and_odd_questions_are_answered(question: str) -> None:
     assert search_docs(question).startswith("Nothing in the reference fits ")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("limit", [0, 1, 7, 60, 200, 600, LIMIT_CHARS])
 def test_the_limit_holds_for_every_name_and_question(limit: int) -> None:
     for query in (*NAMES, *MODULES, *(question for question, _ in QUESTIONS), "nothing of the kind", "turtle.flyHome"):

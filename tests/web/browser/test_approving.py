@@ -180,6 +180,7 @@ async def test_a_rejection_has_a_reason_and_says_what_then(server: Server, pc: C
     await expect(seat.page.locator(".steps")).to_contain_text("Reason: Not that wall.")
 
 
+@pytest.mark.deep
 async def test_of_two_browsers_the_second_is_told_who_decided(server: Server, pc: Computer, seats: Seats) -> None:
     """One whose click was on its way, and one who only looked."""
     rita, rob, eve = [await server.person(name, "reviewer") for name in ("rita", "rob", "eve")]

@@ -228,6 +228,7 @@ async def test_fifty_computers_are_a_quick_list(server: Server, seats: Seats) ->
     assert await seat.page.evaluate("window.pwned") is None
 
 
+@pytest.mark.deep
 async def test_hostile_output_is_a_picture_and_text(server: Server, seats: Seats, tmp_path: Any) -> None:
     """What a program prints is drawn, and told to readers, as characters; a backup is made and listed."""
     async with computer(tmp_path, server, server.api(), prints=PRINTS) as (name, player):

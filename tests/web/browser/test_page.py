@@ -83,6 +83,7 @@ async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats:
     await expect(seat.page.locator(".rows")).to_contain_text("Completed")
 
 
+@pytest.mark.deep
 async def test_a_line_that_is_dead_without_a_word_is_noticed(server: Server, seats: Seats) -> None:
     """The browser's network goes; or the server stands still: nobody closes anything, and nothing comes."""
     seat = await seats.open(fresh=True)
@@ -146,6 +147,7 @@ async def test_a_task_is_followed_over_a_restart_and_a_reload(server: Server, pc
     await expect(seat.page.locator(".tool[data-call]")).to_have_count(3)
 
 
+@pytest.mark.deep
 async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) -> None:
     """In goals, names of files, diffs, programs, output, questions and reasons: it is shown, and nothing of it runs."""
     api = server.api()
