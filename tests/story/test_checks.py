@@ -139,6 +139,7 @@ async def test_a_task_whose_checks_do_not_hold_is_never_a_success(server: Server
     assert "This check does not hold: file a.lua exists (There is no such file)." in ends[1].message
 
 
+@pytest.mark.deep
 async def test_a_check_that_cannot_be_made_is_refused_with_what_to_type(server: Server, tmp_path: Path) -> None:
     """Nothing begins: the form, the computer, and a task that may only look."""
     async with computer(server, tmp_path) as pc:
@@ -171,7 +172,6 @@ async def test_a_task_file_brings_its_checks_and_they_are_told_at_the_end(server
     assert held(items)[0] == dict.fromkeys(submitted.checks, True)
 
 
-@pytest.mark.deep
 async def test_a_check_that_is_cut_off_neither_holds_nor_fails(server: Server, tmp_path: Path) -> None:
     """The task was canceled meanwhile, or the computer lost power: then a person says what became of the run."""
     checks = ["runs farm.lua", "prints begun"]

@@ -245,6 +245,7 @@ async def test_an_old_mod_and_another_protocol_are_refused_with_a_remedy(server:
             assert refused.remedy
 
 
+@pytest.mark.deep
 async def test_a_token_that_was_revoked_is_refused_at_the_handshake(server: Server) -> None:
     """401 with the house's JSON error, for no token, a person's token and a revoked one."""
     name = server.new_name()
@@ -332,6 +333,7 @@ async def test_what_the_policy_denies_reaches_no_person_and_no_computer(
         assert not facts_of(items, facts.ToolStarted)
 
 
+@pytest.mark.deep
 async def test_the_step_limit_ends_a_model_that_never_ends(server: Server) -> None:
     """A task has as many steps as it was given, and then failed."""
     api = server.api()
@@ -340,6 +342,7 @@ async def test_the_step_limit_ends_a_model_that_never_ends(server: Server) -> No
     assert len(facts_of(items, facts.ModelReplied)) == 3
 
 
+@pytest.mark.deep
 async def test_one_bad_call_does_not_lose_its_siblings(server: Server, tmp_path: Path) -> None:
     """Of four calls in one reply each has its own result: denied, failed, read and written."""
     async with computer(server, tmp_path) as pc:

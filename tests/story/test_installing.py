@@ -360,6 +360,7 @@ async def test_a_client_on_trial_that_is_answered_and_not_welcome_is_taken_back(
         await player.says("cc log", "without a welcome")
 
 
+@pytest.mark.deep
 async def test_installing_again_updates_and_stays_the_same_computer(server: Server, tmp_path: Path) -> None:
     """Without a code the connection stays; with a new one that names nobody the computer keeps its name."""
     disk = tmp_path / "disk"

@@ -81,6 +81,7 @@ async def test_the_doors_of_a_decision_refuse_in_one_order(server: Server, door:
     await stranger.refused(403, "POST", path, good)
 
 
+@pytest.mark.deep
 async def test_a_resume_body_has_exactly_one_form(server: Server) -> None:
     """Neither, both, a call twice, a call of another request and a verb that does not fit: nothing is applied."""
     api = server.api()
@@ -140,6 +141,7 @@ async def test_of_two_people_who_decide_at_once_one_wins_and_the_other_is_told_w
         server.kill()
 
 
+@pytest.mark.deep
 async def test_the_same_decision_again_is_the_same_decision(server: Server) -> None:
     """A double click, and a retry with its key, answer 200 and do nothing; another decision is 409."""
     api = server.api()
@@ -157,6 +159,7 @@ async def test_the_same_decision_again_is_the_same_decision(server: Server) -> N
 # -- what a decision does ----------------------------------------------------------------
 
 
+@pytest.mark.deep
 async def test_reject_cancels_the_task_and_the_model_is_not_asked_again(server: Server) -> None:
     """The seeds' reject: Canceled, with the reason, nothing ran."""
     api = server.api()
@@ -170,6 +173,7 @@ async def test_reject_cancels_the_task_and_the_model_is_not_asked_again(server: 
     assert not facts_of(items, facts.ToolStarted)
 
 
+@pytest.mark.deep
 async def test_reject_and_continue_tells_the_model_why_and_the_same_call_is_not_asked_again(server: Server) -> None:
     """The loop goes on with the person's words as data; the very same call is then denied without a question."""
     api = server.api()
@@ -211,6 +215,7 @@ async def test_a_request_is_decided_call_by_call_and_runs_when_all_are_decided(s
         assert [pc.read(f"f{number}") for number in range(3)] == [None, b"1", b"2"]
 
 
+@pytest.mark.deep
 async def test_approve_with_wait_answers_what_came_of_it(server: Server) -> None:
     """``wait_s`` answers the next request, or the final result; without it 202 at once."""
     api = server.api()
@@ -230,6 +235,7 @@ async def test_approve_with_wait_answers_what_came_of_it(server: Server) -> None
     await api.refused(422, "POST", following["approval_url"], {}, wait_s="for ever")
 
 
+@pytest.mark.deep
 async def test_a_question_is_answered_once_and_the_model_gets_the_answer(server: Server) -> None:
     """ask_user pauses the task; the first answer counts; only who may decide answers."""
     api = server.api()
@@ -250,6 +256,7 @@ async def test_a_question_is_answered_once_and_the_model_gets_the_answer(server:
     assert ended(items).status == "Completed"
 
 
+@pytest.mark.deep
 async def test_a_canceled_task_takes_its_request_with_it(server: Server) -> None:
     """Cancel while paused: Canceled, the request closed in the same moment, later decisions and cancels 409."""
     api = server.api()
@@ -345,6 +352,7 @@ async def test_the_reviewers_socket_shows_all_that_waits_then_each_change_and_ta
         assert ended(await boss.journal(one_of_them)).status == "Completed"
 
 
+@pytest.mark.deep
 async def test_the_reviewers_socket_shows_nobody_what_is_not_theirs(server: Server) -> None:
     """By the default rule only a requester who reviews sees and decides; without a person's token the door is shut."""
     owner = await server.person("owner", "submitter", "reviewer")

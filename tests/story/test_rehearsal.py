@@ -201,6 +201,7 @@ async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) 
         assert refused["remedy"] == "There is nothing to undo."
 
 
+@pytest.mark.deep
 async def test_a_follow_up_is_told_that_it_was_only_rehearsed(server: Server, tmp_path: Path) -> None:
     """Its model would take it for done: it is told whether it was applied, and that it was taken back since."""
     api = server.api()
@@ -243,7 +244,6 @@ async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: P
         ] == [*(b"my own\n", b"mine too\n", b"put in there\n", None, b"rot\r\n")]
 
 
-@pytest.mark.deep
 async def test_a_computer_that_is_away_is_applied_to_when_it_is_back(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with connected(server, tmp_path) as (pc, _):
@@ -595,7 +595,6 @@ async def test_a_copy_that_dies_is_started_again(server: Server, tmp_path: Path)
         await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/cancel", {})
 
 
-@pytest.mark.deep
 async def test_a_copy_that_dies_again_and_again_ends_the_task(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with connected(server, tmp_path) as (pc, before):

@@ -305,7 +305,6 @@ async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> 
             assert ended(items).status == "Completed"
 
 
-@pytest.mark.deep
 async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: Path) -> None:
     """As soon as it is begun; before, that it will be."""
     async with house(tmp_path / "home") as server:

@@ -403,7 +403,6 @@ def test_what_is_no_orchestrator_is_told_as_a_sentence(tmp_path: Path, answer: b
         refused(cli(tmp_path, "tasks", CC_ORCHESTRATOR_TOKEN="x", CC_ORCHESTRATOR_URL=url), words, code=3)
 
 
-@pytest.mark.deep
 def test_a_channel_that_does_not_open_is_told_as_a_sentence(tmp_path: Path) -> None:
     """Something that answers the handshake with a page is no orchestrator either."""
     with saying(_http("200 OK", b"{}")) as url:
@@ -493,7 +492,6 @@ def test_a_followed_task_as_json_lines(served: Served) -> None:
     assert json.loads(served.cli("tasks", "show", detached["task_id"], "--json").stdout)["wait_for_model"] is True
 
 
-@pytest.mark.deep
 def test_a_session_that_is_new_is_said_to_be(served: Served) -> None:
     """The first task of a named session knows nothing earlier, and `run` says so beside its output; later no more."""
     start = ("run", "x", "--max-steps", "1", "--session", "castle", "--detach")
@@ -504,6 +502,7 @@ def test_a_session_that_is_new_is_said_to_be(served: Served) -> None:
     assert "is new" not in served.cli("run", "x", "--max-steps", "1", "--detach").stderr
 
 
+@pytest.mark.deep
 def test_people_are_added_listed_and_revoked(served: Served) -> None:
     """`people add` prints a token that works, once; `list` names roles, never tokens; `revoke` ends it."""
     token = served.cli("people", "add", "bob", "--role", "reviewer").stdout.strip()
@@ -685,7 +684,7 @@ def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
     assert {"orchestrator.db", "admin.token", "policy.toml"} <= {path.name for path in directory.iterdir()}
 
 
-@pytest.mark.deep
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("typed", "code"), [("r\n", 1), *(pytest.param(typed, 130, marks=pytest.mark.deep) for typed in ("\x04", ""))]
 )
@@ -743,7 +742,6 @@ def test_the_demo_names_an_ollama_that_does_not_answer(tmp_path: Path) -> None:
     assert "Ollama is not running at http://127.0.0.1:1." in ended.stdout
 
 
-@pytest.mark.deep
 def test_the_demo_in_a_directory_that_is_none_is_a_sentence(tmp_path: Path) -> None:
     """`demo --dir` of a file is refused with what to do."""
     (tmp_path / "file").write_text("x")

@@ -148,7 +148,6 @@ def test_the_last_admin_is_not_revoked_by_mistake(tmp_path: Path) -> None:
         assert "There is no admin now." in done.stderr
 
 
-@pytest.mark.deep
 def test_ones_own_token_is_not_revoked_by_mistake(served: Served) -> None:
     """Who would shut themselves out is told so first, by either command; others and other kinds are not asked."""
     boss = served.cli("people", "add", "boss", "--role", "admin").stdout.strip()

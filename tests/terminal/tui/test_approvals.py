@@ -92,7 +92,6 @@ async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
         assert "use lib q" in house.model.told
 
 
-@pytest.mark.deep
 async def test_a_response_stands_in_for_the_result(tmp_path: Path) -> None:
     """`p` tells the model a text; nothing runs."""
     async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):

@@ -113,7 +113,6 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
         assert (data / "workspace" / "plan.txt").read_text("utf-8") == "newer\n"
 
 
-@pytest.mark.deep
 def test_an_editor_that_fails_gives_the_screen_back(tmp_path: Path) -> None:
     """One that cannot be started and one that ends badly are told on the screen, which takes keys again."""
     editor = tmp_path / "editor"

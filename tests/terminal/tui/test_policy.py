@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from orchestrator.core.policy import default_policy
 from orchestrator.terminal.tui.policy_words import in_force_lines
 from tests.harness.support import WRITE, Disk, Listening, connected, final, running, says
@@ -65,7 +63,6 @@ async def test_a_file_that_cannot_be_used_is_told_and_the_one_before_stays(tmp_p
             await seat.asks("l", "Not carried out:", "admin")
 
 
-@pytest.mark.deep
 def test_a_file_that_is_only_another_is_not_called_unusable() -> None:
     """Of several nodes one's file may hold another policy than all have: it is told as that, and nothing else."""
     alert = "policy.toml holds another policy than the one in force on all nodes."

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from tests.computers.test_transfers import gated
 from tests.harness.support import WRITE, Disk, Listening, call, connected, final, running, says
@@ -53,6 +55,7 @@ async def shown(seat: Seat) -> None:
             await seat.press("escape")
 
 
+@pytest.mark.deep
 async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> None:
     """`Ctrl+O` in a new task says more about it; what is no number, and what is no rehearsal, is said."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
@@ -81,6 +84,7 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
         await seat.asks("h", "is no rehearsal.")
 
 
+@pytest.mark.deep
 async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
     """`p` keeps it whatever the retention says, and no longer; `r` asks anew what nobody answered in time."""
     short = '[requests]\non_timeout = "stay_paused"\nexpires_s = { medium = 1, high = 1 }\n\n[[rules]]'

@@ -61,7 +61,6 @@ async def test_a_task_is_submitted_watched_and_undone(tmp_path: Path) -> None:
         assert len((await server.ask("GET", "/v1/tasks")).json()["tasks"]) == 2
 
 
-@pytest.mark.deep
 async def test_a_question_is_answered(tmp_path: Path) -> None:
     """A question appears by itself, is answered where the questions are, and closes."""
     model = Listening(says(ASK), final(success=False))
@@ -86,7 +85,6 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         assert "the left one" in model.told
 
 
-@pytest.mark.deep
 async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
     """`c` asks why; a task that has ended is not canceled again."""
     async with (

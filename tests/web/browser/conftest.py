@@ -31,8 +31,11 @@ def executable() -> str:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium(executable: str) -> AsyncIterator[Browser]:
     """One browser process; tests take ``seats``."""
-    # Chromium's sandbox does not work for root, which a test's container often is.
-    options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    # Without a process for graphics, which these machines compute, a sixth of its CPU is saved.
+    options = ["--disable-gpu", "--disable-software-rasterizer"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        # Its sandbox does not work for root, which a test's container often is.
+        options.append("--no-sandbox")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, args=options)
         yield browser
