@@ -249,6 +249,7 @@ def read_again(told: Story, window: Window) -> float:
     return read / whole
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.uncounted
 @pytest.mark.parametrize(
     ("made", "steps", "window", "most"),

@@ -152,6 +152,7 @@ async def _survive(tmp: Path, kills: int, seed: int) -> None:
         server.kill()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kills", "seed"),
     [(8, 1), pytest.param(200, 2, marks=[pytest.mark.deep])],

@@ -199,6 +199,7 @@ async def test_a_killed_server_ends_the_task_by_itself_at_every_third_boundary(t
     await _at_boundaries(tmp_path, lambda at: SIDES[at // 3 % 2], both=False, step=3)
 
 
+@pytest.mark.deep
 async def test_a_server_killed_with_its_computer_ends_the_task_at_every_sixth_boundary(tmp_path: Path) -> None:
     """The same where the computer dies, too; in depth at each."""
     await _at_boundaries(tmp_path, lambda at: SIDES[at // 6 % 2], both=True, step=6)

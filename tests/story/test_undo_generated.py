@@ -201,6 +201,7 @@ def _cases(server: Server, tmp: Path, numbers: range) -> dict[str, Any]:
     return {str(number): _generated(server, tmp / str(number), number) for number in numbers}
 
 
+@pytest.mark.deep
 async def test_generated_tasks_are_taken_back(server: Server, tmp_path: Path) -> None:
     """Byte for byte, but for what a person changed since; and the undo is undone."""
     await each(_cases(server, tmp_path, range(3)), lambda _: last_words(server.home / "server.log"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.adapters.models import OllamaOptions
@@ -439,7 +439,6 @@ NEAR_MISSES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=20) | NEAR_MISSES, max_size=6))
 async def test_whatever_bytes_come_there_is_a_reply_or_a_sentence(parts: list[bytes]) -> None:
     """No answer of a server leads to any other exception."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.adapters.store.schema import MIGRATIONS
@@ -32,7 +32,6 @@ async def dump(tmp_path: Path) -> bytes:
     return await exported(f"sqlite:///{tmp_path / 'source.db'}")
 
 
-@settings(max_examples=30, deadline=None)
 @given(stores())
 async def test_whatever_columns_can_hold_comes_back(drawn: Drawn) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -54,7 +53,6 @@ async def test_the_end_of_a_dump_says_what_is_in_it(dump: bytes) -> None:
     assert json.loads(header)["schema"] == told["schema"] == len(MIGRATIONS)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 async def test_a_changed_byte_is_found_wherever_it_is(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -64,7 +62,6 @@ async def test_a_changed_byte_is_found_wherever_it_is(data: st.DataObject) -> No
         await _refused(Path(directory) / "target.db", dump[:at] + bytes([byte]) + dump[at + 1 :])
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.data())
 async def test_a_cut_dump_is_found_wherever_it_ends(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
