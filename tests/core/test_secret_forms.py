@@ -250,11 +250,37 @@ def test_a_netrc_password_in_the_next_line_is_masked() -> None:
     ["A_B={}", "A_B: {}", "set A_B={}", "export -x A_B={}", "A-B={}", "a.b={}", "A_B+={}", "#A_B={}", "A_B='{}'"],
 )
 def test_each_line_of_an_env_file_counts(name: str, line: str) -> None:
-    """Letters with digits are made up from eight characters on."""
-    for value in ("i3FSJb2w", "hD4Vc6NV", "3f9a0c1be2", "beysylkyxoejdwrchtanjtav"):
+    """Values stay that are settings of nearly every program."""
+    for value in ("i3FSJb2w", "hD4Vc6NV", "3f9a0c1be2", "beysylkyxoejdwrchtanjtav", "letmein", "farm-of-the-north"):
         assert MARKER.sub("X", told(line.format(value), asked=f"cc_read {name}")) == line.format("X")
-    for value in ("production", "true", "8080", "db.example.org", "farm-of-the-north", "/var/lib/a"):
+    for value in ("production", "true", "8080", "db.example.org", "http://10.0.0.4:80/v1", "/var/lib/a", "Europe/Rome"):
         assert told(line.format(value), asked=f"cc_read {name}") == line.format(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_hidden"),
+    [("DOOR_PIN", "4711", True), ("PORT", "47110", False), ("DB_HOST", "mariadb", False), ("DB_USER", "mariadb", True)],
+)
+def test_the_name_in_an_env_file_tells_numbers_and_hosts_apart(name: str, value: str, is_hidden: bool) -> None:
+    shown = told(f"NAME=true\n{name}={value} # of the farm\n", asked="cc_read .env")
+    assert MARKER.sub("X", shown) == f"NAME=true\n{name}={'X' if is_hidden else value} # of the farm\n"
+
+
+@pytest.mark.parametrize("head", ["<steve> ", "/a.txt:12: ", "[12:03:00] [DEBUG] ", "7  ", 'x = x .. "'])
+@pytest.mark.parametrize("kind", ["RSA PRIVATE KEY", "OpenVPN Static key V1"])
+def test_a_line_of_a_key_is_masked_whatever_stands_before_it(head: str, kind: str) -> None:
+    """The last one is short; between the beginning and the end there may be a line that has none."""
+    lines = [
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAAB",
+        "note this",
+        "4d2f83b5914d8c3e67f08d1bf2eb0fd5",
+        "qLx7",
+    ]
+    text = "\n".join(head + line for line in [f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"])
+    shown = told(text)
+    assert [line in shown for line in lines] == [False, True, False, False]
+    cut = told("\n".join(head + line for line in [f"-----BEGIN {kind}-----", lines[0], "all done", "the farm"]))
+    assert [line in cut for line in (lines[0], "done", "farm")] == [False, True, True]
 
 
 def test_a_key_is_known_though_its_head_goes_on_in_the_next_row() -> None:

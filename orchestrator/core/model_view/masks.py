@@ -23,9 +23,12 @@ from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.policy import RUNNERS, SecretsToModel
 from orchestrator.core.reply.response import ToolRequest, read_reply
 from orchestrator.core.task.task import StepCall, Turn
-from orchestrator.core.text.redact import MARKER, Redactor, damaged_in, texts_of
-from orchestrator.core.text.secret_guesses import beside_names, env_values, key_lines, made_up_pieces, quoted_values
+from orchestrator.core.text.redact import MARKER, Redactor, apart, damaged_in, texts_of
+from orchestrator.core.text.secret_files import env_values, key_lines
+from orchestrator.core.text.secret_guesses import beside_names, made_up_pieces, quoted_values
 from orchestrator.core.text.secret_names import looks_random
+from orchestrator.core.text.secret_places import placed_values
+from orchestrator.core.text.secret_values import word_values
 
 _MASKED: Final = (
     "\n- Secrets stand as [redacted 1a2b3c4d], each line of one with its own mark. Use such a mark as it stands: in "
@@ -44,18 +47,21 @@ _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 
 _LINE_HEAD: Final = re.compile(
     r"""^(?:[ \t]*(?:
-          [0-9]{1,9}(?:\||:(?=[ ])) | (?:>|\#|--)(?=[ ])
-        | \[[0-9][^\]\n]{1,30}\](?:[ ]\[[^\]\n"']{1,30}\]:)?(?=[ ])
+          [0-9]{1,9}(?:\||:(?=[ ])) | (?:>|\#|--)(?=[ ]) | /?[\w./-]{1,80}:[0-9]{1,7}:(?=[ ])
+        | \[[0-9][^\]\n]{1,30}\](?:[ ]\[[^\]\n"']{1,30}\]:?)?(?=[ ])
     )){1,3}""",
     re.X | re.M,
 )
-"""What stands before a line that is shown: its number, the sign of a comment or of a quotation, the time of a log."""
+"""What stands before a line that is shown: its number or file, the sign of a comment or quotation, a time of a log."""
 _ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:rc|(?:\.\w+)*)(?: |$)", re.I)
 _FOUND_ENV: Final = re.compile(r"^[\w./-]*\.env(?:\.\w+)*  [0-9]+$", re.M)
 _SHORTEST: Final = 8
 _LONG: Final = 16
 """Characters of a secret that is known again wherever it stands; a shorter one may be a word of any text."""
 _USED: Final = 3
+_MARKER_CHARS: Final = 19
+_NO_LETTERS: Final = "\ue000" * _MARKER_CHARS
+"""Stands for a marker where values are searched that may look like words."""
 _CUT: Final = re.compile(r"(\[… [0-9]+ characters left out[^…\n]{0,200}…\]|(?:\[|\[?\.\.\.)?…)")
 """What stands where a text was cut."""
 _COLUMNS: Final = re.compile(r"[^:\n]{1,100}: ([0-9]{1,4}) columns")
@@ -214,12 +220,14 @@ class Mask(Redactor):
         text = self._replaced(text, list(quoted_values(text)))
         text = super().text(self._again(text, used))
         text = self._replaced(text, list(made_up_pieces(text)))
-        return self._again(self._replaced(text, list(beside_names(text))), [])
+        text = self._replaced(text, list(beside_names(text)))
+        bare = MARKER.sub(_NO_LETTERS, text)
+        return self._again(self._replaced(text, [*placed_values(bare), *word_values(bare)]), [])
 
     def _replaced(self, text: str, spans: list[tuple[int, int]]) -> str:
-        """The text with the marker of what stands in each span: no line is both of a key and a setting."""
+        """The text with the marker of what stands in each span; they may overlap, and markers in them stay."""
         pieces, position = [], 0
-        for start, end in sorted(spans):
+        for start, end in (piece for span in apart(spans) for piece in _without_markers(text, *span)):
             pieces += [text[position:start], self.whole(text[start:end])]
             position = end
         return "".join((*pieces, text[position:]))
@@ -275,6 +283,16 @@ def seen_by(turn: Turn, reply: str) -> Iterator[str]:
         asked = _MAY_SEE.fullmatch(str(wanted.args.get("question", "")))
         if wanted.tool == "ask_user" and asked and _YES.fullmatch(call.text):
             yield asked["marker"]
+
+
+def _without_markers(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """What a span has between markers that stand in it, or at its edges."""
+    for marker in MARKER.finditer(text, max(0, start - _MARKER_CHARS), end + _MARKER_CHARS):
+        if text[start : min(marker.start(), end)].strip():
+            yield start, min(marker.start(), end)
+        start = max(start, marker.end())
+    if text[start:end].strip():
+        yield start, end
 
 
 def _joins(rows: list[str], width: int) -> list[str | None]:

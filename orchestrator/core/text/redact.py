@@ -169,13 +169,19 @@ def _stand_in(text: str) -> str:
 
 def _merged(text: str, stand_in: str) -> list[Span]:
     """Where the secrets stand, from left to right, those that overlap as one; a stand-in alone is none."""
+    spans = apart([*named_secrets(text), *shaped_secrets(text)])
+    return [(start, end) for start, end in spans if text[start:end] != stand_in]
+
+
+def apart(spans: list[Span]) -> list[Span]:
+    """Spans from left to right, those that overlap as one."""
     merged: list[Span] = []
-    for start, end in sorted((*named_secrets(text), *shaped_secrets(text))):
+    for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    return [(start, end) for start, end in merged if text[start:end] != stand_in]
+    return merged
 
 
 def _hull(text: str, spans: list[Span]) -> list[Span]:

@@ -188,14 +188,14 @@ def is_key_name(name: str) -> bool:
     return _words(name)[-1:] == ["key"]
 
 
-def _is_perhaps_secret(name: str) -> bool:
+def is_perhaps_secret(name: str) -> bool:
     """Whether what has this name is a secret where it looks made up."""
     words = _words(name)
     both = "".join(words[-2:])
     return words[-1:] != [] and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
 
 
-def _is_pin(name: str) -> bool:
+def is_pin(name: str) -> bool:
     """Whether what has this name is a secret where it is a number of at least four digits."""
     words = _words(name)
     return words[-1:] == ["pin"] or "".join(words[-2:]) in _PIN_CODES
@@ -409,8 +409,8 @@ class _Reader:
             self.origin = self.waiting if sign == "=" and not self.waiting[1:] else self.origin
             self.sign, self.place, self.names = sign, 0, []
             named = (*self.waiting[:1], self.listed)
-            secret = [name for name in named if is_secret_name(name) or _is_perhaps_secret(name) or _is_pin(name)]
-            if secret and (sign in _ASSIGNS or _is_pin(secret[0])):
+            secret = [name for name in named if is_secret_name(name) or is_perhaps_secret(name) or is_pin(name)]
+            if secret and (sign in _ASSIGNS or is_pin(secret[0])):
                 self._bare(secret[0], start, end)
         elif sign == ",":
             self.comma = True
@@ -491,7 +491,7 @@ def _fits(name: str, sign: str, value: str) -> bool:
     """Whether a quoted value is a secret under its name, where ``sign`` stands between them."""
     last = (_WORD.findall(name[-_NAME_CHARS:]) or [""])[-1].lower()
     if not is_secret_name(name):
-        return is_number(value) if _is_pin(name) else _is_perhaps_secret(name) and is_made_up(value)
+        return is_number(value) if is_pin(name) else is_perhaps_secret(name) and is_made_up(value)
     if value.lower() == last or (_words(name) == ["pass"] and value.islower() and value.isalpha()):
         # A pass of a bus or of a loop: ``pass = "weekly"``.
         return False

@@ -1,0 +1,213 @@
+"""Values behind a name, though they look like words: ``adminPass is letmein``, ``| psk | tiger |``.
+
+Only hosted models are kept from them. Programs stay to read: a word without quotes may be a variable there, and words
+that sentences have behind such a name are none.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from orchestrator.core.text.secret_names import Span, is_number, is_pin, is_plain
+from orchestrator.core.text.secret_words import COMMON_NAMES, NO_VALUES, is_hidden_name, is_mixed, may_lock
+
+_STEM: Final = (
+    r"pass|pwd|pw\b|psk|pin|secret|token|credential|key|auth|cookie|sid\b|pepper|seed|salt|_pat|bearer|code|kennwort"
+    r"|geheim|contrase|zugang|mdp|hmac"
+)
+_MENTIONED: Final = re.compile(_STEM, re.I)
+_NAME: Final = re.compile(r"(?<![\w.-])(?:(?<=\\)[nrt])?(?P<name>[\w.-]{1,80})")
+_TWO_WORDS: Final = re.compile(r"(?:code|key|phrase|passe|pin|token)$", re.I)
+_WORDS_BEFORE: Final = re.compile(r"\w{2,12}[ _-](?:de )?$")
+_TO_VALUE: Final = re.compile(
+    r"""(?:\\{0,7}["'`]|\*\*|\]){0,3}
+        (?P<more>(?:[ ]for[ ](?:the[ ])?[\w.-]{1,30}|[ ]\([\w ]{1,30}\))?)(?:[ ]?<(?:const|close)>)?
+        (?:(?P<assigns>[ \t]{0,9}(?:=>|:=|<-|[=~]=|!=|\+?=|:(?![:/])|\)[ \t]{1,9}or(?=[ ])))
+            (?:\*\*(?=[ ]))?(?P<space>\s{0,40})
+          |(?P<cell>[ \t]{0,30}[|│║┃][ \t]{0,30})
+          |(?:\*\*)?,?[ \t]{1,9}(?P<verb>is|was|(?:set[ ])?to|ist|lautet|war|auf|expected|=)(?:[ ]now)?:?[ \t]{1,9}
+          |(?P<blank>[ \t]{1,9}))
+        (?:\{\s{0,20}["']?(?:value|default)["']?\s{0,5}[=:]\s{0,5}
+          |(?:["'][ ]?\.\.[ ]?)?[\w.]{0,30}(?:tostring|encode|format|lower|upper|trim|sha256|hash)
+           \((?:["']%s["'],[ ])?)?""",
+    re.X | re.I,
+)
+_VALUE: Final = re.compile(
+    r"""(?P<quote>\\{0,7}["'])(?:(?:bearer|basic|token|digest)[ ])?(?P<quoted>(?:(?!(?P=quote))[^\n]){1,200})(?P=quote)
+      | (?P<tick>`|\*\*)(?P<ticked>[^`*\s]{1,200})(?P=tick)
+      | \[(?P<level>={0,3})\[\s{0,40}(?P<long>[^\]\s][^\]\n]{2,200}?)\s{0,40}\](?P=level)\]
+      | (?P<bare>[^\s"'`<>,;|│║┃\\&]{1,200})(?P<after>[ \t]{0,99}[^\n]{0,3})""",
+    re.X | re.I,
+)
+_OR: Final = re.compile(
+    r"""[^\n]{0,200}?\bor[ \t]{1,9}(?P<quote>["'])(?P<secret>(?:(?!(?P=quote))[^\n]){4,200})(?P=quote)"""
+)
+_HEADS_TABLE: Final = re.compile(r"[^\n]*\n[^\n\w]*---")
+_CODE: Final = re.compile(r"\b(?:local|function|then|return|end|elseif|def|class|import|const|let|var)\b")
+_WORD: Final = re.compile(r"[\w-]+")
+_ENDS: Final = re.compile(r"[ \t]*(?:$|[.,;!\n\\\"'`)}\]|│║┃])")
+_LINE_HEAD: Final = re.compile(r"[-*#>$ \t]{0,20}(?:<\w{1,30}>[ ]|lua>[ ]|[\w.-]{0,30}>[ ]|\[[\w ]{1,20}\][ ])?")
+_FOUND_HEAD: Final = re.compile(r"(?:/?[\w./-]{1,99}:\d{1,7}: ?)?")
+_LINE: Final = re.compile(r"[^\n\\]+(?:\\(?!n)[^\n\\]*)*")
+_ANSWER: Final = re.compile(
+    r"""\s*(?:(?P<q>["'`])(?P<quoted>(?:(?!(?P=q)).){4,100})(?P=q)
+         |(?:[\w ,']{0,20}\b(?:its|it's|it[ ]is|is|ist|value:|wert:)[ ])?
+          (?P<word>[^\s"'`<>(){}\[\]]{4,200}?)[.,]?)\s*""",
+    re.X,
+)
+"""What stands below: one word, one text in quotes, or a sentence that ends in ``its VALUE``."""
+_LONGEST_QUESTION: Final = 80
+_SHORTEST: Final = 4
+_SHORTEST_ODD: Final = 6
+"""Characters of letters with digits that are no variable of a program."""
+_SURE_VERBS: Final = frozenset({"is", "ist", "lautet", "=", "set to", "expected"})
+_WORDY: Final = re.compile(r"(?:token|auth|cookie|sid|code)$", re.I)
+"""Names whose values are words in programs, too."""
+_DIVIDED: Final = re.compile(r"[a-z][A-Z]|\w[_.-]\w|^--")
+_ALONE: Final = re.compile(r"(?:^|\n|: |> |, )$")
+_GOES_ON: Final = re.compile(r"[ \t]{0,9}[\w/]")
+_COMMA: Final = re.compile(r"\w[ ]?,[ ]?$")
+_ANOTHER: Final = re.compile(r"[ ]?,[ ]?[\"']")
+_BAR: Final = re.compile(r"[|│║┃][ \t*`\"']{0,9}$")
+_NO_STRING: Final = re.compile(r"\s*(?:[),]|\.\.)|.*\($")
+"""What stands between two strings, and is none."""
+
+
+class _Text:
+    """A text, and what is known of all of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.is_code = _CODE.search(text) is not None
+        self.words = Counter(_WORD.findall(text))
+
+    def is_alone(self, value: str) -> bool:
+        """Whether a word stands once in a text; a variable stands twice."""
+        return self.words[value] == 1
+
+
+def word_values(text: str) -> Iterator[Span]:
+    """Where values stand that look like words, behind the names of secrets or on the line below."""
+    if not _MENTIONED.search(text):
+        return
+    known = _Text(text)
+    position = 0
+    while found := _NAME.search(text, position):
+        position = found.end()
+        if (name := _hidden(text, found)) and (span := _behind(known, name, found.start("name"), position)):
+            yield span
+            position = span[1]
+    yield from _below_names(text)
+
+
+def _hidden(text: str, found: re.Match[str]) -> str:
+    """The name that a word ends, where it is one of a secret; else nothing. Some have two words: ``door code``."""
+    name = found["name"]
+    if is_hidden_name(name) or name == "PWD":
+        return name
+    before = _TWO_WORDS.search(name) and _WORDS_BEFORE.search(text, max(0, found.start() - 16), found.start())
+    both = f"{before.group()}{name}" if before else ""
+    return both if is_hidden_name(both) else ""
+
+
+def _behind(known: _Text, name: str, start: int, end: int) -> Span | None:
+    """Where the value stands of the name that ends here, if it has one that may be secret."""
+    text = known.text
+    way = _TO_VALUE.match(text, end)
+    value = way and _VALUE.match(text, way.end())
+    if not way or not value:
+        return None
+    other = _OR.match(text, way.end()) if way["assigns"] else None
+    is_other = other and may_lock(other["secret"])
+    return _span(known, name, start, way, value) or (other.span("secret") if other and is_other else None)
+
+
+def _span(known: _Text, name: str, start: int, way: re.Match[str], value: re.Match[str]) -> Span | None:
+    """Where the value of a name stands, if it may be secret."""
+    for kind in ("quoted", "long"):
+        if value[kind] is not None:
+            if _COMMA.search(known.text, max(0, start - 9), start) and _ANOTHER.match(known.text, value.end()):
+                return None  # The first of several values is of the first name.
+            return value.span(kind) if _is_quoted_secret(name, way, value[kind]) else None
+    if value["ticked"] is not None:
+        may_be = may_lock(value["ticked"]) and (is_mixed(value["ticked"]) or not _WORDY.search(name))
+        return value.span("ticked") if may_be else None
+    bare = value["bare"].rstrip(".,:)]}*?")
+    if "\n" in (way["space"] or "") or not _is_bare_secret(known, name, start, way, bare, value):
+        return None
+    return value.start("bare"), value.start("bare") + len(bare)
+
+
+def _is_quoted_secret(name: str, way: re.Match[str], value: str) -> bool:
+    if name == "PWD":
+        return not value.startswith(("/", "~", "$", "\\"))
+    word = value.strip()
+    if len(word) < _SHORTEST or word.lower() in NO_VALUES or is_plain(value) or _NO_STRING.match(value):
+        return False
+    if (word.isalpha() and is_hidden_name(word)) or (
+        _WORDY.search(name) and not is_mixed(word) and not is_number(word)
+    ):
+        return False
+    return way["blank"] is None or " " not in value
+
+
+def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bare: str, value: re.Match[str]) -> bool:
+    """Whether a value without quotes may be secret: it is odd, or a word in a place where no program has one."""
+    if name == "PWD" or not may_lock(bare) or (is_hidden_name(bare) and not is_mixed(bare)):
+        return False
+    text, at = known.text, value.start("after")
+    ends = _ENDS.match(text, value.start("bare") + len(bare)) is not None
+    if is_number(bare) or (is_mixed(bare) and len(bare) >= _SHORTEST_ODD):
+        return way["blank"] is None or not is_number(bare) or is_pin(name)
+    if _WORDY.search(name):
+        return False
+    in_sentence = name.lower() in COMMON_NAMES and not ends
+    if way["cell"]:
+        return _BAR.search(text, max(0, start - 20), start) is not None and not _HEADS_TABLE.match(text, at)
+    if way["verb"]:
+        return way["verb"].lower() in _SURE_VERBS and not in_sentence
+    if way["blank"]:
+        says_it = _DIVIDED.search(name) is not None or _ALONE.search(text, max(0, start - 40), start) is not None
+        says_it = says_it or (_DIVIDED.search(bare) is not None and name.lower() not in COMMON_NAMES)
+        return says_it and ends and not known.is_code and not name[0].isupper()
+    if ":" in way["assigns"]:
+        return ends or not _GOES_ON.match(text, at)
+    return _is_setting(known, start, way, bare, ends=ends)
+
+
+def _is_setting(known: _Text, start: int, way: re.Match[str], bare: str, *, ends: bool) -> bool:
+    """Whether ``NAME=word`` is of no program."""
+    tight = not way["space"] and not way["assigns"][0].isspace()
+    line = known.text[max(0, start - 40) : start].rpartition("\n")[2]
+    if way["assigns"].strip() in ("==", "~=", "!=") or "local " in line:
+        return False
+    return (tight or ends) and (not known.is_code or (known.is_alone(bare) and (tight or not line.strip("-"))))
+
+
+def _below_names(text: str) -> Iterator[Span]:
+    """Values alone on a line, below a line that is nothing but a name, or that asks for it."""
+    asked = False
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        start = _FOUND_HEAD.match(text, start, end).end()  # type: ignore[union-attr]
+        start = _LINE_HEAD.match(text, start, end).end()  # type: ignore[union-attr]
+        content = text[start:end].strip()
+        if not content:
+            continue
+        if asked and (answer := _ANSWER.fullmatch(text, start, end)):
+            kind = "quoted" if answer["quoted"] else "word"
+            if may_lock(answer[kind]) and not is_hidden_name(answer[kind]):
+                yield answer.span(kind)
+        asked = _asks(content)
+
+
+def _asks(content: str) -> bool:
+    """Whether a line is nothing but the name of a secret, or asks for one."""
+    words = content.strip(" \t:*?\"'`#").split()
+    if not words or len(content) > _LONGEST_QUESTION:
+        return False
+    named = is_hidden_name(words[-1]) or is_hidden_name("".join(words[-3:]))
+    if content.endswith("?"):
+        return named or any(is_hidden_name(word) for word in words)
+    return named and (len(words) == 1 or (content.endswith(":") and len(words) <= 4) or len("".join(words)) <= 14)
