@@ -25,6 +25,15 @@ the pin for the vault is «4711»
 wrong password, expected «swordfish»
 Password changed from «hunter2» to «Zx9ffKm2»
 Zugangsdaten: steve / «bananabread»
+passphrase -> «moonbase»
+signing_key geändert auf «bananabread»
+Here is the api_key, «moonbase36»
+use «bananabread» as signing_key
+«bananabread» is the passphrase
+bob whispers: its «bananabread» (signing_key)
+kennwort        «bananabread»
+This is the password
+use it as token
 -- «Sommer24» (old credential, still works)
 attempt to index string '«letmein»' (field 'pwd')
 The password is wrong. Your password is required. Token is invalid. The token is expired. Passwort ist falsch.
@@ -91,6 +100,25 @@ local accounts = { { "steve", "«bananabread»" }, { name = "alex", color = "pur
 new PDO('mysql:host=db', 'root', '«bananabread»')
 env:connect("farm", "root", "«bananabread»", "127.0.0.1", 3306)
 root:«bananabread»@tcp(127.0.0.1:3306)/farm
+steve:«bananabread»@farm.example.org
+jdbc:oracle:thin:steve/«bananabread»@db:1521/x
+git+https://«26995cfbeb3d9d070da2d276f105a2e4b1c3d5f6»:@github.com/a/b
+mysqli_connect('db', 'root', '«moonbase.cobble.49»', 'x');
+create user farm identified by '«bananabread»';
+INSERT INTO conf (name, kennwort) VALUES ('a', '«bananabread»');
+<td>vaultPin</td><td>«bananabread»</td>
+<entry key="webhookSecret">«bananabread»</entry>
+<input name="ADMINPASS" value="«bananabread»">
+- name: REDNETKEY\n  value: «bananabread»
+[["passphrase", "«bananabread»"], ["side", "left"]]
+local h = "Bearer " .. "«lampshade»"
+h.Authorization = ("«Bearer %s»"):format("«lampshade»")
+expect(passphrase):eq("«bananabread»")
+export const vaultPin: string = "«bananabread»";
+<td>side</td><td>bottom</td>
+<input name="side" value="bottom">
+{ "password", "username" }
+mailto:steve@example.org
 local password = input
 local password = read("*")
 local password = config.password or os.getenv("FARM")
@@ -125,6 +153,10 @@ sshpass -p «bananabread» ssh root@x
 echo «bananabread» | sudo -S ls
 net use z: \\srv\x «bananabread» /user:steve
 WIFI:T:WPA;S:base;P:«bananabread»;;
+sqlcmd -S db -U sa -P «bananabread»
+mongo -u a -p «bananabread» db
+influx -username a -password «bananabread»
+setenv REDNETKEY «banana_bread»
 GET /login HTTP/1.1
 zip -r a.zip folder
 echo bananabread | grep b

@@ -14,10 +14,11 @@ from orchestrator.core.text.secret_names import Span
 from orchestrator.core.text.secret_words import is_hidden_name
 
 _BEGIN: Final = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|-----BEGIN OpenVPN|(?:^|[ >\]])Private-Lines: \d+"
+    r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|-----BEGIN OpenVPN"
+    r"|(?:^|[ >\]\"'])Private-Lines: \d+"
 )
 _END: Final = re.compile(
-    r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|-----END OpenVPN|(?:^|[ >\]])Private-MAC:",
+    r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----|-----END OpenVPN|(?:^|[ >\]\"'])Private-MAC:",
     re.M,
 )
 _PUBLIC: Final = re.compile(
@@ -32,7 +33,7 @@ _OF_KEY: Final = re.compile(
 _PIECE_OF_KEY: Final = re.compile(r"(?P<piece>[A-Za-z0-9+/]{4,}={0,2})")
 """A key whose lines were joined by blanks has such pieces between its beginning and its end."""
 _LONG_PIECE: Final = re.compile(
-    r"(?<![\w+/=.:-])(?=[A-Za-z+/]{0,99}[0-9])(?P<piece>[A-Za-z0-9+/]{16,}={0,2})(?![\w+/=.:(-])"
+    r"(?<![\w+/=.:-])(?=[A-Za-z+/]{0,99}[0-9])(?P<piece>[A-Za-z0-9+/]{14,}={0,2})(?![\w+/=.:(-])"
 )
 _TAIL: Final = r"""(?=(?:\\{1,3}[rn])*["']?\s*(?:\\|,|\.\.|(?:--|\#)[^\n]*)?$)"""
 _PADDED_PIECE: Final = re.compile(rf"(?<![\w+/=.:-])(?P<piece>[A-Za-z0-9+/]{{1,100}}={{1,2}}){_TAIL}", re.M)
@@ -127,8 +128,9 @@ def key_lines(text: str) -> Iterator[Span]:
             yield from _spans(
                 joined, text, line.start() + begun.end(), line.start() + ends.start() if ends else line.end()
             )
-        elif _END.search(content):
+        elif ends := _END.search(content):
             yield from run
+            yield from _spans(_LONG_PIECE, text, line.start(), line.start() + ends.start()) if inside else ()
             inside, run = False, []
         elif inside and (found or not content.strip() or _HEADER.match(content)):
             if found:

@@ -10,24 +10,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from orchestrator.core.text.secret_names import Span, is_number, is_pin, is_plain
-from orchestrator.core.text.secret_words import COMMON_NAMES, NO_VALUES, is_hidden_name, is_mixed, may_lock
+from orchestrator.core.text.secret_words import COMMON_NAMES, NAME_STEM, NO_VALUES, is_hidden_name, is_mixed, may_lock
 
-_STEM: Final = (
-    r"pass|pwd|pw\b|psk|pin|secret|token|credential|key|auth|cookie|sid\b|pepper|seed|salt|_pat|bearer|code|kennwort"
-    r"|geheim|contrase|zugang|mdp|hmac"
-)
-_MENTIONED: Final = re.compile(_STEM, re.I)
 _NAME: Final = re.compile(r"(?<![\w.-])(?:(?<=\\)[nrt])?(?P<name>[\w.-]{1,80})")
 _TWO_WORDS: Final = re.compile(r"(?:code|key|phrase|passe|pin|token)$", re.I)
 _WORDS_BEFORE: Final = re.compile(r"\w{2,12}[ _-](?:de )?$")
 _TO_VALUE: Final = re.compile(
     r"""(?:\\{0,7}["'`]|\*\*|\]){0,3}
-        (?P<more>(?:[ ]for[ ](?:the[ ])?[\w.-]{1,30}|[ ]\([\w ]{1,30}\))?)(?:[ ]?<(?:const|close)>)?
-        (?:(?P<assigns>[ \t]{0,9}(?:=>|:=|<-|[=~]=|!=|\+?=|:(?![:/])|\)[ \t]{1,9}or(?=[ ])))
+        (?P<more>(?:[ ]for[ ](?:the[ ])?[\w.-]{1,30}|[ ]\([\w ]{1,30}\))?)
+        (?:[ ]?<(?:const|close)>|:[ ]?(?:string|str|text)\b)?
+        (?:(?P<assigns>[ \t]{0,9}(?:[=-]>|:=|<-|[=~]=|!=|\+?=|:(?![:/])|\)[ \t]{1,9}or(?=[ ])))
             (?:\*\*(?=[ ]))?(?P<space>\s{0,40})
           |(?P<cell>[ \t]{0,30}[|│║┃][ \t]{0,30})
-          |(?:\*\*)?,?[ \t]{1,9}(?P<verb>is|was|(?:set[ ])?to|ist|lautet|war|auf|expected|=)(?:[ ]now)?:?[ \t]{1,9}
-          |(?P<blank>[ \t]{1,9}))
+          |(?:\*\*)?,?[ \t]{1,9}(?P<verb>[–—-]|is|was|(?:set[ ])?to|ist|lautet|war|auf|expected|=)
+            (?:[ ](?:now|jetzt))?:?[ \t]{1,9}
+          |(?P<blank>,?[ \t]{1,40}))
         (?:\{\s{0,20}["']?(?:value|default)["']?\s{0,5}[=:]\s{0,5}
           |(?:["'][ ]?\.\.[ ]?)?[\w.]{0,30}(?:tostring|encode|format|lower|upper|trim|sha256|hash)
            \((?:["']%s["'],[ ])?)?""",
@@ -62,9 +59,9 @@ _SHORTEST: Final = 4
 _SHORTEST_ODD: Final = 6
 """Characters of letters with digits that are no variable of a program."""
 _SURE_VERBS: Final = frozenset({"is", "ist", "lautet", "=", "set to", "expected"})
-_WORDY: Final = re.compile(r"(?:token|auth|cookie|sid|code)$", re.I)
+_WORDY: Final = re.compile(r"(?:auth|cookie|sid|(?:^|[.:])(?:token|code))$", re.I)
 """Names whose values are words in programs, too."""
-_DIVIDED: Final = re.compile(r"[a-z][A-Z]|\w[_.-]\w|^--")
+_DIVIDED: Final = re.compile(r"[a-z][A-Z]|\w[_.-]\w|^--?")
 _ALONE: Final = re.compile(r"(?:^|\n|: |> |, )$")
 _GOES_ON: Final = re.compile(r"[ \t]{0,9}[\w/]")
 _COMMA: Final = re.compile(r"\w[ ]?,[ ]?$")
@@ -89,7 +86,7 @@ class _Text:
 
 def word_values(text: str) -> Iterator[Span]:
     """Where values stand that look like words, behind the names of secrets or on the line below."""
-    if not _MENTIONED.search(text):
+    if not NAME_STEM.search(text):
         return
     known = _Text(text)
     position = 0
@@ -159,7 +156,8 @@ def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bar
     text, at = known.text, value.start("after")
     ends = _ENDS.match(text, value.start("bare") + len(bare)) is not None
     if is_number(bare) or (is_mixed(bare) and len(bare) >= _SHORTEST_ODD):
-        return way["blank"] is None or not is_number(bare) or is_pin(name)
+        is_loose = way["blank"] and (known.is_code or name.lower() in COMMON_NAMES)
+        return is_pin(name) or not (is_loose and (is_number(bare) or "," in way["blank"]))
     if _WORDY.search(name):
         return False
     in_sentence = name.lower() in COMMON_NAMES and not ends
@@ -169,8 +167,16 @@ def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bar
         return way["verb"].lower() in _SURE_VERBS and not in_sentence
     if way["blank"]:
         says_it = _DIVIDED.search(name) is not None or _ALONE.search(text, max(0, start - 40), start) is not None
-        says_it = says_it or (_DIVIDED.search(bare) is not None and name.lower() not in COMMON_NAMES)
-        return says_it and ends and not known.is_code and not name[0].isupper()
+        says_it = (
+            says_it or way["blank"] != " " or (_DIVIDED.search(bare) is not None and name.lower() not in COMMON_NAMES)
+        )
+        return (
+            says_it
+            and ends
+            and not known.is_code
+            and (not name[0].isupper() or way["blank"] != " ")
+            and way["blank"].isspace()
+        )
     if ":" in way["assigns"]:
         return ends or not _GOES_ON.match(text, at)
     return _is_setting(known, start, way, bare, ends=ends)

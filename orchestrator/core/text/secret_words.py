@@ -10,9 +10,9 @@ from typing import Final
 
 from orchestrator.core.text.secret_names import is_made_up, is_perhaps_secret, is_pin, is_plain, is_secret_name
 
-_STEM: Final = re.compile(
+NAME_STEM: Final = re.compile(
     r"pass|pwd|pw|psk|pin|secret|token|credential|key|auth|cookie|sid|pepper|seed|salt|pat|bearer|code|kennwort"
-    r"|geheim|contrase|clave|zugang|rcon|mdp",
+    r"|geheim|contrase|clave|zugang|users|accounts|login|hmac|rcon|mdp",
     re.I,
 )
 """Without one of these a word is no name to look at, which is so of nearly all words."""
@@ -52,7 +52,7 @@ NO_VALUES: Final = frozenset(
     reset change changes store stores entry entries accepted denied failed failure mismatch match matches good
     okay safe secure weak strong short long longer shorter same different public private random fine nope
     nothing something someone everybody falsch richtig leer nicht eine einen einer eines kein keine noch nötig
-    noetig ungültig ungueltig abgelaufen unbekannt gesetzt oder aber vergessen ändern aendern gespeichert first
+    noetig ungültig ungueltig abgelaufen unbekannt gesetzt oder aber jetzt nun ändern aendern gespeichert first
     last next previous current second third left right bottom front back read write open close closed basic
     digest bearer please enter wait later soon loop keys code codes
     """,
@@ -61,7 +61,7 @@ NO_VALUES: Final = frozenset(
 """Words that sentences and programs have behind the name of a secret."""
 _NO_VALUE: Final = re.compile(
     r"""[a-zäöü]*(?:ed|ing|ung|lich|able|ible) | [a-z]+'[a-z]+ | \W* | \d{1,3}
-      | (?:[^\W\d]\w*[.:])+[^\W\d]\w*\(?.* | [\w.:]+\(.* | [\w.]+\[.* | \w+(?:==|~=|!=).* | \\.* | [<{%$[].*
+      | (?:[^\W\d]\w*[.:])+[^\W\d]\w*(?:[(\[].*)? | [\w.:]+\(.* | [\w.]+\[.* | \w+(?:==|~=|!=).+ | \\.* | [<{%$[].*
       | /[\w./-]* | [a-z]+:// .* | [a-z]+\.(?:txt|lua|json|md|cfg|conf|ini|toml|yaml|yml|pem|key|db|log)""",
     re.X,
 )
@@ -71,7 +71,7 @@ _NO_VALUE: Final = re.compile(
 @lru_cache(maxsize=4096)
 def is_hidden_name(name: str) -> bool:
     """Whether a model may not see the value that has this name."""
-    if not _STEM.search(name):
+    if not NAME_STEM.search(name):
         return False
     if is_secret_name(name) or is_perhaps_secret(name) or is_pin(name):
         return True
