@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orchestrator.adapters.models.scripted import ScriptedModel
-    from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+    from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
     from orchestrator.app.library import execute_task_with_agent
     from orchestrator.core.approval.approval import CallDecision, HitlResponse, ResumeRequest
     from orchestrator.core.errors import HitlInterventionRequired, ReplyRefused
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from orchestrator.core.ports import RequestAuthorizer, TaskPersistenceManager
     from orchestrator.core.reply.response import AgentResponse, FinalResult, RequestedTool, ToolRequest, read_reply
     from orchestrator.core.task.items import AgentTaskItem
+    from orchestrator.core.task.states import TaskStatus
     from orchestrator.core.task.task import AgentTask
-    from orchestrator.core.task.task_states import TaskStatus
     from orchestrator.engine.workers import process_task
     from orchestrator.terminal.interactive import run_task_interactive
     from orchestrator.tools.deps import CCAgentDeps, call_cc_command
@@ -49,13 +49,13 @@ _ROOMS = {
     ),
     "core.reply.response": ("AgentResponse", "FinalResult", "RequestedTool", "ToolRequest", "read_reply"),
     "core.task.task": ("AgentTask",),
-    "core.task.task_states": ("TaskStatus",),
+    "core.task.states": ("TaskStatus",),
     "terminal.interactive": ("run_task_interactive",),
     "adapters.models.scripted": ("ScriptedModel",),
     "core.ports": ("RequestAuthorizer", "TaskPersistenceManager"),
     "app.library": ("execute_task_with_agent",),
     "engine.workers": ("process_task",),
-    "adapters.store.memory": ("InMemoryPersistenceManager",),
+    "adapters.store.sqlite": ("InMemoryPersistenceManager",),
     "tools.deps": ("CCAgentDeps", "call_cc_command"),
     "tools.registry": ("TOOL_REGISTRY", "Tool"),
 }

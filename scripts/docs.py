@@ -25,7 +25,7 @@ from orchestrator.core.approval.approval import CALL_TABLE
 from orchestrator.core.connection_problems import TROUBLES
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.facts import TaskFact
-from orchestrator.core.task.task_states import PHASE_TABLE
+from orchestrator.core.task.states import PHASE_TABLE
 from orchestrator.core.wire.link import LINK_TABLE
 from orchestrator.history.audit import AuditBroken
 from orchestrator.history.rehearsal import CannotRehearse
@@ -34,8 +34,8 @@ from orchestrator.runtime.settings import ENV_PREFIX, Settings
 from orchestrator.web.computers import NotASocket, TooManyKeys, WrongSubprotocol
 from orchestrator.web.endpoint_table import DOORS, Answer, Endpoint
 from orchestrator.web.openapi import document, refusals_of
-from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
-from orchestrator.web.rate_limits import TooManyTries
+from orchestrator.web.peers import TooManyTries
+from orchestrator.web.people import CodeExpired, CodeUnknown, CodeUsed
 from orchestrator.web.sockets import TooManyStreams
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -22,7 +22,7 @@ pytest.register_assert_rewrite(
     "orchestrator.testing.bus_outages",
     "orchestrator.testing.bus_requests",
     "orchestrator.testing.drafts",
-    "orchestrator.testing.store_grants",
+    "orchestrator.testing.store_records",
     "orchestrator.testing.store_journal",
     "orchestrator.testing.store_kept",
     "orchestrator.testing.store_queue",

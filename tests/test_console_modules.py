@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.web import page
+from orchestrator.web import install
 
-CONSOLE = Path(page.__file__).parent / "console"
+CONSOLE = Path(install.__file__).parent / "console"
 OWN = sorted(
     path for end in ("js", "css") for path in CONSOLE.rglob(f"*.{end}") if CONSOLE / "vendor" not in path.parents
 )

@@ -8,8 +8,7 @@ import pytest
 from orchestrator.computers.hub import mirror
 from orchestrator.runtime import logs
 from orchestrator.terminal import progress as metering
-from orchestrator.web import browsers, connections, events, pairing, peers, sockets, watch
-from orchestrator.web import rate_limits as tries
+from orchestrator.web import browsers, connections, events, peers, people, sockets, watch
 
 DOCS = Path(__file__).parent.parent / "docs"
 PROMISED = [
@@ -18,11 +17,11 @@ PROMISED = [
     ("protocol.md", "(written down once an hour) and 90 days after it began", browsers.LONGEST, timedelta(days=90)),
     ("protocol.md", "A person has at most 20; the oldest makes room.", browsers.MOST, 20),
     ("protocol.md", "Ten wrong tokens within a minute from one address are answered with 429.",
-     (tries.WRONG_TRIES, tries.WRONG_WITHIN_S), (10, 60)),
+     (peers.WRONG_TRIES, peers.WRONG_WITHIN_S), (10, 60)),
     ("protocol.md", "ten unknown codes within a minute from one computer, or 100 from one address, a further",
-     (tries.WRONG_TRIES, pairing.MOST_OF_ADDRESS), (10, 100)),
-    ("protocol.md", "and each code from there waits 0.25 s", pairing.SLOW_S, 0.25),
-    ("protocol.md", "one code is looked at 30 times a minute at most", pairing.MOST_OF_CODE, 30),
+     (peers.WRONG_TRIES, people.MOST_OF_ADDRESS), (10, 100)),
+    ("protocol.md", "and each code from there waits 0.25 s", people.SLOW_S, 0.25),
+    ("protocol.md", "one code is looked at 30 times a minute at most", people.MOST_OF_CODE, 30),
     ("protocol.md", "has at most 65536 bytes (431) and 20 s, its body with all around it 4194304 bytes and 120 s",
      (connections.MAX_HEAD_BYTES, connections.HEAD_S, connections.MAX_BODY_BYTES, connections.BODY_S),
      (65_536, 20, 4_194_304, 120)),

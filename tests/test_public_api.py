@@ -20,7 +20,7 @@ SEEDS = {
     "FinalResult": "orchestrator.core.reply.response",
     "HitlInterventionRequired": "orchestrator.core.errors",
     "HitlResponse": "orchestrator.core.approval.approval",
-    "InMemoryPersistenceManager": "orchestrator.adapters.store.memory",
+    "InMemoryPersistenceManager": "orchestrator.adapters.store.sqlite",
     "RequestAuthorizer": "orchestrator.core.ports",
     "TaskPersistenceManager": "orchestrator.core.ports",
     "Tool": "orchestrator.tools.registry",

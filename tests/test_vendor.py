@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestrator.web import page
+from orchestrator.web import install
 
-CONSOLE = Path(page.__file__).parent / "console"
+CONSOLE = Path(install.__file__).parent / "console"
 VENDOR = CONSOLE / "vendor"
 IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*)["']([^"']+)["']""")
 

@@ -23,7 +23,7 @@ from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.program import program
 from orchestrator.runtime.prompts import FILE, SHIPPED_VERSION
 from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, Settings
-from orchestrator.tools.shared_workspace import RefusedWorkspace
+from orchestrator.tools.workspace import RefusedWorkspace
 from orchestrator.web.auth import TokenAuthorizer, issue_token, token_hash
 from orchestrator.web.doctor import About
 

@@ -11,17 +11,17 @@ from typing import Any
 
 from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.adapters.models import as_chat_model
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.approval.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.approval.rights import Saying
+from orchestrator.core.approval.presentation import Saying
 from orchestrator.core.errors import HitlInterventionRequired, NotPending
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.ports import ChatModel, Identity, RequestAuthorizer
 from orchestrator.core.reply.response import FinalResult
 from orchestrator.core.task.facts import CallId, TaskId
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import NodePolicy

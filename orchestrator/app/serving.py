@@ -20,8 +20,8 @@ from orchestrator.core.ports import ChatModel, Store
 from orchestrator.core.wire.wire import MAX_FRAME_BYTES
 from orchestrator.runtime.settings import LOOPBACK, Settings
 from orchestrator.web.connections import BoundedProtocol
-from orchestrator.web.frames import FrameProtocol
 from orchestrator.web.peers import RESERVE, Peers, networks_of, raise_file_limit, room_for
+from orchestrator.web.sockets import FrameProtocol
 
 # -- uvicorn as this program needs it: it accepts connections itself, leaves signals alone, and stops at once
 

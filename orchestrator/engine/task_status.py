@@ -8,8 +8,8 @@ from orchestrator.core.errors import JournalBroken, NewerSchema
 from orchestrator.core.ports import Store, TaskRow
 from orchestrator.core.task.facts import TaskEnded, TaskId
 from orchestrator.core.task.limits import told
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.undo.messages import Outcome, outcome_of, that_counts
 from orchestrator.tools.environment import Environment
 

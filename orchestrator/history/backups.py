@@ -17,7 +17,7 @@ from orchestrator.core.ports import BackupRow, Clock, Identity
 from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.paths import spelled
-from orchestrator.core.undo.listings import Listing, read_listing
+from orchestrator.core.undo.plan import Listing, read_listing
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.tasks import TaskService, person

@@ -39,7 +39,7 @@ from orchestrator.core.errors import JournalBroken, NotFound, OrchestratorError
 from orchestrator.core.ports import BlobMark, KeptRow, KeptTable
 from orchestrator.core.task.facts import TaskId, TaskSubmitted
 from orchestrator.core.task.items import SYSTEM, Actor, decode_item
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.values import from_us
 from orchestrator.engine.tasks import TaskService
 

@@ -18,7 +18,7 @@ from orchestrator.core.text.visible import block
 from orchestrator.runtime.program import bare_environment, left_in_order, program
 from orchestrator.terminal.console import ClientDesk, Console
 from orchestrator.terminal.review.channel import body_of
-from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.edit import decision
 
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"

@@ -12,8 +12,8 @@ from orchestrator.core.ports import Clock, Lease, Schedule, Store, Token
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, CallId, Fact, RequestId, TaskId, ToolCall
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft, ItemId
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
 
 # -- What contracts say again and again --------------------------------------------------

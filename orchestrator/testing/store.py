@@ -11,15 +11,12 @@ from typing import Any, Final
 from orchestrator.core.ports import Store
 from orchestrator.testing import (
     store_computers,
-    store_grants,
     store_journal,
     store_kept,
     store_queue,
     store_records,
     store_reopening,
     store_retention,
-    store_shared,
-    store_sign_ins,
     store_system,
 )
 from orchestrator.testing.drafts import ManualClock, OpenStore
@@ -41,12 +38,9 @@ STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
         store_records,
         store_queue,
         store_system,
-        store_grants,
         store_kept,
         store_computers,
         store_retention,
-        store_sign_ins,
-        store_shared,
     )
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""

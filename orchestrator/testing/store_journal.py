@@ -8,7 +8,7 @@ from orchestrator.core.policy import Effect
 from orchestrator.core.ports import Store, Token
 from orchestrator.core.task.facts import CallsProposed, RequestId, TaskId, ToolStarted
 from orchestrator.core.task.items import item_hash, verify_chain
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 

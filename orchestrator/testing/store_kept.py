@@ -6,8 +6,8 @@ import json
 from orchestrator.core.ports import SYSTEM_STREAM, KeptTable, Store, TokenRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, decode_item, encode_item
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped, TokenIssued
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.drafts import COMPUTER, REPLY, Author, ManualClock, append
 

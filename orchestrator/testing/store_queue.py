@@ -5,7 +5,7 @@ import asyncio
 from orchestrator.core.errors import ComputerClaimed, Conflict, LeaseLost
 from orchestrator.core.ports import Lease, Store, Token
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.drafts import Author, ManualClock, append, refused, taken
 

@@ -4,6 +4,7 @@ from orchestrator.core.errors import GrantVoid, InvalidRequest
 from orchestrator.core.ports import SYSTEM_STREAM, Coming, TokenRow
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.items import verify_chain
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import (
     ComputerFrozen,
     ComputerReleased,
@@ -13,10 +14,9 @@ from orchestrator.core.task.system_facts import (
     SignedIn,
     SignedOut,
 )
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.testing import store_computers, store_sign_ins
+from orchestrator.testing import store_computers
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, OpenStore, append, refused, taken
 
 T1 = TaskId("t1")
@@ -118,7 +118,7 @@ async def s84_sign_ins_outlive_the_process(open_store: OpenStore, clock: ManualC
     author = Author(clock)
     store = open_store(clock)
     for name in ("s1", "s2"):
-        row = store_sign_ins.sign_in(name, clock.advance(1))
+        row = store_computers.sign_in(name, clock.advance(1))
         await store.add_sign_in(row, most=5, note=author.draft(SignedIn(name="alice")))
     await store.use_sign_in("s2", clock.advance(1))
     await store.end_sign_in("s1", note=author.draft(SignedOut(name="alice")))

@@ -9,8 +9,8 @@ from orchestrator.core.ports import SYSTEM_STREAM, BackupRow, BlobMark, Store, S
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken

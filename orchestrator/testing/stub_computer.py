@@ -25,9 +25,8 @@ from orchestrator.core.wire.transfers import Inbox, Outbox
 from orchestrator.core.wire.wire import RunId, to_wire
 from orchestrator.testing.stub_calls import StubCalls
 from orchestrator.testing.stub_disk import CAPACITY_BYTES, Answer, StubDisk
-from orchestrator.testing.stub_peripherals import StubPeripheral, StubPeripherals
+from orchestrator.testing.stub_peripherals import StubPeripheral, StubPeripherals, StubScreen
 from orchestrator.testing.stub_programs import Program, StubPrograms
-from orchestrator.testing.stub_screen import StubScreen
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from orchestrator.core.errors import NotFound, ToolFailed, Unreadable
-from orchestrator.core.evidence.check_results import NO_PROGRAM
+from orchestrator.core.evidence.checks import NO_PROGRAM
 from orchestrator.core.ports import CallResult, Workspace
 from orchestrator.core.task.facts import Ran
 from orchestrator.core.wire.wire import RunId, to_wire

@@ -8,7 +8,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, Too
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import RunId
 from orchestrator.tools import local
-from orchestrator.tools.computer import changes, discovery, labels, observation, programs, reads, restore
+from orchestrator.tools.computer import changes, discovery, listings, observation, programs
 from orchestrator.tools.deps import CCAgentDeps
 
 # -- The tools that speak to people ------------------------------------------------------
@@ -83,20 +83,20 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
     for tool in (
         Tool("send_status", send_status),
         Tool("ask_user", ask_user),
-        Tool("cc_read", reads.cc_read),
-        Tool("cc_list", reads.cc_list),
-        Tool("cc_find", reads.cc_find),
+        Tool("cc_read", listings.cc_read),
+        Tool("cc_list", listings.cc_list),
+        Tool("cc_find", listings.cc_find),
         Tool("cc_info", discovery.cc_info),
         Tool("cc_docs", discovery.cc_docs),
         Tool("cc_screen", discovery.cc_screen),
         Tool("cc_peripheral_call", discovery.cc_peripheral_call, observe=discovery.observe_peripheral_call),
-        Tool("cc_label", labels.cc_label, observe=labels.observe_label),
+        Tool("cc_label", discovery.cc_label, observe=discovery.observe_label),
         Tool("cc_write", changes.cc_write, observe=observation.observe_write),
         Tool("cc_edit", changes.cc_edit, observe=observation.observe_edit),
         Tool("cc_move", changes.cc_move, observe=observation.observe_move),
         Tool("cc_mkdir", changes.cc_mkdir, observe=observation.observe_mkdir),
         Tool("cc_delete", changes.cc_delete, observe=observation.observe_delete),
-        Tool("cc_restore", restore.cc_restore, observe=restore.observe_restore),
+        Tool("cc_restore", changes.cc_restore, observe=changes.observe_restore),
         Tool("cc_run_program", programs.cc_run_program, observe=programs.observe_run),
         Tool("cc_shell", programs.cc_shell, observe=programs.observe_shell),
         Tool("cc_stop", programs.cc_stop, observe=programs.observe_stop),

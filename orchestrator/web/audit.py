@@ -13,7 +13,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.approval.rights import reviews
+from orchestrator.core.approval.presentation import reviews
 from orchestrator.core.audit.chain import SYSTEM_STREAM
 from orchestrator.core.audit.presentation import Wanted
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest

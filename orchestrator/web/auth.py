@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from orchestrator.core.approval.rights import Saying, may_say, who_decides
+from orchestrator.core.approval.presentation import Saying, may_say, who_decides
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
 from orchestrator.core.policy import ROLES
 from orchestrator.core.ports import Identity, Store, TokenRow

@@ -12,12 +12,12 @@ from starlette.websockets import WebSocket
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.model_view.messages import plain
+from orchestrator.core.model_view.prompt import plain
 from orchestrator.core.policy import Family
 from orchestrator.core.ports import Computers, TaskRow
 from orchestrator.core.reply.scanner import doubled_key
-from orchestrator.core.task.call_states import CallState
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.task.states import CallState
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.undo.messages import Outcome, UndoOffer
 from orchestrator.core.wire.identity import ComputerRecord, frozen_remedy, frozen_sentence

@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.approval.approval import ResumeRequest
-from orchestrator.core.approval.decisions import closed_request
+from orchestrator.core.approval.command import closed_request
 from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import RequestId, TaskId
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import (
     DecisionsBody,
@@ -28,9 +28,8 @@ from orchestrator.web.bodies import (
     request_id_of,
     short_form,
 )
-from orchestrator.web.errors import error_form
-from orchestrator.web.rate_limits import Attempts
-from orchestrator.web.redaction import without_secrets
+from orchestrator.web.errors import error_form, without_secrets
+from orchestrator.web.peers import Attempts
 
 
 class DecisionEndpoints(Room):

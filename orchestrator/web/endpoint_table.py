@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.task.facts import TaskFact
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import SystemFact
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.messages import UndoRequest
 from orchestrator.history.audit import Verification
 from orchestrator.web import bodies as forms

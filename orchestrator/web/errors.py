@@ -1,5 +1,7 @@
 """Every error of the endpoints in one form: what happened, and what to do next."""
 
+import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,7 +13,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.text.redact import redact
+from orchestrator.runtime.logs import SALT
 from orchestrator.web.shutdown import AGAIN_S, NodeDraining
+
+# -- Every error of the endpoints in one form: what happened, and what to do next --------
 
 # -- Every error of the endpoints in one form: what happened, and what to do next ------------
 
@@ -117,3 +123,22 @@ class Forbidding:
             await send(message)
 
         await self._app(scope, receive, sending)
+
+
+# -- What leaves the endpoints leaves without secrets: the journal keeps them, since what runs needs them (promise
+# V4)
+
+_AT_ONCE: Final = 20_000
+"""Characters that are looked through on the event loop: a few milliseconds at the worst."""
+
+
+def part_without_secrets(value: Any) -> Any:
+    """A small part of what is being written, as JSON; a secret that is cut by its end is not seen."""
+    return redact(value, salt=SALT)
+
+
+async def without_secrets(value: Any) -> Any:
+    """JSON without its secrets; what is long is looked through away from the event loop."""
+    if len(json.dumps(value)) < _AT_ONCE:
+        return redact(value, salt=SALT)
+    return await asyncio.to_thread(redact, value, salt=SALT)

@@ -24,8 +24,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.engine.tasks import TaskService
 from orchestrator.web.bodies import offered
-from orchestrator.web.errors import error_form
-from orchestrator.web.redaction import part_without_secrets, without_secrets
+from orchestrator.web.errors import error_form, part_without_secrets, without_secrets
 from orchestrator.web.sockets import StarletteSocket, accepted
 
 # -- Server-sent events of one task: every item of its journal, and between them notifications of what is being written

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.approval.grants import GrantState
-from orchestrator.core.approval.rights import reviews
+from orchestrator.core.approval.presentation import reviews
 from orchestrator.core.errors import Forbidden, NotFound
 from orchestrator.core.policy import FunctionCall, Policy, PolicyContext, explain
 from orchestrator.core.ports import Identity
@@ -22,7 +22,7 @@ from orchestrator.web.answers.base import GrantTakenBack, Reloaded
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import DryRunBody, EmptyBody, PolicyBody, read_body
-from orchestrator.web.redaction import without_secrets
+from orchestrator.web.errors import without_secrets
 
 
 class PolicyEndpoints(Room):

@@ -10,20 +10,19 @@ from functools import partial
 from typing import Any, Final, Protocol, assert_never
 
 from orchestrator.core.approval.approval import CallState, HitlResponse
-from orchestrator.core.approval.presentation import LIST_CHARS
-from orchestrator.core.approval.rights import Saying, reviews
+from orchestrator.core.approval.presentation import LIST_CHARS, Saying, reviews
 from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask, OpenRequest
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.text.redact import redact_text
 from orchestrator.core.undo.messages import told_limits, told_places
 from orchestrator.core.wire import review
 from orchestrator.engine.tasks import patiently, show
 from orchestrator.engine.undo import Undoing
 from orchestrator.web.errors import error_form
-from orchestrator.web.rate_limits import Attempts
+from orchestrator.web.peers import Attempts
 
 # -- What the reviewers' socket tells of undos: what one would do, and which tasks left something to take back
 

@@ -14,8 +14,7 @@ from orchestrator.web.browsers import Browser
 from orchestrator.web.computers import peer_of
 from orchestrator.web.doctor import About
 from orchestrator.web.errors import explained
-from orchestrator.web.peers import counted_as
-from orchestrator.web.rate_limits import Tries
+from orchestrator.web.peers import Tries, counted_as
 
 
 class SessionEndpoints(Room):

@@ -14,8 +14,8 @@ from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBro
 from orchestrator.core.evidence.user_checks import checks_of
 from orchestrator.core.ports import Computers, Identity, TaskRow
 from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
@@ -37,8 +37,8 @@ from orchestrator.web.bodies import (
     short_form,
     task_id_of,
 )
+from orchestrator.web.errors import without_secrets
 from orchestrator.web.events import EventStream, follow
-from orchestrator.web.redaction import without_secrets
 
 # -- The endpoints that tell and take back what a task changed -------------------------------
 

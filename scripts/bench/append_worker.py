@@ -38,7 +38,7 @@ from orchestrator.core.ports import Lease, Store
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, TaskId
 from orchestrator.core.task.items import GENESIS_HASH, Actor, Draft, ItemId, seal_encoded
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.wire.wire import RunId
 from orchestrator.runtime.clock import SystemClock
 

@@ -11,8 +11,8 @@ from orchestrator.adapters.store import open_store
 from orchestrator.core.audit.presentation import Wanted
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.history.audit import (
     Checkpoints,
     Place,

@@ -19,10 +19,10 @@ from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
 from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.adapters.store import SqlitePersistenceManager, open_store
-from orchestrator.core.approval.rights import Saying
+from orchestrator.core.approval.presentation import Saying
 from orchestrator.core.ports import ChatMessage, Identity, ModelReply, RequestAuthorizer, Store
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task

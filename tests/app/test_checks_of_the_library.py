@@ -14,7 +14,7 @@ from orchestrator.core.approval.approval import CallDecision
 from orchestrator.core.errors import ComputerFailed, FrameRefused, HitlInterventionRequired, InvalidRequest, ModelFailed
 from orchestrator.core.policy import PathCheck, load_policy
 from orchestrator.core.reply.response import FinalResult
-from orchestrator.core.task.task_states import Phase
+from orchestrator.core.task.states import Phase
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.engine.actor.checks import due_of
 from orchestrator.tools.deps import CCAgentDeps

@@ -17,13 +17,13 @@ from orchestrator.adapters.models import ScriptedModel
 from orchestrator.app.library import execute_task_with_agent
 from orchestrator.core.approval.approval import CallDecision, CallState
 from orchestrator.core.errors import HitlInterventionRequired, InvalidDecision, InvalidRequest, ModelFailed, NotPending
-from orchestrator.core.model_view.window import Window, estimate
+from orchestrator.core.model_view.prompt import Window, estimate
 from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.reply.response import TaskResult
 from orchestrator.core.task.facts import DecisionAction, OnReject
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.workspace import DirectoryWorkspace
 from tests import ROOT

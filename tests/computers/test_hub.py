@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.computers.hub import session as hub_session
 from orchestrator.computers.hub import waiters as waiting
-from orchestrator.computers.hub.greeter import Rival, Yielded
+from orchestrator.computers.hub.known_computers import Rival, Yielded
 from orchestrator.computers.hub.waiters import PAUSED_AFTER_S, GameClock, Wait
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused, StoreAway
 from orchestrator.core.ports import CallResult

@@ -17,8 +17,7 @@ import pytest
 
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.column_rules import DECIDES, GONE, HIGH, ROW, Cover, Fate
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import Table, tables_of
+from orchestrator.adapters.store.schema import MIGRATIONS, Table, tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId

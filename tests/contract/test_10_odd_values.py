@@ -13,8 +13,7 @@ import pytest
 
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.column_rules import DECIDES
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import tables_of
+from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store, TokenRow
 from orchestrator.core.task.facts import TaskId

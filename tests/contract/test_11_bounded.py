@@ -27,8 +27,8 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.limits import MAX_FAILED, MAX_UNANSWERED, pause_s
 from orchestrator.core.task.rehearsal import Rehearsal
-from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.task.states import TaskStatus
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.engine.undo import Undoing
 from orchestrator.history.backups import Transfers

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.client import Client
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.engine.actor import programs
 from orchestrator.terminal.interactive import left_behind, not_known

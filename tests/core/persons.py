@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.approval.approval import ResumeRequest, action_digest, call_digest
-from orchestrator.core.approval.decisions import ActivePolicy, Decide
+from orchestrator.core.approval.command import ActivePolicy, Decide
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.policy import PolicyDecision, RequestRules, RiskLevel
 from orchestrator.core.task import facts

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from orchestrator.core.approval.approval import CallDecision, CallState, request_digest
-from orchestrator.core.approval.decisions import closed_question
+from orchestrator.core.approval.command import closed_question
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Answer, Cancel, Pin, decide
 from orchestrator.core.task.facts import CallId, QuestionId
-from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.task.states import Phase, TaskStatus
 from tests.core.journal import REQUEST, Journal, call, digest_of, person
 from tests.core.persons import done, each, paused, refused, said, unknown
 

@@ -13,7 +13,7 @@ from orchestrator.core.task.effects import AskModel, AwaitReview, Observe, next_
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.limits import next_deadline, overdue
-from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.task.states import Phase, TaskStatus
 from tests.core.journal import NOW, REQUEST, Journal, call, decision
 from tests.core.persons import commanded, each, paused, refused, said, unknown
 

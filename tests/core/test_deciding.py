@@ -15,7 +15,7 @@ from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import Actor, decode_item, encode_item
-from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.text.redact import redact
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown

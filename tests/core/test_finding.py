@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.evidence.check_results import said_unknown
+from orchestrator.core.evidence.checks import said_unknown
 from orchestrator.core.evidence.claims import claims
 from orchestrator.core.evidence.evidence import NOTHING, stem
 from orchestrator.core.evidence.report import finding, report, says_the_model

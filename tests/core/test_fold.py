@@ -13,8 +13,8 @@ from orchestrator.core.task.facts import BlobRef, CallId, Fact, QuestionId, Requ
 from orchestrator.core.task.fold import can_follow, evolve, fold, preview, sealed
 from orchestrator.core.task.fold_review import rejection_text
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.task.states import PHASE_TABLE, Phase, TaskStatus
 from orchestrator.core.task.task import AgentTask, CallRecord, Turn
-from orchestrator.core.task.task_states import PHASE_TABLE, Phase, TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import RunId
 from tests.core.golden_items import EXAMPLES, KINDS

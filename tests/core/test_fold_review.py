@@ -8,8 +8,8 @@ import pytest
 from orchestrator.core.approval.approval import CallState
 from orchestrator.core.errors import InvalidDecision, NotPending
 from orchestrator.core.task import facts
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.task import OpenRequest
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, Journal, call, decision, digest_of, person, requested
 from tests.core.persons import paused, refused
 

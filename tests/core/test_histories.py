@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from orchestrator.core.approval.approval import DECISIONS, OPEN_STATES, CallState, ResumeRequest, action_digest
-from orchestrator.core.approval.decisions import Decide
+from orchestrator.core.approval.command import Decide
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
 from orchestrator.core.model_view.view import view
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
@@ -41,9 +41,9 @@ from orchestrator.core.task.facts import CallId, Fact, QuestionId, RequestId, Ta
 from orchestrator.core.task.fold import can_follow, evolve, fold, preview
 from orchestrator.core.task.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
 from orchestrator.core.task.limits import failed, next_deadline, overdue
+from orchestrator.core.task.states import PHASE_TABLE, Phase
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.task.task_states import PHASE_TABLE, Phase
 from orchestrator.core.wire.wire import RunId
 from orchestrator.runtime.prompts import shipped
 from tests.core.golden_items import EXAMPLES

@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import NotFound
-from orchestrator.core.undo.listings import Listed, Listing, differences, extras, goals_to, read_listing
-from orchestrator.core.undo.plan import ANYTHING, Found, plan
+from orchestrator.core.undo.plan import (
+    ANYTHING,
+    Found,
+    Listed,
+    Listing,
+    differences,
+    extras,
+    goals_to,
+    plan,
+    read_listing,
+)
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Place
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, sha256_hex

@@ -19,8 +19,8 @@ from orchestrator.core.policy import (
     evaluate,
     load_policy,
 )
-from orchestrator.core.policy.args import MAX_TEXT_CHARS
 from orchestrator.core.policy.command_line import ALIASES
+from orchestrator.core.policy.match import MAX_TEXT_CHARS
 from orchestrator.core.policy.rules import ArgRule
 from tests import ROOT
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.policy import MAX_FORMER_LABELS, Effect, FunctionCall, PolicyContext, RiskLevel, evaluate
-from orchestrator.core.policy.args import MAX_TEXT_CHARS
+from orchestrator.core.policy.match import MAX_TEXT_CHARS
 from tests.core.policies import effect_of, hits, policy, rule, run, shell, write
 
 LOOSE = ("deny", "ask")

@@ -10,7 +10,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Fail, decide
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.rehearsal import RULE, Rehearsal, copy_name, is_copy, lenient, original_of, strict
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import Journal, call, verdict

@@ -13,8 +13,8 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Rejudge, decide
 from orchestrator.core.task.effects import Observe, RunTool, next_effects
 from orchestrator.core.task.facts import ToolCall
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase
 from tests.core.journal import NOW, Journal, StubLaw, decision
 from tests.core.persons import bound, commanded, done, judged_as, real, refused, said, shown, unknown
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.approval.rights import Saying, may_say, what_may, who_decides
+from orchestrator.core.approval.presentation import Saying, may_say, what_may, who_decides
 from orchestrator.core.task.task import AgentTask
 
 SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.undo.messages import Outcome, outcome_of, that_counts
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId

@@ -8,8 +8,17 @@ from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.audit.check import check
 from orchestrator.core.audit.story import who_approved
 from orchestrator.core.errors import InvalidRequest, PolicyInvalid
-from orchestrator.core.evidence.check_results import NO_PROGRAM, failing, judged, said_failing, told_failing
-from orchestrator.core.evidence.checks import Checking, Due, Printed, output_of
+from orchestrator.core.evidence.checks import (
+    NO_PROGRAM,
+    Checking,
+    Due,
+    Printed,
+    failing,
+    judged,
+    output_of,
+    said_failing,
+    told_failing,
+)
 from orchestrator.core.evidence.user_checks import MAX_CHECKS, Check, checks_of, read_check
 from orchestrator.core.model_view.view import told_results, view
 from orchestrator.core.policy import RiskLevel, load_policy
@@ -17,7 +26,7 @@ from orchestrator.core.policy.match import may_hold
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import EvaluatePolicy, LookFirst, next_effects
 from orchestrator.core.task.facts import CallId, Observed, RequestId, ShownCheck
-from orchestrator.core.task.task_states import Phase
+from orchestrator.core.task.states import Phase
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.prompts import shipped
 from tests.core.journal import REQUEST, Journal, call, decision, digest_of, verdict

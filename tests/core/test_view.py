@@ -6,8 +6,8 @@ import json
 import pytest
 from pydantic import BaseModel
 
+from orchestrator.core.model_view.prompt import estimate
 from orchestrator.core.model_view.view import Message, View, view
-from orchestrator.core.model_view.window import estimate
 from orchestrator.core.policy import SecretsToModel
 from orchestrator.core.reply.response import TOOL_ARGS
 from orchestrator.core.task import facts

@@ -8,7 +8,7 @@ from orchestrator.core.policy.verdicts import is_watched, watched_roots
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Watched
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, changes, differing, named, trees_of
 from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.core.journal import Journal, call

@@ -11,9 +11,9 @@ import pytest
 
 from orchestrator.core.errors import WindowTooSmall
 from orchestrator.core.model_view.cuts import numbered
+from orchestrator.core.model_view.prompt import Count, Plan, Window, estimate, masked
 from orchestrator.core.model_view.rows import rest_of, rest_of_file
 from orchestrator.core.model_view.view import Detail, View, told_refused, told_reply, told_results, told_rows, view
-from orchestrator.core.model_view.window import Count, Plan, Window, estimate, masked
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, Usage
 from orchestrator.core.task.fold import fold

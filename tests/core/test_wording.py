@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from orchestrator.core.model_view.messages import plain, unread
+from orchestrator.core.model_view.prompt import plain, unread
 
 
 class Inner(BaseModel):

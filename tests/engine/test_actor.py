@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.core.approval.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.approval.presentation import hitl_response
-from orchestrator.core.approval.rights import Saying
+from orchestrator.core.approval.presentation import Saying, hitl_response
 from orchestrator.core.errors import (
     CallLost,
     CallVoid,
@@ -30,17 +29,16 @@ from orchestrator.core.ports import ChatMessage, ChatModel, Coming, Identity, Mo
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import DecisionAction, OnReject, TaskId
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft, verify_chain
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import ComputerSide
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
 from orchestrator.tools.environment import Environment
-from orchestrator.tools.shared_workspace import RefusedWorkspace
-from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
+from orchestrator.tools.workspace import STAGING, DirectoryWorkspace, RefusedWorkspace
 from tests.harness.support import NEW, WRITE, Disk, FakeComputers, Listening, call, final, says
 from tests.waiting import within
 

@@ -7,8 +7,8 @@ import pytest
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.ports import ModelReply
 from orchestrator.core.task import facts
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from tests.engine.test_actor import ALICE, FARM, Bench, rules
 from tests.harness.support import WRITE, Listening, call, final, says
 

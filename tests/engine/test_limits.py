@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
-from orchestrator.core.model_view.window import estimate
+from orchestrator.core.model_view.prompt import estimate
 from orchestrator.core.ports import CallResult, ChatMessage, Identity, ModelReply
 from orchestrator.core.task import facts
 from orchestrator.core.task.limits import LEAST_REPLY
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, FARM, MINE, Bench, only, rules

@@ -15,8 +15,8 @@ from orchestrator.core.errors import ModelFailed
 from orchestrator.core.ports import ModelReply
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.engine.task_status import waits_for
 from orchestrator.engine.workers import LEASE_S
 from orchestrator.terminal.output import Screen

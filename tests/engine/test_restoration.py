@@ -12,9 +12,9 @@ from orchestrator.core.errors import CallVoid, ComputerFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.undo.wanted import MODEL, Restoration
 from orchestrator.core.wire.wire import sha256_hex

@@ -12,12 +12,12 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store import SqlitePersistenceManager
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import StoreBusy
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, Workers

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from orchestrator.core.task.task_states import Phase
+from orchestrator.core.task.states import Phase
 from tests.explorer.net import Net
 from tests.explorer.setting import NODES, Setting
 

@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.adapters.bus.local import LocalBus
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.computers.hub import Hub
 from orchestrator.computers.nodes import MeetingElsewhere, Presence, join
-from orchestrator.core.approval.rights import Saying
+from orchestrator.core.approval.presentation import Saying
 from orchestrator.core.errors import OrchestratorError, StoreAway
 from orchestrator.core.policy import default_policy
 from orchestrator.core.ports import ChatMessage, Coming, Computers, Identity, Lease, ModelReply, RequestAuthorizer

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.adapters.store import sql
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.adapters.store.sqlite_thread import drive
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.errors import BeingUndone, InvalidDecision, InvalidRequest, NotPending, TaskEnded
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.system_facts import ComputerReleased
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase
 from orchestrator.core.undo.wanted import OnConflict, Restoration
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orchestrator.core.model_view.window import estimate
+from orchestrator.core.model_view.prompt import estimate
 from orchestrator.terminal.evaluation import TASKS, EvalTask
 from tests.harness.ollama_server import Persona, Wire, breaks, gives_up, refuses, says, stops
 

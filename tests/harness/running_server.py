@@ -21,8 +21,7 @@ from orchestrator.core.ports import CallResult, Settlement
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId, RunId
-from orchestrator.web.frames import FrameProtocol
-from orchestrator.web.sockets import accepted
+from orchestrator.web.sockets import FrameProtocol, accepted
 from tests.harness.support import StubClient, dialed
 from tests.waiting import within
 

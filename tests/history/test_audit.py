@@ -29,8 +29,8 @@ from orchestrator.core.task.items import (
     item_hash,
     seal,
 )
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import AttemptRefused, GrantId, GrantRevoked, NodeStopped
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.engine.tasks import new_item_id
 from orchestrator.history.audit import (
     AuditBroken,

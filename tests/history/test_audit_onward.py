@@ -19,8 +19,8 @@ from orchestrator.core.errors import NotFound
 from orchestrator.core.ports import KeptItem, Store, StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import (
     AuditBroken,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.ports import TokenRow
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.history.rehearsal import copy as process
 from orchestrator.history.rehearsal.copy import (

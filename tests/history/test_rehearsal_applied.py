@@ -10,8 +10,8 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
-from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.task.states import TaskStatus
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.undo import Undoing

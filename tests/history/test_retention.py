@@ -15,8 +15,8 @@ from orchestrator.core.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, CallId, TaskId
 from orchestrator.core.task.items import SYSTEM, Actor, decode_item, encode_item
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
 from orchestrator.engine.tasks import TaskService

@@ -14,8 +14,8 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from orchestrator.adapters.store.failure_counts import counted
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
+from orchestrator.app.observability import counted
 from orchestrator.core.errors import NotFound
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Fact, TaskId

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.model_view.prompt import MAX_CHARS, PLACES
-from orchestrator.core.model_view.window import estimate
+from orchestrator.core.model_view.prompt import MAX_CHARS, PLACES, estimate
 from orchestrator.core.reply.response import TOOL_ARGS
 from orchestrator.runtime import prompts
 from tests.harness.commands import cli

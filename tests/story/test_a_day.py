@@ -19,12 +19,12 @@ from orchestrator.adapters.store import open_store
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.computers.hub import Hub
 from orchestrator.core.approval.approval import ResumeRequest
-from orchestrator.core.approval.rights import Saying
+from orchestrator.core.approval.presentation import Saying
 from orchestrator.core.errors import NotPending
 from orchestrator.core.policy import default_policy
 from orchestrator.core.ports import Identity, RequestAuthorizer, Store
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService

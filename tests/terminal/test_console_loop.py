@@ -17,7 +17,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import TaskChange, UndoOffer, outcome_of
 from orchestrator.core.wire import review
 from orchestrator.terminal.console import ReviewLoop
-from orchestrator.terminal.review.outcomes import OPEN_ENDED, closed_meanwhile, refused, said_of
+from orchestrator.terminal.review.channel import OPEN_ENDED, closed_meanwhile, refused, said_of
 from tests.harness.asked import NOW, console, request
 from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import HANG_S, within

@@ -13,8 +13,7 @@ from orchestrator.core.approval.approval import CallState, HitlResponse, Sibling
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.text.visible import visible
 from orchestrator.terminal.console import Console
-from orchestrator.terminal.review.lines import Line, changes, on_screen
-from orchestrator.terminal.review.request_view import describe, details, page, time_left
+from orchestrator.terminal.review.request_view import Line, changes, describe, details, on_screen, page, time_left
 from tests.harness.asked import NOW, console, request, shown
 
 HOSTILE = st.text(

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
 from orchestrator.core.ports import CallResult
-from orchestrator.core.undo.listings import Listed, Listing
+from orchestrator.core.undo.plan import Listed, Listing
 from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.tools.computer.commands import unreachable_in
 from orchestrator.tools.computer.listings import MAX_DEPTH, MAX_ENTRIES, keep_tree, list_tree, other_disks
 from orchestrator.tools.computer.observation import look, look_and_keep
-from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.stub import StubComputer
 

@@ -18,7 +18,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import AttemptRefused, SignedIn, SignedOut
 from orchestrator.testing.drafts import ManualClock
 from orchestrator.web.browsers import LONGEST, MOST, UNUSED, USE_EVERY
-from orchestrator.web.rate_limits import WRONG_TRIES
+from orchestrator.web.peers import WRONG_TRIES
 from tests.harness.browsing import Tab, as_it_stands, plain, set_cookies, signed_in
 from tests.harness.endpoints import Writing
 from tests.harness.support import Server, running

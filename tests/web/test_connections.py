@@ -19,8 +19,7 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.web import connections, sockets
 from orchestrator.web.auth import issue_token
 from orchestrator.web.bodies import MAX_OPEN_BYTES
-from orchestrator.web.peers import RESERVE, counted_as, room_for
-from orchestrator.web.rate_limits import MOST_A_MINUTE, WRONG_TRIES
+from orchestrator.web.peers import MOST_A_MINUTE, RESERVE, WRONG_TRIES, counted_as, room_for
 from tests.harness.browsing import signed_in
 from tests.harness.endpoints import blocks_of
 from tests.harness.screening import stub
@@ -615,7 +614,7 @@ async def test_every_refusal_is_in_an_item(tmp_path: Path) -> None:
 
 async def test_the_number_is_written_down_each_minute(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when nobody comes any more."""
-    monkeypatch.setattr("orchestrator.web.rate_limits.WITHIN", timedelta(seconds=0.05))
+    monkeypatch.setattr("orchestrator.web.peers.WITHIN", timedelta(seconds=0.05))
     for _ in range(3):
         assert (await server.http.get("/v1/tokens")).status_code == 401
     async with asyncio.timeout(HANG_S):

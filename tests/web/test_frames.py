@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from starlette.websockets import WebSocket
 
-from orchestrator.web.frames import EXTENSION, FrameProtocol
-from orchestrator.web.sockets import DirectSocket, accepted
+from orchestrator.web.sockets import EXTENSION, DirectSocket, FrameProtocol, accepted
 from tests.harness.running_server import serving
 from tests.waiting import HANG_S, within
 

@@ -23,10 +23,10 @@ from orchestrator.core.wire import wire
 from orchestrator.engine.tasks import TaskService
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.web import install as endpoints
-from orchestrator.web import pairing as pairing_codes
+from orchestrator.web import people
 from orchestrator.web.auth import TokenAuthorizer
-from orchestrator.web.pairing import Pairings
-from orchestrator.web.rate_limits import WRONG_TRIES, TooManyTries
+from orchestrator.web.peers import WRONG_TRIES, TooManyTries
+from orchestrator.web.people import Pairings
 from tests.harness.player import line_of, playing
 from tests.harness.support import Server, dialed, running
 from tests.thinning import thinned
@@ -411,7 +411,7 @@ async def test_wrong_codes_of_one_player_stop_nobody(
     server: Server, monkeypatch: pytest.MonkeyPatch, ids: Sequence[int]
 ) -> None:
     """All players of a game server have one address, and a program in the game may say any id."""
-    monkeypatch.setattr(pairing_codes, "SLOW_S", 0.0)
+    monkeypatch.setattr(people, "SLOW_S", 0.0)
     monkeypatch.setattr(server.orchestrator.endpoints.pairings._of_address, "most", 20)
     code = (await pairing(server))["code"]
     for number in range(60):
@@ -431,11 +431,11 @@ async def test_guesses_wait_where_many_were_wrong(pairings: Pairings, monkeypatc
             waits.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr("orchestrator.web.pairing.asyncio.sleep", sleeping)
-    for number in range(pairing_codes.MOST_OF_ADDRESS + 5):
+    monkeypatch.setattr("orchestrator.web.people.asyncio.sleep", sleeping)
+    for number in range(people.MOST_OF_ADDRESS + 5):
         with suppress(Unauthenticated, TooManyTries):
             await pairings.use(f"nonsense{number}", computer_id=number, peer="2001:db8::1", at=NOW)
-    assert waits == [pairing_codes.SLOW_S] * 5
+    assert waits == [people.SLOW_S] * 5
     # One peer has all of these addresses.
     with pytest.raises(TooManyTries):
         await pairings.use("nonsense", computer_id=1_000, peer="2001:db8::2", at=NOW)
@@ -446,8 +446,8 @@ async def test_guesses_wait_where_many_were_wrong(pairings: Pairings, monkeypatc
 async def test_one_code_is_not_looked_at_without_end(server: Server) -> None:
     """It is no guess; that is no reason to look at it a thousand times."""
     code = (await pairing(server))["code"]
-    statuses = [(await pair(server, code, number)).status_code for number in range(pairing_codes.MOST_OF_CODE + 2)]
-    assert statuses == [200] + [401] * (pairing_codes.MOST_OF_CODE - 1) + [429] * 2
+    statuses = [(await pair(server, code, number)).status_code for number in range(people.MOST_OF_CODE + 2)]
+    assert statuses == [200] + [401] * (people.MOST_OF_CODE - 1) + [429] * 2
     assert (await pair(server, (await pairing(server))["code"])).status_code == 200
 
 

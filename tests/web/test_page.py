@@ -9,8 +9,8 @@ import pytest_asyncio
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from orchestrator.web import page
-from orchestrator.web.page import console_files
+from orchestrator.web import install
+from orchestrator.web.install import console_files
 from tests.harness.browsing import as_it_stands, plain
 from tests.harness.support import Server, running
 from tests.web.test_web import refused
@@ -18,7 +18,7 @@ from tests.web.test_web import refused
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-CONSOLE = Path(page.__file__).parent / "console"
+CONSOLE = Path(install.__file__).parent / "console"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -169,7 +169,7 @@ async def test_only_files_of_known_types_that_are_no_links_are_found(tmp_path: P
         (console / name).write_text(name)
     (console / "link.js").symlink_to(tmp_path / "secret.js")
     (console / "linked").symlink_to(tmp_path)
-    found = dict(page._found(console, ""))
+    found = dict(install._found(console, ""))
     assert {name: one.content.decode() for name, one in found.items()} == {
         name: name for name in ("index.html", "vendor/deep/htm.mjs", "vendor/LICENSE", "a.PNG")
     }

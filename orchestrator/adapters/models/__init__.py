@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from orchestrator.adapters.models.older_port import as_it_is
 from orchestrator.adapters.models.options import OllamaOptions, ServerOptions
 from orchestrator.adapters.models.pool import Pool
 from orchestrator.adapters.models.scripted import SCRIPTS, ScriptedModel
+from orchestrator.adapters.models.truncation import as_it_is
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.ports import ChatModel
 from orchestrator.core.text.visible import one_line

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
-from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.ports import Clock, Store
 from orchestrator.runtime.clock import SystemClock

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from orchestrator.adapters.store.entry import Entry
+from orchestrator.adapters.store.objects import Entry
 from orchestrator.core.audit.chain import Written, read_written
 from orchestrator.core.audit.shared import told_of
 from orchestrator.core.audit.tables import token_fingerprint
@@ -12,6 +12,7 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFou
 from orchestrator.core.ports import SYSTEM_STREAM, Coming, SignInRow, StreamHead
 from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft, ItemId, seal_encoded
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import (
     Agreed,
     BackupRemoved,
@@ -24,7 +25,6 @@ from orchestrator.core.task.system_facts import (
     PolicyLoaded,
     TaskPruned,
 )
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.values import from_us
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.identity import labelled as labelled_side

@@ -18,7 +18,7 @@ import asyncpg
 
 from orchestrator.adapters.store.script import Rows, Script, Statement, of_a_row
 from orchestrator.adapters.store.sql import ENTRY_COLUMNS
-from orchestrator.adapters.store.sql_append import Cell
+from orchestrator.adapters.store.sql_queue import Cell
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway, StoreBusy
 from orchestrator.core.ports import Clock
 from orchestrator.core.task.facts import TaskId

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql_grants
-from orchestrator.adapters.store.entry import Entry, holds, renewed, scheduled
+from orchestrator.adapters.store.objects import Entry, holds, renewed, scheduled
 from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
 from orchestrator.adapters.store.script import Script, text, whole
 from orchestrator.core.audit.chain import read_written
@@ -34,8 +34,8 @@ from orchestrator.core.ports import Schedule, TaskRow, Token
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.values import from_us, to_us
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId

@@ -37,9 +37,9 @@ from orchestrator.core.ports import (
 )
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
 from orchestrator.core.wire.wire import ComputerId
 

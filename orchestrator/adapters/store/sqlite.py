@@ -7,25 +7,78 @@ another that never waits for the first.
 
 import asyncio
 import logging
+import os
 import sqlite3
+import sys
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_queue
-from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.adapters.store.objects import check_objects, odd_values, strange_in_file
-from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.adapters.store.sqlite_thread import CACHED_STATEMENTS, SqliteThread, drive, explained
-from orchestrator.adapters.store.tables import tables_of
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import OrchestratorError, StoreBusy
 from orchestrator.core.ports import Clock
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.values import to_us
+from orchestrator.runtime.clock import SystemClock
+
+# -- One process per file: a lock that dies with its holder and says who that is ---------
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        # Windows keeps others from reading a locked byte, so lock one far behind the pid.
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class FileLock:
+    """The exclusive right to ``path``, kept in the side file ``path.lock`` that holds our pid.
+
+    The operating system frees it when the process ends in whatever way; the side file stays,
+    because removing it would let a third process lock another file of the same name.
+    Raises StoreBusy with the holder's pid.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor: int | None = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(self._descriptor)
+        except OSError:
+            pid = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
+            self.release()
+            raise StoreBusy(
+                f"The store {path} is open in process {pid or 'unknown'}.",
+                remedy="Stop that process, or use its server; one SQLite file serves one process.",
+            ) from None
+        os.truncate(self._descriptor, 0)
+        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Let others have it. Safe to call twice."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+# -- The embedded store: one SQLite file of the standard library, for one process --------
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -189,3 +242,85 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         cursor.execute("COMMIT")
     except sqlite3.Error as error:
         raise explained(error, path) from None
+
+
+# -- The store of tests and dry runs: a SQLite database in memory that ends with the process
+#
+# After its turn has come no method awaits anything, so each is one transaction without a thread.
+
+
+class InMemoryPersistenceManager(SqlStore):
+    """The `Store` in this process's memory."""
+
+    shared = False
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self._closed = False
+        connection = _memory_connect()
+        connection.deserialize(_empty())
+        # Few tests and callers close a store that leaves nothing behind.
+        weakref.finalize(self, connection.close)
+        self._cursor = connection.cursor()
+
+    async def strange(self) -> list[str]:
+        await self._turn()
+        return []  # nobody else reaches its database
+
+    async def odd(self) -> list[str]:
+        await self._turn()
+        return []
+
+    async def close(self) -> None:
+        self._closed = True
+
+    async def _turn(self) -> int:
+        """The time of this operation, which is about to run.
+
+        Others run first, as with every real store: a busy caller must not starve the loop.
+        Raises the refusal of a closed store.
+        """
+        if self._closed:
+            raise sealing.store_closed()
+        await asyncio.sleep(0)
+        return to_us(self.clock.now())
+
+    async def _read(self, script: Callable[[int], Script[T]]) -> T:
+        return drive(self._cursor, script(await self._turn()))
+
+    async def _write(
+        self, script: Callable[[int], Script[T]], *, key: str | None = None, urgent: bool = False, once: bool = False
+    ) -> T:
+        del key, urgent, once  # one at a time, in the order in which they come
+        return _transact(self._cursor, script(await self._turn()))
+
+    async def _append(self, wanted: sql.Append) -> list[AgentTaskItem]:
+        return await self._write(partial(sql_queue.append, wanted))
+
+
+def _transact(cursor: sqlite3.Cursor, script: Script[T]) -> T:
+    cursor.execute("BEGIN")
+    try:
+        answer = drive(cursor, script)
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
+    return answer
+
+
+def _memory_connect() -> sqlite3.Connection:
+    # Transactions are opened and ended by us; a store may be made in one thread and used in another.
+    return sqlite3.connect(
+        ":memory:", isolation_level=None, check_same_thread=False, cached_statements=CACHED_STATEMENTS
+    )
+
+
+@cache
+def _empty() -> bytes:
+    """An empty store: a copy costs a tenth of the statements that make its tables."""
+    connection = _memory_connect()
+    _transact(connection.cursor(), sql.migrate(fresh=True))
+    content = connection.serialize()
+    connection.close()
+    return content

@@ -1,8 +1,16 @@
 """The computers' sockets: the port ``Computers`` over one link per connection."""
 
-from orchestrator.computers.hub.greeter import Elsewhere, Greeter, Met, Rival, Visitor, Yielded
 from orchestrator.computers.hub.hub import Hub
-from orchestrator.computers.hub.known_computers import Refusals, Refused
+from orchestrator.computers.hub.known_computers import (
+    Elsewhere,
+    Greeter,
+    Met,
+    Refusals,
+    Refused,
+    Rival,
+    Visitor,
+    Yielded,
+)
 from orchestrator.computers.hub.mirror import CannotType, Mirror, TooManyWatch, Typed
 from orchestrator.computers.hub.socket import Socket
 from orchestrator.computers.hub.view import Gone, Hidden, Seen, Sight, View, Watcher

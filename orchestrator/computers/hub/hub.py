@@ -20,14 +20,19 @@ from functools import partial
 from itertools import count
 
 from orchestrator.computers.hub.calls import Calls, deliver
-from orchestrator.computers.hub.greeter import Elsewhere, Greeter, Met, Rival, Visitor, Yielded
 from orchestrator.computers.hub.known_computers import (
     JOURNAL_FAILED,
     MAKE_ROOM,
+    Elsewhere,
+    Greeter,
     Known,
+    Met,
     Refusal,
     Refusals,
     Refused,
+    Rival,
+    Visitor,
+    Yielded,
     copied_refusal,
     frozen_refusal,
     printable,

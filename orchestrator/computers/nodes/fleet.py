@@ -29,10 +29,9 @@ from orchestrator.computers.nodes.messages import (
     output_of,
     requests_to,
 )
-from orchestrator.computers.nodes.presence import Presence
 from orchestrator.computers.nodes.screens import Screens
 from orchestrator.computers.nodes.server import called, settled_of
-from orchestrator.computers.nodes.table import Event, NodeWent
+from orchestrator.computers.nodes.table import Event, NodeWent, Presence
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Answer, CallResult, ComputerInfo, Settlement
 from orchestrator.core.ports.bus import End

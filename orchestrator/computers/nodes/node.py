@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
@@ -12,19 +12,61 @@ from typing import Any, Final
 from orchestrator.computers.hub import Hub, Visitor, Yielded
 from orchestrator.computers.hub.hub import ALIVE_WITHIN_S
 from orchestrator.computers.nodes.fleet import Fleet
-from orchestrator.computers.nodes.messages import Beat, FrozenTold, Seat, YieldAnswer, YieldAsked
-from orchestrator.computers.nodes.presence import Presence
+from orchestrator.computers.nodes.messages import Beat, FrozenTold, Ops, Said, Seat, YieldAnswer, YieldAsked
 from orchestrator.computers.nodes.screens import Showing
 from orchestrator.computers.nodes.server import Serving
-from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent
-from orchestrator.computers.nodes.transfers import Readings
+from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent, Presence
 from orchestrator.core.errors import InvalidRequest, NobodyServes, OrchestratorError, RequestLost
-from orchestrator.core.ports import Common, Store, TaskQueue
+from orchestrator.core.ports import Answer, Common, Store, TaskQueue
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
+
+# -- What is being read from computers now, at all nodes: a backup that one was asked for is looked at through any
+
+_WITHIN_S: Final = 1.0
+"""Who looks asks again soon, and a node that hangs is not to hide what the others do."""
+
+
+class TransfersTold(Said):
+    """What goes on at one node; an older one says nothing of it."""
+
+    transfers: tuple[dict[str, Any], ...] = ()
+
+
+class Readings:
+    """The transfers of this node and of the others, as people see them."""
+
+    def __init__(self, presence: Presence, fleet: Fleet, here: Callable[[], list[dict[str, Any]]]) -> None:
+        self._presence = presence
+        self._fleet = fleet
+        self._here = here
+        """Those of this node."""
+        self.ops: Ops = {"transfers": self._answer}
+        """What other nodes can ask about them."""
+
+    async def everywhere(self) -> list[dict[str, Any]]:
+        """Those of all nodes that answer, the oldest first."""
+        others = await asyncio.gather(*(self._of(beat.node) for beat in self._presence.table.beats()))
+        found = [*self._here(), *(one for rows in others for one in rows)]
+        return sorted(found, key=lambda one: str(one.get("began_at", "")))
+
+    async def _of(self, node: str) -> tuple[dict[str, Any], ...]:
+        try:
+            answer = await self._fleet.request(node, {"op": "transfers"}, within_s=_WITHIN_S)
+            return TransfersTold.read(answer.payload).transfers
+        except (NobodyServes, RequestLost, InvalidRequest):
+            # What goes on there is only not shown.
+            return ()
+
+    async def _answer(self, payload: Mapping[str, Any], body: bytes) -> Answer:
+        del payload, body
+        return Answer(TransfersTold(transfers=tuple(self._here())).told())
+
+
+# -- This node as one of several: all parts of this room, opened and closed in order -----
 
 # -- Settings that the nodes of one store have to share: each tells its own with its beat, and whoever looks
 # compares

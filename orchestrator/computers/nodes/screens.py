@@ -32,8 +32,7 @@ from orchestrator.computers.nodes.messages import (
     pictures_to,
     watches_to,
 )
-from orchestrator.computers.nodes.presence import Presence
-from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent, Place
+from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent, Place, Presence
 from orchestrator.core.errors import ComputerAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Answer
 from orchestrator.core.ports.bus import End

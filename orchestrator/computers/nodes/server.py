@@ -26,7 +26,7 @@ from orchestrator.computers.nodes.messages import (
     output_of,
     requests_to,
 )
-from orchestrator.computers.nodes.presence import Presence
+from orchestrator.computers.nodes.table import Presence
 from orchestrator.core.errors import (
     CallLost,
     CallVoid,

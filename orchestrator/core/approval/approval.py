@@ -9,9 +9,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 from orchestrator.core.approval.grants import GrantSpec
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
-from orchestrator.core.task.call_states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
 from orchestrator.core.task.facts import CallId, DecisionAction, Observed, OnReject, OnTimeout, RequestId, TaskId
 from orchestrator.core.task.items import canonical_json
+from orchestrator.core.task.states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.values import is_empty
 from orchestrator.core.wire.wire import sha256_hex

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
-from orchestrator.core.task.call_states import CallState
 from orchestrator.core.task.facts import Observed, Ran
 from orchestrator.core.task.rounds import Call
+from orchestrator.core.task.states import CallState
 
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"

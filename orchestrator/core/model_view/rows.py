@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from orchestrator.core.model_view.cuts import Rest, lines_in
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
-from orchestrator.core.task.call_states import CallState
 from orchestrator.core.task.facts import Ran
+from orchestrator.core.task.states import CallState
 from orchestrator.core.task.task import CallRecord, StepCall, Turn
 
 _ASKED_CHARS: Final = 100

@@ -16,9 +16,8 @@ from pydantic import BaseModel
 from orchestrator.core.errors import WindowTooSmall
 from orchestrator.core.model_view.cuts import cut
 from orchestrator.core.model_view.masks import Mask, seen_by
-from orchestrator.core.model_view.prompt import Prompt
+from orchestrator.core.model_view.prompt import Count, Plan, Prompt, Window, estimate, masked
 from orchestrator.core.model_view.rows import pinned, row
-from orchestrator.core.model_view.window import Count, Plan, Window, estimate, masked
 from orchestrator.core.policy import SecretsToModel
 from orchestrator.core.policy.tool_spec import shown_args
 from orchestrator.core.reply.response import TOOL_ARGS
@@ -131,7 +130,7 @@ class View:
 
     Without a window what was sent is never changed, only added to: a step costs the same however long the task is,
     and the engine's prefix cache holds. With a window that is so until it is full; then the older steps lose detail,
-    see :mod:`orchestrator.core.model_view.window`.
+    see :mod:`orchestrator.core.model_view.prompt`.
     """
 
     def __init__(

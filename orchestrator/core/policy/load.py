@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from pydantic import ValidationError
 
 from orchestrator.core.errors import PolicyInvalid, UnsafePath
-from orchestrator.core.model_view.messages import said_of
+from orchestrator.core.model_view.prompt import said_of
 from orchestrator.core.policy.calls import FunctionCall
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, BUILT_IN_CATALOG, MIXED, RUNNERS
 from orchestrator.core.policy.document import Example, Policy

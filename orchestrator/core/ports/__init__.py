@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
-from orchestrator.core.approval.rights import Saying
-from orchestrator.core.ports.bus import Answer, Bus
-from orchestrator.core.ports.clock import Clock
+from orchestrator.core.approval.presentation import Saying
+from orchestrator.core.ports.bus import Answer, Bus, Clock
 from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.core.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
 from orchestrator.core.ports.store import (

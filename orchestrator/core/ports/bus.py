@@ -5,7 +5,21 @@ sender has to find it out in another way.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
+
+# -- The port of time --------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Where time comes from: the system, the server of a store, or a test."""
+
+    def now(self) -> datetime:
+        """The present time, aware, in UTC."""
+
+
+# -- The port between the parts of one node and of several: notifications, and requests to whoever serves a
+# subject
 
 
 class Answer(NamedTuple):

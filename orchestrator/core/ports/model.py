@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
 
-from orchestrator.core.model_view.window import Window
+from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.task.facts import Usage
 
 __all__ = ["ChatMessage", "ChatModel", "ModelReply", "Window", "is_local", "server_answers"]

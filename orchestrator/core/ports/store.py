@@ -7,12 +7,12 @@ from typing import Final, Literal, NewType, Protocol
 
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.audit import chain as audit
-from orchestrator.core.ports.clock import Clock
+from orchestrator.core.ports.bus import Clock
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED, ComputerSide, GrantId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
 from orchestrator.core.wire.wire import ComputerId
 

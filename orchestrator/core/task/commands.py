@@ -10,13 +10,14 @@ from datetime import datetime, timedelta
 from typing import Literal, assert_never
 
 from orchestrator.core.approval.approval import CallState, action_digest
-from orchestrator.core.approval.decisions import ActivePolicy, Decide, closed_request, decide_request, expired
+from orchestrator.core.approval.command import ActivePolicy, Decide, closed_request, expired
+from orchestrator.core.approval.decision import decide_request
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotFound, NotPending, TaskEnded
 from orchestrator.core.policy import Effect, PolicyDecision, stricter
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import Fact, QuestionId, RequestEnd, RequestId
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
-from orchestrator.core.task.task_states import Phase
 
 
 @dataclass(frozen=True)

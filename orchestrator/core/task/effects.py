@@ -13,8 +13,8 @@ from itertools import groupby
 
 from orchestrator.core.approval.approval import CallState
 from orchestrator.core.task.facts import BlobRef, CallId, QuestionId, RequestId
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.task.task_states import Phase
 from orchestrator.core.wire.wire import ComputerId, RunId
 
 

@@ -8,8 +8,7 @@ from typing import Final, assert_never
 from orchestrator.core.approval.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.evidence import evidence
-from orchestrator.core.evidence.check_results import calls_of_failing
-from orchestrator.core.evidence.checks import Checking
+from orchestrator.core.evidence.checks import Checking, calls_of_failing
 from orchestrator.core.evidence.report import finding
 from orchestrator.core.model_view.rows import step_call
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
@@ -27,9 +26,9 @@ from orchestrator.core.task.fold_review import (
 )
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.task.limits import uncounted
+from orchestrator.core.task.states import PHASE_TABLE, Phase
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.task.task import AgentTask, CallRecord, Turn, changed
-from orchestrator.core.task.task_states import PHASE_TABLE, Phase
 
 
 def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> AgentTask:

@@ -14,8 +14,8 @@ from orchestrator.core.approval.approval import CallState
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import Fact, FailedBecause, WorkFailed
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
-from orchestrator.core.task.task_states import Phase
 from orchestrator.core.wire.wire import ComputerId
 
 # -- What may be spent of something: of a rate, which fills again with time, and of a task's tokens, which do not

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol
 
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.task.call_states import CallState
 from orchestrator.core.task.facts import ToolCall
+from orchestrator.core.task.states import CallState
 from orchestrator.core.wire.wire import sha256_hex
 
 RETURNS: Final = 3

@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.approval.approval import CallDecision, CallState
-from orchestrator.core.evidence.check_results import so_far
-from orchestrator.core.evidence.checks import NO_CHECKS, Checking
+from orchestrator.core.evidence.checks import NO_CHECKS, Checking, so_far
 from orchestrator.core.evidence.evidence import NOTHING, Evidence
 from orchestrator.core.model_view.cuts import NO_REST, Rest
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
@@ -31,8 +30,8 @@ from orchestrator.core.task.items import GENESIS_HASH
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.repeats import Repeats
 from orchestrator.core.task.rounds import AT_FIRST, Rounds
+from orchestrator.core.task.states import ACTIVE_PHASES, STATUS_OF, Phase, TaskStatus
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.task.task_states import ACTIVE_PHASES, STATUS_OF, Phase, TaskStatus
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, RunId
 

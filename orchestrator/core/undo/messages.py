@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.text.paths import canonical_path, spelled, unspelled
 from orchestrator.core.undo.plan import Entry, Verdict
 from orchestrator.core.undo.touches import Changes, Place, Touch, Untold, as_argument, shown

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.model_view.messages import plain
+from orchestrator.core.model_view.prompt import plain
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import EndStatus, QuestionId, RequestId, TaskId
 from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest

@@ -23,15 +23,14 @@ from orchestrator.core.ports import ChatModel, Lease
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.limits import AT_ONCE, next_deadline, overdue, pause_s
+from orchestrator.core.task.states import ACTIVE_PHASES
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import ACTIVE_PHASES
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.actor.calls import Calls
 from orchestrator.engine.actor.checks import Checker, ShownChecks
 from orchestrator.engine.actor.gate import Gate
 from orchestrator.engine.actor.interrupts import Leaving, Wait, Watch, ended_by, left_s, note_failure, out_of_time
-from orchestrator.engine.actor.journal import TaskJournal, step_computers
-from orchestrator.engine.actor.live_text import Hints
+from orchestrator.engine.actor.journal import Hints, TaskJournal, step_computers
 from orchestrator.engine.actor.model_step import Thinking
 from orchestrator.engine.actor.programs import Programs
 from orchestrator.engine.actor.restoration import Restoring

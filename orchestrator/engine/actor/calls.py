@@ -20,15 +20,14 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import CallId, Observed, QuestionId
 from orchestrator.core.task.items import SYSTEM, Actor
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, changed
-from orchestrator.core.task.task_states import Phase
 from orchestrator.core.text.patch import line_counts, only_comments
 from orchestrator.core.undo.touches import NEVER_RAN
 from orchestrator.core.wire.wire import ComputerId, RunId
 from orchestrator.engine.actor.gate import MAX_VOIDS, NOTHING, Gate
 from orchestrator.engine.actor.interrupts import Leaving, Watch
-from orchestrator.engine.actor.journal import Follow, TaskJournal, of_computer
-from orchestrator.engine.actor.live_text import Hints
+from orchestrator.engine.actor.journal import Follow, Hints, TaskJournal, of_computer
 from orchestrator.engine.actor.programs import UNSEEN, Programs, with_told
 from orchestrator.engine.tasks import new_request_id
 from orchestrator.tools.environment import OUTCOME_UNKNOWN, Environment, ran_by

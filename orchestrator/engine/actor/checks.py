@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.core.approval.approval import CallState, call_digest
-from orchestrator.core.approval.decisions import ActivePolicy
+from orchestrator.core.approval.command import ActivePolicy
 from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, InvalidRequest, ToolFailed
-from orchestrator.core.evidence.check_results import judged
-from orchestrator.core.evidence.checks import Due
+from orchestrator.core.evidence.checks import Due, judged
 from orchestrator.core.evidence.user_checks import Check, read_check
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PathCheck, PolicyDecision, RiskLevel, severity
 from orchestrator.core.policy.match import may_hold

@@ -13,10 +13,10 @@ from orchestrator.core.approval.approval import (
     action_digest,
     call_digest,
 )
-from orchestrator.core.approval.decisions import ActivePolicy
+from orchestrator.core.approval.command import ActivePolicy
 from orchestrator.core.approval.grants import GrantState, first_covering
 from orchestrator.core.errors import CallVoid, ComputerFailed, InvalidRequest, ToolFailed
-from orchestrator.core.evidence.check_results import NO_PROGRAM
+from orchestrator.core.evidence.checks import NO_PROGRAM
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, severity, stricter
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts

@@ -15,14 +15,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from orchestrator.core.errors import Conflict, ModelFailed
-from orchestrator.core.evidence.check_results import said_failing
+from orchestrator.core.evidence.checks import said_failing
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import FailedBecause, WorkFailed
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.limits import failed, why_it_ends
+from orchestrator.core.task.states import ACTIVE_PHASES, Phase
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import ACTIVE_PHASES, Phase
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.actor.journal import TaskJournal
 from orchestrator.engine.tasks import TaskService, patiently

@@ -11,12 +11,11 @@ from typing import Any, Literal
 
 from orchestrator.core.approval.approval import call_digest
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
-from orchestrator.core.evidence.check_results import failing, said_failing, said_unknown, told_failing
+from orchestrator.core.evidence.checks import failing, said_failing, said_unknown, told_failing
 from orchestrator.core.evidence.verdict import doubt, is_answer
 from orchestrator.core.model_view.masks import TOLD, Mask, has_marker
-from orchestrator.core.model_view.messages import unread
+from orchestrator.core.model_view.prompt import Window, unread
 from orchestrator.core.model_view.view import Message, View
-from orchestrator.core.model_view.window import Window
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, SecretsToModel, no_such_tool
 from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, is_local, server_answers
 from orchestrator.core.reply.response import VERSION as NO_VERSION
@@ -34,8 +33,8 @@ from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.limits import Tokens
 from orchestrator.core.task.repeats import STOP_AT, times
 from orchestrator.core.task.rounds import reason as gone_round
+from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.actor.checks import Checker
 from orchestrator.engine.actor.gate import Gate
@@ -53,8 +52,7 @@ from orchestrator.engine.actor.interrupts import (
     too_long,
     wait_for,
 )
-from orchestrator.engine.actor.journal import AGENT, Follow, TaskJournal
-from orchestrator.engine.actor.live_text import Hints
+from orchestrator.engine.actor.journal import AGENT, Follow, Hints, TaskJournal
 from orchestrator.engine.tasks import new_call_id
 
 logger = logging.getLogger(__name__)

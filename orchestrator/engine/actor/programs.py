@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from orchestrator.core.approval.decisions import ActivePolicy
+from orchestrator.core.approval.command import ActivePolicy
 from orchestrator.core.errors import CallVoid, ComputerFailed, NotFound, ToolFailed
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.policy.verdicts import is_watched, watched_roots
 from orchestrator.core.task.facts import ToolCall, Watched
 from orchestrator.core.task.task import CallRecord
-from orchestrator.core.undo.listings import Listed, Listing, read_listing
+from orchestrator.core.undo.plan import Listed, Listing, read_listing
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, differing, named, places_of
 from orchestrator.core.wire.own_token import hidden
 from orchestrator.core.wire.wire import ComputerId, sha256_hex

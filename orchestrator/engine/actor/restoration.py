@@ -11,8 +11,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.listings import Listing
-from orchestrator.core.undo.plan import MAX_CALLS, Entry, Op, ops_of, without_place
+from orchestrator.core.undo.plan import MAX_CALLS, Entry, Listing, Op, ops_of, without_place
 from orchestrator.core.undo.touches import Changes, Place, as_argument, is_text, place_of, shown
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from orchestrator.core.approval.approval import HitlResponse
-from orchestrator.core.approval.decisions import ActivePolicy
+from orchestrator.core.approval.command import ActivePolicy
 from orchestrator.core.approval.presentation import hitl_response, texts_of
 from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound, OrchestratorError, StoreAway, StoreBusy
 from orchestrator.core.evidence.report import UNVERIFIED, report
@@ -24,9 +24,9 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Fact, RequestId, TaskId
 from orchestrator.core.task.fold import fold, preview, with_findings
 from orchestrator.core.task.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.runtime.prompts import shipped

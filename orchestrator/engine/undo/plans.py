@@ -21,8 +21,20 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.listings import Listed, Listing, extras, goals_to, read_listing
-from orchestrator.core.undo.plan import Entry, Found, Goal, beside, goals_of, plan, progressed
+from orchestrator.core.undo.plan import (
+    Entry,
+    Found,
+    Goal,
+    Listed,
+    Listing,
+    beside,
+    extras,
+    goals_of,
+    goals_to,
+    plan,
+    progressed,
+    read_listing,
+)
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, trees_of
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId

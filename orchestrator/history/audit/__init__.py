@@ -10,12 +10,10 @@ from orchestrator.history.audit.checkpoint import (
     make_checkpoint,
     news_of,
 )
-from orchestrator.history.audit.heads import MARK, HeadsLine, Noted, lines_of, read_heads
-from orchestrator.history.audit.job import VerifyJob
+from orchestrator.history.audit.heads import MARK, TRUSTED_NAME, HeadsLine, Noted, TrustedStream, lines_of, read_heads
 from orchestrator.history.audit.pages import Place, Reach, names_of, newest_of, page_of
 from orchestrator.history.audit.stream import Records, Told, as_written, check_store, stories_of, streams_of
-from orchestrator.history.audit.trusted_head import TRUSTED_NAME, TrustedStream
-from orchestrator.history.audit.verification import Verification, verify_store
+from orchestrator.history.audit.verification import Verification, VerifyJob, verify_store
 
 __all__ = [
     "MARK",

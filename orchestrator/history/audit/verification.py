@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import heapq
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from pydantic import AwareDatetime
 
@@ -27,6 +27,8 @@ from orchestrator.history.audit.heads import Noted
 from orchestrator.history.audit.note import Line, Says, Verified, VerifiedNote, row_digest
 from orchestrator.history.audit.stream import Books, Records, Stream, anchor_of
 from orchestrator.history.audit.tables import faults_beside, looked, requests_known, rows_beside, rows_of, unlisted
+
+# -- Verifying a store: every stream, what its items name, and the tables beside them
 
 _TRIES: Final = 3
 FULL_UP_TO: Final = 100_000
@@ -310,3 +312,90 @@ async def _unrecorded(recorded: str, checkpoints: Checkpoints, checkpoint: Check
 
 def _follows(checkpoint: Checkpoint | None, recorded: str) -> bool:
     return checkpoint is not None and recorded in (checkpoint.sha256, checkpoint.previous)
+
+
+# -- A verification in the background: one at a time, with progress, and no longer than somebody asks for it
+
+LEFT_S: Final = 10.0
+"""How soon who was told of the progress has to ask again."""
+
+
+@dataclass
+class VerifyJob:
+    """The one verification of a node; who asks while it goes on hears of the same."""
+
+    verify: Callable[[Told, bool | None], Coroutine[Any, Any, Verification]]
+    """With whom to tell, and whether all is to be read (see ``verify_store``)."""
+    left_s: float = LEFT_S
+    done: int = 0
+    of: int = 0
+    """Streams; 0: it has just begun."""
+    _job: "asyncio.Task[Verification] | None" = None
+    _full: bool | None = None
+    _asking: int = 0
+    _leaving: asyncio.TimerHandle | None = field(default=None, repr=False)
+
+    async def ask(
+        self, wait_s: float | None, gone: Awaitable[object], *, full: bool | None = None
+    ) -> Verification | None:
+        """What it found; None: it goes on, and whoever wants to hear has to ask again soon, or is ``gone``.
+
+        ``wait_s`` None: until it is found. ``full``: as of ``verify_store``; who wants more than the one that goes on
+        reads has it begin again, and all hear of that.
+        """
+        if self._leaving is not None:
+            self._leaving.cancel()
+        leaving = asyncio.ensure_future(gone)
+        self._asking += 1
+        job = self._begun(full)
+        try:
+            while True:
+                await asyncio.wait((job, leaving), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+                if not job.done():
+                    return None
+                if self._job in {None, job}:
+                    self._over(job)
+                    return await job
+                job = self._begun(full)
+        finally:
+            self._asking -= 1
+            if not self._asking and not job.done():
+                self._leaving = asyncio.get_running_loop().call_later(
+                    0 if leaving.done() else self.left_s, self._left, job
+                )
+            leaving.cancel()
+
+    def _begun(self, full: bool | None) -> "asyncio.Task[Verification]":
+        """The one that goes on, if it reads enough; else a new one in its place."""
+        if self._job is not None and _amount(self._full) < _amount(full):
+            self._job.cancel()
+            self._job = None
+        if self._job is None:
+            self.done = self.of = 0
+            self._full = full
+            self._job = asyncio.create_task(self.verify(self._told, full))
+        return self._job
+
+    async def close(self) -> None:
+        """Let go of it."""
+        if self._job is not None:
+            self._job.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._job
+
+    def _told(self, done: int, of: int) -> None:
+        self.done, self.of = done, of
+
+    def _left(self, job: "asyncio.Task[Verification]") -> None:
+        if not self._asking:
+            job.cancel()
+            self._over(job)
+
+    def _over(self, job: "asyncio.Task[Verification]") -> None:
+        if self._job is job:
+            self._job = None
+
+
+def _amount(full: bool | None) -> int:
+    """How much is read, to compare."""
+    return {False: 0, None: 1, True: 2}[full]

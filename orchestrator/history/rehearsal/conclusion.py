@@ -11,11 +11,11 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.rehearsal import Rehearsal
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.text.paths import spelled
-from orchestrator.core.undo.listings import Listing, differences, read_listing
 from orchestrator.core.undo.messages import Outcome
+from orchestrator.core.undo.plan import Listing, differences, read_listing
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.engine.task_status import outcomes

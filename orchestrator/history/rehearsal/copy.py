@@ -25,7 +25,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import ComputerInfo, Store
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
-from orchestrator.core.undo.listings import Listed, Listing, differences
+from orchestrator.core.undo.plan import Listed, Listing, differences
 from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.history.backups import Transfer, Transfers

@@ -24,9 +24,9 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.limits import failed, why_it_ends
 from orchestrator.core.task.rehearsal import Rehearsal, is_copy
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
-from orchestrator.core.undo.listings import read_listing
+from orchestrator.core.undo.plan import read_listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.tasks import AWAY
 from orchestrator.engine.undo import Undoing

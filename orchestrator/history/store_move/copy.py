@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import IO, Any, Final, NamedTuple
 
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import Table, travelling
+from orchestrator.adapters.store.schema import MIGRATIONS, Table, travelling
 from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
 from orchestrator.history.store_move.sides import (
     Digest,

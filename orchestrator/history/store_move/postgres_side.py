@@ -10,8 +10,8 @@ from orchestrator.adapters.store.objects import strange_on_server
 from orchestrator.adapters.store.postgres import MIGRATING, TABLES, PostgresPersistenceManager
 from orchestrator.adapters.store.postgres_dialect import drive, explained, kept, not_connected
 from orchestrator.adapters.store.postgres_links import connect
+from orchestrator.adapters.store.schema import STAYS, TRAVELS, Table
 from orchestrator.adapters.store.script import Script
-from orchestrator.adapters.store.tables import STAYS, TRAVELS, Table
 from orchestrator.core.errors import NotFound
 from orchestrator.history.store_move.sides import Row, asked, not_empty, schema_of
 from orchestrator.runtime.postgresql.sessions import must_give_sessions, place

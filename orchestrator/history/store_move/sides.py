@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY
+from orchestrator.adapters.store.schema import (
+    LEFT_BEHIND,
+    MIGRATIONS,
+    READ_META,
+    SCHEMA_KEY,
+    STAYING_ROWS,
+    Column,
+    Table,
+    travelling,
+)
 from orchestrator.adapters.store.script import Rows, Script, of_a_row
-from orchestrator.adapters.store.tables import LEFT_BEHIND, STAYING_ROWS, Column, Table, travelling
 from orchestrator.core.errors import InvalidRequest, NewerSchema, Unreadable
 
 # -- Rows as they move: read in pages in one order, written as lines, and taken together to one sha256

@@ -8,12 +8,11 @@ from typing import Final, TypeVar
 
 from orchestrator.adapters.store import SqlitePersistenceManager, sql
 from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.adapters.store.objects import odd_values, strange_in_file
-from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.schema import MIGRATIONS, STAYS, TRAVELS, Table, tables_of
 from orchestrator.adapters.store.script import Script
+from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.adapters.store.sqlite_thread import drive, explained
-from orchestrator.adapters.store.tables import STAYS, TRAVELS, Table, tables_of
 from orchestrator.core.errors import NotFound, StoreBusy
 from orchestrator.history.store_move.sides import SQLITE, Row, not_empty, schema_of
 from orchestrator.runtime.clock import SystemClock

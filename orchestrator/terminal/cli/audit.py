@@ -183,7 +183,7 @@ def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[s
 
     ``full`` as of ``verify_store``.
     """
-    from orchestrator.adapters.store.file_lock import FileLock
+    from orchestrator.adapters.store.sqlite import FileLock
     from orchestrator.history.audit import Checkpoints
     from orchestrator.history.store_move import verify_store_at
 

@@ -218,7 +218,7 @@ def restore(
     What came since stays, unless you say --exact. It is a task of its own: it waits for approval, and for the
     computer if that is away, and can be undone.
     """
-    from orchestrator.terminal.review.lines import restore_told
+    from orchestrator.terminal.review.request_view import restore_told
 
     body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
@@ -299,7 +299,7 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
-    from orchestrator.terminal.review.lines import told
+    from orchestrator.terminal.review.request_view import told
 
     paths = [spelled(one) for one in path or []]
     body: dict[str, Any] = {"paths": paths, "on_conflict": on_conflict, "choices": _choices(choose or [])}

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.core.model_view.messages import said_of
+from orchestrator.core.model_view.prompt import said_of
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.audit import audit_app, prune
 from orchestrator.terminal.cli.backups import backup, backups_app, restore, undo

@@ -57,7 +57,7 @@ def check(
 
     Exits with 1 where `serve` would refuse it, and says why.
     """
-    from orchestrator.core.model_view.window import estimate
+    from orchestrator.core.model_view.prompt import estimate
     from orchestrator.runtime import prompts
 
     with _complaining():

@@ -180,7 +180,7 @@ _NONE = "No grant can be used now; --all shows those that ended, too."
 
 
 def _row(grant: Mapping[str, Any]) -> tuple[str, ...]:
-    from orchestrator.terminal.review.lines import allows
+    from orchestrator.terminal.review.request_view import allows
 
     of = grant["session_id"] if grant["scope"] == "session" else grant["task_id"]
     most = f" of {grant['max_uses']}" if grant["max_uses"] is not None else ""

@@ -18,11 +18,18 @@ from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.common import as_segment, print_json
 from orchestrator.terminal.console import Console, InputEnded, ReviewLoop
-from orchestrator.terminal.review.channel import UNREADABLE, body_of, odd_lines, parted
-from orchestrator.terminal.review.choices import MOST_TOGETHER, decision
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.outcomes import carried_out, refused, said_of, these
-from orchestrator.terminal.review.request_view import short, time_left
+from orchestrator.terminal.review.channel import (
+    UNREADABLE,
+    body_of,
+    carried_out,
+    odd_lines,
+    parted,
+    refused,
+    said_of,
+    these,
+)
+from orchestrator.terminal.review.edit import MOST_TOGETHER, decision
+from orchestrator.terminal.review.request_view import Line, short, time_left
 
 Word: TypeAlias = Literal["approve", "reject"]
 

@@ -19,6 +19,9 @@ from orchestrator.core.wire import review
 from orchestrator.terminal.console.person import Overtaken
 from orchestrator.terminal.console.prompt import ClientDesk, Console
 from orchestrator.terminal.review.channel import (
+    AGAIN,
+    OPEN_ENDED,
+    OVER,
     Asked,
     Inbox,
     OddRequest,
@@ -26,24 +29,19 @@ from orchestrator.terminal.review.channel import (
     Outbox,
     Sent,
     answering,
-    deciding,
-    messages_of,
-    odd_lines,
-    same,
-)
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.lines import field as text_field
-from orchestrator.terminal.review.outcomes import (
-    AGAIN,
-    OPEN_ENDED,
-    OVER,
     closed_meanwhile,
+    deciding,
     left_behind,
+    messages_of,
     needs_no_answer,
+    odd_lines,
     others_wait,
     reminded,
+    same,
     told_of,
 )
+from orchestrator.terminal.review.request_view import Line
+from orchestrator.terminal.review.request_view import field as text_field
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.task.facts import RequestId
 from orchestrator.terminal.review.edit import Drafts
-from orchestrator.terminal.review.lines import Line, on_screen
+from orchestrator.terminal.review.request_view import Line, on_screen
 
 _AT_ONCE = partial(print, flush=True)
 

@@ -19,29 +19,26 @@ from orchestrator.core.task.facts import OnReject, RequestId
 from orchestrator.core.text.visible import visible
 from orchestrator.terminal.console.person import Person, prompted
 from orchestrator.terminal.review.channel import MAX_ANSWER_CHARS, request_of
-from orchestrator.terminal.review.choices import (
+from orchestrator.terminal.review.edit import (
     MAX_REASON_CHARS,
     SCOPES,
     THEN,
     Choices,
-    an_hour_more,
-    never_granted,
-    pattern_lines,
-    scope_lines,
-    spec_of,
-    texts_of,
-)
-from orchestrator.terminal.review.edit import (
     EditorFailed,
+    an_hour_more,
     args_as_json,
     changed_lines,
     edited_text,
     ending_of,
+    never_granted,
     parsed,
+    pattern_lines,
+    scope_lines,
+    spec_of,
     text_argument,
+    texts_of,
 )
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.request_view import details, page, short, time_left
+from orchestrator.terminal.review.request_view import Line, details, page, short, time_left
 
 _LEAVE: Final = frozenset({"n", "next", "l", "leave"})
 _ABOUT: Final[Mapping[str, tuple[str, str]]] = {

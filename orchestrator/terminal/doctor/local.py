@@ -18,8 +18,8 @@ from orchestrator.adapters.models.ollama_errors import missing
 from orchestrator.adapters.models.ollama_server import Refusal
 from orchestrator.adapters.models.openai_server import NO_MODELS, ModelServer, refused
 from orchestrator.adapters.models.options import DEFAULT_CTX, OllamaOptions, ServerOptions
-from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY
+from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.core.connection_problems import Told
 from orchestrator.core.errors import ModelFailed, OrchestratorError, StoreBusy
 from orchestrator.runtime import prompts

@@ -19,7 +19,7 @@ from orchestrator.terminal.evaluation.cases import EvalTask, Seen
 from orchestrator.terminal.evaluation.checks import touching, wrong
 from orchestrator.terminal.evaluation.processes import Computer, House, house
 from orchestrator.terminal.review.channel import body_of
-from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.edit import decision
 
 # -- What one run of a task comes to: read from its journal and from the disks, never from what the model says
 

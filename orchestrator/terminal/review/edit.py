@@ -12,16 +12,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
-from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.task.facts import CallId, RequestId
-from orchestrator.core.text.visible import visible
-from orchestrator.terminal.review.lines import Line, changes
+from pydantic import ValidationError
+
+from orchestrator.core.approval.approval import CallDecision, HitlResponse, RequestedCallView, ResumeRequest
+from orchestrator.core.approval.grants import SESSION_S, GrantScope, GrantSpec, fixed_args
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, RiskLevel
+from orchestrator.core.task.facts import CallId, DecisionAction, OnReject, RequestId
+from orchestrator.core.text.visible import one_line, visible
+from orchestrator.terminal.review.request_view import HASH_CHARS, Line, as_json, changes, field
+
+# -- A call's arguments in the person's own editor: what they wrote, and what it changes
 
 # -- An editor in the foreground of the terminal, so that its keys are its own: Ctrl-C in it does not end the
 # review
@@ -197,3 +203,207 @@ class Drafts:
     def forget(self, request_id: str) -> None:
         """Drop all edits of a request that was decided."""
         self._kept = {key: args for key, args in self._kept.items() if key[0] != request_id}
+
+
+# -- The words that decide a request: their keys, the reasons against each, and the decision that it makes
+#
+# Theory. A decision carries the digests of what was shown, so that it can be about nothing else; what was cut is
+# not approved before it was shown whole (promise V3). A grant says how far it reaches before it is given
+# (promises G1, G2).
+
+MOST_TOGETHER: Final = 100
+"""Requests that the server decides in one call, and that are looked at together."""
+MAX_REASON_CHARS: Final = 2000
+"""Of a reason for a decision."""
+THEN: Final[Mapping[str, OnReject]] = {"c": "continue", "s": "cancel"}
+"""What a task does after a rejection, by key."""
+_KEYS: Final[Mapping[str, str]] = {
+    "approve": "a",
+    "edit": "e",
+    "reject": "r",
+    "respond": "p",
+    "remember": "g",
+    "check": "c",
+    "mark_done": "d",
+    "mark_failed": "f",
+    "retry": "t",
+    "whole": "w",
+    "details": "d",
+    "extend": "x",
+}
+"""The key of each word, in the order in which they are offered."""
+_UNKNOWN_DETAILS: Final = "i"
+"""The key of the details where ``d`` marks a call as done."""
+_ONE_CALL: Final = frozenset({"edit", "respond", "remember"})
+"""Words about one call only."""
+_RUNS: Final = frozenset({"approve", "edit", "remember"})
+_HOUR_S: Final = 3600.0
+_LONGEST_S: Final = 31_536_000.0
+"""A year: what the server takes."""
+
+# -- The words of a request --------------------------------------------------------------
+
+Refusal: TypeAlias = Literal["never", "cut", "several"]
+"""Why a word cannot be said: it is not said of this request, its call was cut, or it is about one call."""
+
+
+class Choices:
+    """The words for a request as it was shown: for all its calls, or for the one that is chosen."""
+
+    def __init__(self, request: HitlResponse) -> None:
+        self.request = request
+        self.chosen: int | None = None
+        """The call that words are about, from 0; None: all."""
+
+    @property
+    def calls(self) -> tuple[RequestedCallView, ...]:
+        """Those that words are about."""
+        calls = self.request.tool_calls
+        return calls if self.chosen is None else (calls[self.chosen],)
+
+    def words(self) -> list[str]:
+        """All words that can be said now; those that decide come first."""
+        cut = any(call.truncated for call in self.calls)
+        looks = {"whole": cut, "details": True, "extend": self.request.expires_at is not None}
+        return [word for word in _KEYS if (looks[word] if word in looks else self.refusal(word) is None)]
+
+    def key(self, word: str) -> str:
+        """The key of a word."""
+        return _UNKNOWN_DETAILS if word == "details" and self.is_unknown else _KEYS[word]
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it is about calls of which nobody knows whether they ran."""
+        return self.request.reason == "outcome_unknown"
+
+    def refusal(self, word: str) -> Refusal | None:
+        """Why a word that decides cannot be said now; None: it can."""
+        if ("approve" if word == "remember" else word) not in self.request.allowed_decisions:
+            return "never"
+        if word in _RUNS and any(call.truncated for call in self.calls):
+            return "cut"
+        return "several" if word in _ONE_CALL and len(self.calls) > 1 else None
+
+    def decision(self, word: Any, reason: str = "", **more: Any) -> ResumeRequest:
+        """The word as a decision on the calls that it is about."""
+        return decision(self.request, word, reason, calls=self.calls, **more)
+
+
+def decision(
+    request: HitlResponse,
+    action: DecisionAction,
+    reason: str = "",
+    *,
+    calls: Iterable[RequestedCallView] | None = None,
+    **more: Any,
+) -> ResumeRequest:
+    """One action for every call of a request, or for these, each bound to the digest that was shown."""
+    return ResumeRequest(
+        decisions=tuple(
+            CallDecision(
+                call_id=call.call_id,
+                action=action,
+                reason=reason,
+                # What was cut has none; then the server binds it to what it stored, and approves nothing.
+                expected_digest=call.action_digest or None,
+                **more,
+            )
+            for call in (request.tool_calls if calls is None else calls)
+        )
+    )
+
+
+def an_hour_more(until: datetime, now: datetime) -> float:
+    """Seconds from now to an hour after a deadline."""
+    return min(max(0.0, (until - now).total_seconds()) + _HOUR_S, _LONGEST_S)
+
+
+# -- Approve and remember: how far a grant reaches is said before it is given ------------
+
+Number = TypeVar("Number", int, float)
+SCOPES: Final[Mapping[str, GrantScope]] = {"1": "call", "2": "task", "3": "session"}
+"""How far a grant reaches, by key."""
+
+
+def never_granted(call: RequestedCallView) -> str:
+    """Why no grant can be given for calls like this one; empty: it can."""
+    critical = call.evaluation.risk is RiskLevel.CRITICAL or call.tool not in BUILT_IN_CATALOG
+    return "What is critical is decided each time: approve it this once." if critical else ""
+
+
+def scope_lines(call: RequestedCallView) -> list[Line]:
+    """The scopes that a grant may have, each with its key."""
+    pattern = "these paths" if call.grant_paths else "calls like it"
+    return [
+        Line("  1  this very call, again in this task", prose=True),
+        Line(f"  2  {pattern}, in this task", prose=True),
+        Line(f"  3  {pattern}, in this session for some hours", prose=True),
+    ]
+
+
+def spec_of(
+    scope: GrantScope, *, globs: str = "", any_content: bool = False, hours: str = "", uses: str = ""
+) -> GrantSpec:
+    """A grant as it was typed; what is empty is not widened. Raises ValueError with what is wrong."""
+    reach: dict[str, Any] = {"any_content": any_content}
+    if globs.strip():
+        reach["paths"] = tuple(globs.replace(",", " ").split())
+    if hours.strip():
+        reach["expires_s"] = _number(float, hours, "hours") * _HOUR_S
+    if uses.strip():
+        reach["max_uses"] = _number(int, uses, "times")
+    try:
+        return GrantSpec(scope=scope, **reach)
+    except ValidationError as error:
+        raise ValueError(error.errors(include_url=False)[0]["msg"]) from None
+
+
+def pattern_lines(request: HitlResponse, call: RequestedCallView, spec: GrantSpec) -> list[Line]:
+    """Exactly what a grant would cover."""
+    where = f"on computer {one_line(call.computer)}" if call.computer else "on this host"
+    lines = [
+        Line("  This will run from now on without asking:", "warning"),
+        Line(f"  {one_line(call.tool)} {where}", "call"),
+        *(_pattern(call, spec) if spec.scope != "call" else [_same_call(call)]),
+    ]
+    if call.tool in RUNNERS:
+        lines.append(Line("  only as long as the program's file stays the same"))
+    if spec.max_uses is not None:
+        lines.append(Line(f"  at most {'once' if spec.max_uses == 1 else f'{spec.max_uses} times'}"))
+    hours = (spec.expires_s or SESSION_S) / _HOUR_S
+    requester = one_line(request.requester)
+    session = f"every task of {requester} in session {one_line(request.session_id)}, for {hours:g} h"
+    ends = "until it ends" if spec.expires_s is None else f"for {hours:g} h, unless it ends before"
+    return [
+        *lines,
+        Line(f"  in: {session if spec.scope == 'session' else f'task {one_line(request.task_id)}, {ends}'}"),
+        Line("  never what the policy denies, and nothing at critical risk", prose=True),
+    ]
+
+
+def _number(kind: Callable[[str], Number], text: str, of: str) -> Number:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{text[:20]!r} is no number of {of}") from None
+
+
+def _pattern(call: RequestedCallView, spec: GrantSpec) -> list[Line]:
+    paths = spec.paths or call.grant_paths
+    lines = [line for path in paths for line in field("path" if spec.paths is None else "paths like", path)]
+    texts = texts_of(call)
+    if texts:
+        lines.append(Line(f"  {' and '.join(texts)}: {'any text' if spec.any_content else 'exactly as above'}"))
+    for name, value in fixed_args(call.tool, call.args, any_content=True).items():
+        lines.extend(field(name, value if isinstance(value, str) else as_json(value)))
+    return lines
+
+
+def _same_call(call: RequestedCallView) -> Line:
+    return Line(f"  exactly this call, with digest {one_line(call.action_digest[:HASH_CHARS])}")
+
+
+def texts_of(call: RequestedCallView) -> list[str]:
+    """The arguments whose text a pattern may leave open."""
+    tight, loose = (fixed_args(call.tool, call.args, any_content=left_open) for left_open in (False, True))
+    return [name for name in tight if name not in loose]

@@ -21,22 +21,20 @@ from orchestrator.client.live import Live
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
 from orchestrator.terminal.output import counted, width
-from orchestrator.terminal.review.channel import OddRequests
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.outcomes import OPEN_ENDED, closed_meanwhile, left_behind
+from orchestrator.terminal.review.channel import OPEN_ENDED, OddRequests, closed_meanwhile, left_behind
+from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.approvals import Approvals
 from orchestrator.terminal.tui.audit import Audit
 from orchestrator.terminal.tui.batch import Together
 from orchestrator.terminal.tui.computers import Computers
 from orchestrator.terminal.tui.dialogs import Dialog, Show
 from orchestrator.terminal.tui.full_list import Listing
-from orchestrator.terminal.tui.lines_view import fitted
+from orchestrator.terminal.tui.lines_view import Desk, begin, fitted, now
 from orchestrator.terminal.tui.people import People
 from orchestrator.terminal.tui.policy import Policy
 from orchestrator.terminal.tui.questions import Questions
 from orchestrator.terminal.tui.reviews import Reviews
 from orchestrator.terminal.tui.row_list import Pane
-from orchestrator.terminal.tui.shared import Desk, begin, now
 from orchestrator.terminal.tui.tasks import Tasks
 
 # -- The help: every key and what it does, those of the part that is on the screen first

@@ -7,17 +7,15 @@ from textual.binding import Binding
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.wire import review
-from orchestrator.terminal.review.channel import odd_lines, same
-from orchestrator.terminal.review.choices import MOST_TOGETHER, Choices, Refusal, an_hour_more
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.outcomes import closed_meanwhile, reminded
-from orchestrator.terminal.review.request_view import details, page
+from orchestrator.terminal.review.channel import closed_meanwhile, odd_lines, reminded, same
+from orchestrator.terminal.review.edit import MOST_TOGETHER, Choices, Refusal, an_hour_more
+from orchestrator.terminal.review.request_view import Line, details, page
 from orchestrator.terminal.tui.batch import Together
 from orchestrator.terminal.tui.decision import Deciding
 from orchestrator.terminal.tui.dialogs import Show
+from orchestrator.terminal.tui.lines_view import begin, now
 from orchestrator.terminal.tui.requests import entry_of, nothing_waits, odd_entry_of, words_of
 from orchestrator.terminal.tui.row_list import Pane
-from orchestrator.terminal.tui.shared import begin, now
 
 if TYPE_CHECKING:
     from orchestrator.terminal.tui.reviews import Reviews

@@ -12,11 +12,10 @@ from orchestrator.core.audit.presentation import fact_line
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.output import age, counted
-from orchestrator.terminal.review.lines import Line, as_json, block
+from orchestrator.terminal.review.request_view import Line, as_json, block
 from orchestrator.terminal.tui.dialogs import Ask, Boxes, Field, Filled, Form, Show
-from orchestrator.terminal.tui.lines_view import moment
+from orchestrator.terminal.tui.lines_view import begin, moment
 from orchestrator.terminal.tui.row_list import Entry, Pane
-from orchestrator.terminal.tui.shared import begin
 
 # -- Items of the audit and its verification, as lines for a person; and the questions that narrow it down
 

@@ -12,16 +12,13 @@ from textual.widgets import Static
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.wire import review
 from orchestrator.terminal.output import counted
-from orchestrator.terminal.review.channel import same
-from orchestrator.terminal.review.choices import decision
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.outcomes import closed_meanwhile, these
-from orchestrator.terminal.review.request_view import page
+from orchestrator.terminal.review.channel import closed_meanwhile, same, these
+from orchestrator.terminal.review.edit import decision
+from orchestrator.terminal.review.request_view import Line, page
 from orchestrator.terminal.tui.decision import Deciding, ask_rejection
 from orchestrator.terminal.tui.dialogs import Choose, Dialog
-from orchestrator.terminal.tui.lines_view import LinesView
+from orchestrator.terminal.tui.lines_view import LinesView, begin, now
 from orchestrator.terminal.tui.requests import in_short
-from orchestrator.terminal.tui.shared import begin, now
 
 if TYPE_CHECKING:
     from orchestrator.terminal.tui.row_list import Pane

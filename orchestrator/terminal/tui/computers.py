@@ -18,13 +18,12 @@ from orchestrator.client import Back, Lost, ServerRefused, ServerUnreachable
 from orchestrator.client.live import as_object
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.output import age
-from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.backups import Backups
 from orchestrator.terminal.tui.dialogs import Ask, Choose
-from orchestrator.terminal.tui.lines_view import moment, name_of, segment
-from orchestrator.terminal.tui.pairing import pair
+from orchestrator.terminal.tui.lines_view import begin, moment, name_of, segment
+from orchestrator.terminal.tui.people import pair
 from orchestrator.terminal.tui.row_list import Entry, Pane
-from orchestrator.terminal.tui.shared import begin
 
 # -- One computer as lines for a person: who it is, and both sides of what froze it ------
 

@@ -16,36 +16,34 @@ from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.output import counted
 from orchestrator.terminal.review.channel import MAX_ANSWER_CHARS
-from orchestrator.terminal.review.choices import (
+from orchestrator.terminal.review.edit import (
     MAX_REASON_CHARS,
     SCOPES,
     THEN,
-    decision,
-    never_granted,
-    pattern_lines,
-    scope_lines,
-    spec_of,
-    texts_of,
-)
-from orchestrator.terminal.review.edit import (
     Drafts,
     EditorFailed,
     args_as_json,
     changed_lines,
+    decision,
     edited_text,
     ending_of,
+    never_granted,
     parsed,
+    pattern_lines,
+    scope_lines,
+    spec_of,
     text_argument,
+    texts_of,
 )
-from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Dialog, Ticks, Write, line_field
 from orchestrator.terminal.tui.requests import ASKS, call_in_short
 from orchestrator.terminal.tui.reviews import Outcome
 from orchestrator.terminal.tui.row_list import Pane
 
 if TYPE_CHECKING:
+    from orchestrator.terminal.tui.lines_view import Desk
     from orchestrator.terminal.tui.row_list import Pane
-    from orchestrator.terminal.tui.shared import Desk
 
 # -- A call's arguments changed by the person: in their own editor, the screen set aside, or in a field right here
 

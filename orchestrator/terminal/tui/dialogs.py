@@ -11,7 +11,7 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 
-from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.lines_view import LinesView
 from orchestrator.terminal.tui.row_list import Entry, RowList
 

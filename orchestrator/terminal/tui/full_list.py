@@ -9,9 +9,8 @@ from textual.widgets import Static
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.tui.dialogs import Dialog
-from orchestrator.terminal.tui.lines_view import LinesView
+from orchestrator.terminal.tui.lines_view import Desk, LinesView, why_not
 from orchestrator.terminal.tui.row_list import RowList
-from orchestrator.terminal.tui.shared import Desk, why_not
 
 _BAR_CHARS = 1000
 

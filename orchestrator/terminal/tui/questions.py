@@ -7,11 +7,11 @@ from textual.binding import Binding
 
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.lines import field as text_field
+from orchestrator.terminal.review.request_view import Line
+from orchestrator.terminal.review.request_view import field as text_field
 from orchestrator.terminal.tui.dialogs import Write
+from orchestrator.terminal.tui.lines_view import begin
 from orchestrator.terminal.tui.row_list import Entry, Pane
-from orchestrator.terminal.tui.shared import begin
 
 _MOST_CHARS = 20_000
 

@@ -5,13 +5,11 @@ from typing import Final
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.review.channel import OddRequest
-from orchestrator.terminal.review.choices import Choices
-from orchestrator.terminal.review.lines import Line
-from orchestrator.terminal.review.outcomes import others_wait
-from orchestrator.terminal.review.request_view import short, time_left
+from orchestrator.terminal.review.channel import OddRequest, others_wait
+from orchestrator.terminal.review.edit import Choices
+from orchestrator.terminal.review.request_view import Line, short, time_left
+from orchestrator.terminal.tui.lines_view import now
 from orchestrator.terminal.tui.row_list import Entry
-from orchestrator.terminal.tui.shared import now
 
 ASKS: Final = {
     "approve": "Let it run, exactly as it stands on the screen?",

@@ -17,6 +17,7 @@ from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.wire import review
 from orchestrator.terminal.review.channel import (
+    AGAIN,
     Inbox,
     Outbox,
     Result,
@@ -24,10 +25,11 @@ from orchestrator.terminal.review.channel import (
     answering,
     deciding,
     messages_of,
+    needs_no_answer,
     request_of,
     same,
+    told_of,
 )
-from orchestrator.terminal.review.outcomes import AGAIN, needs_no_answer, told_of
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -17,8 +17,7 @@ from textual.widgets import Static
 
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.output import width
-from orchestrator.terminal.tui.lines_view import LinesView, fitted
-from orchestrator.terminal.tui.shared import Desk
+from orchestrator.terminal.tui.lines_view import Desk, LinesView, fitted
 
 # -- A list of which one row is chosen; it stays chosen by its key when the rows change. It knows no markup
 

@@ -12,7 +12,7 @@ from textual.widgets import Static, TextArea
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.tui.dialogs import Dialog, Field, Filled, Form, Ticks, text_field
-from orchestrator.terminal.tui.shared import Desk, begin, why_not
+from orchestrator.terminal.tui.lines_view import Desk, begin, why_not
 
 # -- What more can be said about a new task: its model, its session and its limits -------
 

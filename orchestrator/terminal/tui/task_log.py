@@ -11,7 +11,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import Progress
-from orchestrator.terminal.review.lines import Line, Style, diff_lines
+from orchestrator.terminal.review.request_view import Line, Style, diff_lines
 from orchestrator.terminal.tui.lines_view import LinesView
 
 _STYLES: Final[dict[str, Style]] = {

@@ -14,10 +14,10 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
 from orchestrator.terminal.output import age, counted, elapsed
-from orchestrator.terminal.review.lines import Line, diff_lines, told
+from orchestrator.terminal.review.request_view import Line, diff_lines, told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
+from orchestrator.terminal.tui.lines_view import Desk, begin
 from orchestrator.terminal.tui.row_list import Entry, Pane
-from orchestrator.terminal.tui.shared import Desk, begin
 from orchestrator.terminal.tui.submit import Submit
 from orchestrator.terminal.tui.task_log import TaskLog
 

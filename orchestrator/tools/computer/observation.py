@@ -10,10 +10,19 @@ from orchestrator.core.text.binary import is_binary
 from orchestrator.core.undo.plan import MAX_TREE_BYTES, MAX_TREE_FILES
 from orchestrator.core.undo.touches import NO_HASH, escaped
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES, is_sha256, sha256_hex
-from orchestrator.tools.computer.commands import READ_WAIT_S, ask, changed_name, channel_of, named, read_bytes, sentence
+from orchestrator.tools.computer.commands import (
+    READ_WAIT_S,
+    ask,
+    changed_name,
+    channel_of,
+    doubts,
+    must_parse,
+    named,
+    read_bytes,
+    sentence,
+    unreachable_in,
+)
 from orchestrator.tools.computer.edit import edited
-from orchestrator.tools.computer.lua_text import doubts, must_parse
-from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
 from orchestrator.tools.text import capped, change_of, decode_text, encoding_of, fits_latin1, shown_name
 

@@ -20,16 +20,14 @@ from orchestrator.core.ports.computers import NOBODY, OnOutput
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.undo.listings import Listed
-from orchestrator.core.undo.plan import Found
+from orchestrator.core.undo.plan import Found, Listed
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY
 from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
 from orchestrator.tools.computer.listings import Kept, OnRead, keep_tree, list_tree, nobody_waits, other_disks
 from orchestrator.tools.computer.observation import look, missing_above
 from orchestrator.tools.computer.programs import RUN_TIMEOUT_S, ran_of
 from orchestrator.tools.deps import CCAgentDeps, CommandChannel, Encoding, ProgramFailed
-from orchestrator.tools.environment.channels import Doing, Listening, Looking, Replaying, run_id_of
-from orchestrator.tools.environment.reach import Reach
+from orchestrator.tools.environment.channels import Doing, Listening, Looking, Reach, Replaying, run_id_of
 from orchestrator.tools.registry import TOOL_REGISTRY
 
 # -- What is recorded of a call whose outcome nobody heard, once its computer or this host was asked

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from orchestrator.tools.lua.names import Flag as Flag
     from orchestrator.tools.lua.names import Known as Known
     from orchestrator.tools.lua.names import Names as Names
+    from orchestrator.tools.lua.names import Use as Use
+    from orchestrator.tools.lua.names import globals_of as globals_of
     from orchestrator.tools.lua.names import unknown_names as unknown_names
     from orchestrator.tools.lua.parse import check_lua as check_lua
-    from orchestrator.tools.lua.uses import Use as Use
-    from orchestrator.tools.lua.uses import globals_of as globals_of
 
 _HOMES: Final = {
     "check_lua": "parse",
@@ -26,8 +26,8 @@ _HOMES: Final = {
     "Known": "names",
     "Names": "names",
     "unknown_names": "names",
-    "Use": "uses",
-    "globals_of": "uses",
+    "Use": "names",
+    "globals_of": "names",
 }
 
 __all__ = ["Fields", "Finding", "Flag", "Known", "Names", "Use", "check_lua", "globals_of", "unknown_names"]

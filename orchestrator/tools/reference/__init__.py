@@ -5,7 +5,7 @@ The facts stand in ``data/*.json``, one file for each part of the API, for peopl
 
 from orchestrator.tools.reference.answers import cc_docs_text, search_docs
 from orchestrator.tools.reference.entries import Entry, Module, Version, modules, version_of
-from orchestrator.tools.reference.names import NamesHere, names_for
+from orchestrator.tools.reference.words import NamesHere, names_for
 
 __all__ = [
     "Entry",

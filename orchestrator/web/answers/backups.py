@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from orchestrator.core.audit.check import Finding
 from orchestrator.core.audit.story import Story
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.undo.messages import Outcome, TaskChange, UndoLimit, UndoPlace
 from orchestrator.history.rehearsal.conclusion import State
 from orchestrator.web.answers.base import AnswerModel

@@ -6,8 +6,8 @@ from pydantic import AwareDatetime
 
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.task.facts import CheckResult, EarlierTask
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import ComputerSide, FreezeReason
-from orchestrator.core.task.task_states import Phase, TaskStatus
 from orchestrator.core.undo.messages import Outcome, UndoOffer
 from orchestrator.web.answers.base import AnswerModel, Problem
 

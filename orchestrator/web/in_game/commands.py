@@ -15,10 +15,9 @@ from typing import Final
 
 from orchestrator.core.errors import InvalidRequest, NotFound, NotPending, OrchestratorError
 from orchestrator.core.ports import ComputerLine, Identity, TaskRow
-from orchestrator.core.task.call_states import CallState
 from orchestrator.core.task.facts import QuestionId, TaskId
+from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire import wire
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about

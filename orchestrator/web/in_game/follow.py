@@ -13,8 +13,8 @@ from typing import Final, cast
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
 from orchestrator.core.ports import ComputerLine, Identity, TaskRow
 from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.undo.messages import TaskChange, UndoOffer
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire import wire

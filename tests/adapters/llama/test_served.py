@@ -7,7 +7,7 @@ import pytest
 from orchestrator.adapters.models import ServerOptions
 from orchestrator.adapters.models.openai import ServedModel
 from orchestrator.core.errors import ModelFailed
-from orchestrator.core.model_view.window import Window
+from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.ports import ChatMessage
 from orchestrator.core.reply.response import read_reply
 from tests.adapters.llama import DEEP

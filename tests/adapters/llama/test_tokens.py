@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from orchestrator.core.model_view.window import estimate
+from orchestrator.core.model_view.prompt import estimate
 from tests import ROOT
 from tests.adapters.llama import DEEP
 from tests.adapters.llama.running import Engines

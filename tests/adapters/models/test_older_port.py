@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.models import ScriptedModel, as_chat_model
-from orchestrator.adapters.models.older_port import as_it_is
-from orchestrator.core.model_view.window import Window
+from orchestrator.adapters.models.truncation import as_it_is
+from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.ports import ChatMessage, ModelReply
 from tests.engine.test_actor import Bench, rules
 from tests.harness.support import WRITE, final, says

@@ -13,10 +13,10 @@ from orchestrator.adapters.models.openai import ServedModel
 from orchestrator.adapters.models.options import endpoints_of, ollama_url, server_url
 from orchestrator.app.models import server_options
 from orchestrator.core.errors import InvalidRequest, ModelFailed
-from orchestrator.core.model_view.window import Window
+from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.reply.schema import built_in_schema
-from orchestrator.core.task.task_states import Phase
+from orchestrator.core.task.states import Phase
 from orchestrator.runtime.settings import Settings, load_settings
 from orchestrator.terminal.doctor import examine
 from tests.engine.test_actor import CANNOT, Bench, rules

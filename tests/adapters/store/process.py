@@ -17,8 +17,8 @@ from orchestrator.core.errors import GrantVoid, OrchestratorError, StoreAway
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, ItemId, verify_chain
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append

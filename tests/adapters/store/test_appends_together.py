@@ -15,7 +15,7 @@ from orchestrator.core.ports import Schedule, Store, Token
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, TaskId, ToolCall
 from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append, taken
 from tests.adapters.store.gate import Gate, standing

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 
 from orchestrator.adapters.bus import installation_of
 from orchestrator.adapters.store import open_store, postgres_links
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import travelling
+from orchestrator.adapters.store.schema import MIGRATIONS, travelling
 from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, StoreBusy
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import ItemId, verify_chain

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import tables_of
+from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
 from orchestrator.history.store_move.sides import filling
 from tests.adapters.store.moving import rows_of
 

@@ -22,8 +22,8 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NewerS
 from orchestrator.core.ports import SYSTEM_STREAM, Lease, Schedule, Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, verify_chain
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock

@@ -18,8 +18,8 @@ from orchestrator.core.errors import InvalidRequest, LeaseLost, NewerSchema, Orc
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId, ToolStarted
 from orchestrator.core.task.items import AgentTaskItem, ItemId, verify_chain
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantRevoked, TokenRevoked
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append, refused, taken
 from tests import ROOT

@@ -1,7 +1,6 @@
 """What moves with a store is told in one place, and nothing is forgotten there."""
 
-from orchestrator.adapters.store.schema import MIGRATIONS
-from orchestrator.adapters.store.tables import LEFT_BEHIND, STAYS, TRAVELS, tables_of, travelling
+from orchestrator.adapters.store.schema import LEFT_BEHIND, MIGRATIONS, STAYS, TRAVELS, tables_of, travelling
 
 
 def test_every_table_moves_or_stays() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.ports import Answer, ChatModel, Store
 from orchestrator.core.ports.bus import End, Hear, Serve

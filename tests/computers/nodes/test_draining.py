@@ -19,7 +19,7 @@ from orchestrator.core.errors import StoreAway
 from orchestrator.core.ports.store import SYSTEM_STREAM, TaskRow
 from orchestrator.core.task.facts import TaskId, ToolFinished, ToolSettled
 from orchestrator.core.task.items import AgentTaskItem, Draft
-from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.settings import Settings

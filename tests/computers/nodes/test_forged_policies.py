@@ -15,7 +15,7 @@ from orchestrator.core.errors import OrchestratorError, Unreadable
 from orchestrator.core.task.items import GENESIS_HASH, canonical_json
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.history.audit.checkpoint import CHECKPOINT_NAME, AuditBroken
-from orchestrator.history.audit.trusted_head import TRUSTED_NAME
+from orchestrator.history.audit.heads import TRUSTED_NAME
 from tests.computers.nodes.test_several_nodes import STRICTER, Nodes, look, policy_of
 from tests.harness.support import Server
 

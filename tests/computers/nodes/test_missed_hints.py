@@ -10,9 +10,8 @@ import pytest
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store import InMemoryPersistenceManager
 from orchestrator.core.task.task import AgentTask
-from orchestrator.engine.tasks import TaskService
-from orchestrator.engine.tasks import missed_notifications as missed
-from orchestrator.engine.tasks.missed_notifications import MissedHints
+from orchestrator.engine.tasks import TaskService, service
+from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, Anyone
 from tests.harness.endpoints import Writing
@@ -74,7 +73,7 @@ async def test_what_no_hint_named_is_told_once() -> None:
 
 async def test_what_is_in_no_list_any_more_is_told_of_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that was decided elsewhere would else stand open for as long as the reviewer is connected."""
-    monkeypatch.setattr(missed, "_NEWEST", 1)
+    monkeypatch.setattr(service, "_NEWEST", 1)
     two = Apart()
     await two.missed.look()
     first = await two.submit()
@@ -91,7 +90,7 @@ async def test_a_reviewer_hears_of_a_request_whose_hint_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And, once it is decided elsewhere, that it is closed: both within seconds, without connecting anew."""
-    monkeypatch.setattr(missed, "LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr(service, "LOOK_EVERY_S", 0.2)
     bus, store = Losing(), Shared(clock=SystemClock())
     parts: dict[str, Any] = {"wrap_bus": lambda _: bus, "wrap_store": lambda _: store}
     async with AsyncExitStack() as stack:

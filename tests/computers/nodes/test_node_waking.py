@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.computers.hub import Hub
 from orchestrator.computers.nodes import MeetingElsewhere, Presence, join
 from orchestrator.computers.nodes.messages import Beat, Delta, Seat

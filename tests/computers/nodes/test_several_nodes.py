@@ -25,7 +25,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
 from orchestrator.core.task.system_facts import PolicyLoaded
-from orchestrator.core.undo.listings import Listing
+from orchestrator.core.undo.plan import Listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.stored import SingletonJobs
@@ -36,8 +36,7 @@ from orchestrator.history.rehearsal.copy import CannotRehearse
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.policy_file import load_file
 from orchestrator.runtime.settings import Settings
-from orchestrator.tools.shared_workspace import MARKER, RefusedWorkspace, workspace_of
-from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
+from orchestrator.tools.workspace import MARKER, STAGING, DirectoryWorkspace, RefusedWorkspace, workspace_of
 from tests.engine.test_actor import Anyone
 from tests.harness.endpoints import Writing
 from tests.harness.support import Disk, Server, connected, running

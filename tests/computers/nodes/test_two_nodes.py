@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.adapters.store.entry import Entry, awakened, made_due, scheduled
+from orchestrator.adapters.store.objects import Entry, awakened, made_due, scheduled
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.errors import NotPending, TaskEnded
 from orchestrator.core.task.facts import TaskId, ToolFinished, ToolSettled, ToolStarted
 from orchestrator.core.task.items import verify_chain
-from orchestrator.core.task.task_states import Phase, TaskStatus
+from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from tests.computers.nodes.two_nodes import Houses, Node, Slow, Steps, houses
 from tests.engine.test_actor import ALICE, rules

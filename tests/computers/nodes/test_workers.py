@@ -6,8 +6,8 @@ from typing import Any
 from orchestrator.core.errors import StoreAway
 from orchestrator.core.ports import Lease
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.task.task_states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
 from tests.computers.nodes.two_nodes import SharedStore, houses
 from tests.engine.test_actor import ALICE

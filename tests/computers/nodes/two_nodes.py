@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.websockets import WebSocket
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store.memory import InMemoryPersistenceManager
 from orchestrator.adapters.store.postgres import PostgresPersistenceManager
 from orchestrator.adapters.store.sql_store import SqlStore
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.computers.hub import Hub
 from orchestrator.core.errors import Conflict

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from orchestrator.core.approval.grants import GrantSpec
 from orchestrator.core.audit.check import Standing, standing_of
 from orchestrator.core.ports import SYSTEM_STREAM, Identity
-from orchestrator.core.task import task_states
+from orchestrator.core.task import states
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from tests.contract.machine.ledger import Ledger
@@ -213,7 +213,7 @@ class Running(RuleBasedStateMachine):
                 )
             elif task.lapsed is not None:
                 await self.node.service.renew(task.lapsed, ALICE)
-            elif task.phase is task_states.Phase.ANSWERING:
+            elif task.phase is states.Phase.ANSWERING:
                 await self.people.answer(BOB, task.task_id)
             else:
                 due = await self.node.store.next_due()

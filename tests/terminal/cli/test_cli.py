@@ -16,7 +16,7 @@ from typing import IO
 import httpx2
 import pytest
 
-from orchestrator.adapters.store.file_lock import FileLock
+from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.runtime.settings import Settings
 from tests import forked

@@ -18,7 +18,7 @@ from orchestrator.client import Hint, sent_in
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import ReplyRefused
-from orchestrator.engine.actor.live_text import PAUSED
+from orchestrator.engine.actor.journal import PAUSED
 from orchestrator.runtime.program import program
 from orchestrator.terminal.cli.common import seconds
 from orchestrator.terminal.output import Screen, age, counted, elapsed, fitted, table, wrapped

@@ -13,7 +13,7 @@ from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.schema import MIGRATIONS
 from orchestrator.core.ports import SYSTEM_STREAM
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.task_states import TaskStatus
+from orchestrator.core.task.states import TaskStatus
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author

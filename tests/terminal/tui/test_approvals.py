@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
-from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import describe
 from orchestrator.terminal.tui.approvals import Approvals
 from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, connected, dialed, final, running, says

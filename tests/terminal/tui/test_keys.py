@@ -11,8 +11,8 @@ import pytest
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
-from orchestrator.terminal.review.choices import decision
-from orchestrator.terminal.review.lines import BAR, Line
+from orchestrator.terminal.review.edit import decision
+from orchestrator.terminal.review.request_view import BAR, Line
 from orchestrator.terminal.tui.lines_view import rows_of
 from tests.harness.support import (
     NEW,

@@ -14,7 +14,7 @@ from orchestrator.core.wire import review
 from orchestrator.terminal.cli.review import decide_named, list_waiting
 from orchestrator.terminal.console import ReviewLoop
 from orchestrator.terminal.review.channel import OddRequest, OddRequests, messages_of, odd_lines
-from orchestrator.terminal.review.lines import Line
+from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.approvals import Approvals
 from tests.harness.asked import console, request, shown
 from tests.harness.support import WRITE, Disk, Listening, Server, connected, dialed, final, running, says

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from orchestrator.client import ServerUnreachable
-from orchestrator.terminal.tui.shared import why_not
+from orchestrator.terminal.tui.lines_view import why_not
 from tests.harness.support import Listening, final, running
 from tests.terminal.tui.driving import seated
 

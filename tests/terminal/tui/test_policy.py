@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from orchestrator.core.policy import default_policy
-from orchestrator.terminal.tui.policy_words import in_force_lines
+from orchestrator.terminal.tui.policy import in_force_lines
 from tests.harness.support import WRITE, Disk, Listening, connected, final, running, says
 from tests.terminal.tui.driving import WIDE, asked, seated
 

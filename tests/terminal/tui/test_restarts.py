@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.terminal.review.choices import decision
+from orchestrator.terminal.review.edit import decision
 from tests.harness.commands import paused, talking
 from tests.harness.support import Listening, final, running
 from tests.terminal.tui.driving import seated_at

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.tools.reference.entries import NEWEST, Version, version_of
-from orchestrator.tools.reference.names import EMULATED, NamesHere, names_for
+from orchestrator.tools.reference.words import EMULATED, NamesHere, names_for
 
 V109: Version = (1, 109, 2)
 

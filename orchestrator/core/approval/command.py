@@ -1,0 +1,184 @@
+"""Whether a decision was made before, so that it is carried out already."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from orchestrator.core.approval.approval import CallDecision, ResumeRequest
+from orchestrator.core.errors import InvalidDecision, NotPending, RequestExpired
+from orchestrator.core.policy import PathCheck, PolicyDecision, RequestRules, SecretsToModel, Undo
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, QuestionId, RequestId, ToolCall
+from orchestrator.core.task.items import AgentTaskItem, canonical_json
+from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.task import AgentTask, ClosedRequest, OpenRequest
+from orchestrator.core.wire.wire import ComputerId, sha256_hex
+
+# -- What a decision needs to be judged: who decides what of which request, and the policy in force
+
+
+class ActivePolicy(Protocol):
+    """The policy in force, as those need it who judge by it."""
+
+    @property
+    def version(self) -> str:
+        """The policy's version."""
+
+    @property
+    def rules(self) -> RequestRules:
+        """What it says of requests."""
+
+    @property
+    def undo(self) -> Undo:
+        """What it says of the changes of a task that failed or was canceled."""
+
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """Where it says that programs are watched, as globs."""
+
+    @property
+    def checks(self) -> tuple[PathCheck, ...]:
+        """What it wants to hold where a task changed a path."""
+
+    @property
+    def secrets_to_model(self) -> SecretsToModel | None:
+        """Whether it lets models be told secrets; None: it does not say."""
+
+    def run_timeout_s(self, computer: ComputerId) -> int | None:
+        """Seconds of the game that it lets a program run on a computer; None: it does not say."""
+
+    def summary(self, task: AgentTask) -> str:
+        """What the model of a task is told of it."""
+
+    def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
+        """Its verdict on a call; ``program``: what a run resolves to, once somebody has looked."""
+
+
+@dataclass(frozen=True)
+class Decide:
+    """Decide a request, whole or in part; the new ids are those of calls that are retried and of grants."""
+
+    request_id: RequestId
+    resume: ResumeRequest
+    by: str
+    now: datetime
+    active_policy: ActivePolicy
+    new_call_id: Callable[[], CallId]
+    new_grant_id: Callable[[], GrantId]
+
+
+# -- The refusals of a request that takes no more decisions, and of a question that takes no more answers
+
+_RENEW = "Look at the task: a new request can be raised from it, or it goes on without the call."
+
+
+def expired(request: OpenRequest) -> RequestExpired:
+    """The refusal of a request whose time is over, whether or not that is recorded yet (promise D9)."""
+    return RequestExpired(
+        f"The request expired at {request.expires_at:%Y-%m-%d %H:%M:%S} UTC, and nobody had answered.", remedy=_RENEW
+    )
+
+
+def closed_request(task: AgentTask, request_id: RequestId) -> NotPending:
+    """The refusal of a request that takes no more decisions: says how it was closed, and by whom."""
+    for closed in reversed(task.closed):
+        if closed.request_id == request_id:
+            kind = RequestExpired if closed.how == "expired" else NotPending
+            became = "it expired" if kind is RequestExpired else f"it was {closed.how}"
+            message = f"The request is no longer open: {became}."
+            return kind(
+                message,
+                remedy=_RENEW if kind is RequestExpired else "Look at the task for its present request.",
+                details={
+                    "decided_by": closed.actor_id,
+                    "how": closed.how,
+                    "at": closed.at.isoformat() if closed.at is not None else None,
+                    "status": task.status.value,
+                },
+            )
+    return NotPending(
+        f"The request is no longer open: the task is {task.status.value}.",
+        remedy="Look at the task for its present request.",
+        details={"status": task.status.value},
+    )
+
+
+def closed_question(items: Iterable[AgentTaskItem], question_id: QuestionId) -> NotPending | None:
+    """The refusal of a question of this journal that is not open: says who answered it; None: there never was one."""
+    asked = False
+    for item in items:
+        match item.fact:
+            case facts.QuestionAnswered(question_id=known) if known == question_id:
+                return NotPending(
+                    f"The question was answered already, by {item.actor.id} at {item.at:%Y-%m-%d %H:%M:%S} UTC.",
+                    remedy="The first answer counts.",
+                    details={"decided_by": item.actor.id, "how": "answered", "at": item.at.isoformat()},
+                )
+            case facts.QuestionAsked(question_id=known) if known == question_id:
+                asked = True
+            case _:
+                pass
+    if not asked:
+        return None
+    return NotPending(
+        "The question is no longer open: the task is over, and nobody had answered.", remedy="Look at the task for why."
+    )
+
+
+# -- Whether a decision was made before, so that it is carried out already ---------------
+
+
+def repeated(task: AgentTask, command: Decide) -> bool:
+    """Whether this person made this very decision before, so that it is carried out already: promise D6.
+
+    A decision on the whole is the same as the one that closed the request. Raises InvalidDecision
+    where the idempotency key came with another decision, or for another request of the task.
+    """
+    resume = command.resume
+    own = [closed for closed in task.closed if closed.actor_id == command.by]
+    keyed = [closed for closed in own if resume.idempotency_key and closed.key == resume.idempotency_key]
+    same = [closed for closed in _comparable(task, command) if _same(task, resume, closed)]
+    if keyed and not any(closed in same for closed in keyed):
+        raise InvalidDecision(
+            "This idempotency key was used for another decision.",
+            remedy="Take a new key for this one.",
+            details={"used_for": keyed[-1].request_id, "how": keyed[-1].how},
+        )
+    return any(closed in same for closed in own)
+
+
+def _comparable(task: AgentTask, command: Decide) -> list[ClosedRequest]:
+    """The decisions on this request which the command could repeat: on the whole of it, the one that closed it."""
+    earlier = [closed for closed in task.closed if closed.request_id == command.request_id]
+    if command.resume.decisions is not None:
+        return earlier
+    still_open = task.request is not None and task.request.request_id == command.request_id
+    return [] if still_open else earlier[-1:]
+
+
+def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:
+    """Whether a decision says what was said then, of what was seen then; the reason may be another."""
+    made = {one.call_id: one for one in closed.decisions if one.grant_id is None}
+    said = {call_id: one.said_digest or said_digest(task, one) for call_id, one in made.items()}
+    if closed.whole_digest and resume.expected_digest not in (None, closed.whole_digest):
+        return False
+    if resume.decisions is None:
+        whole = CallDecision.model_construct(action=resume.action, on_reject=resume.on_reject)
+        return set(said.values()) == {said_digest(task, whole)}
+    return said == {one.call_id: said_digest(task, one) for one in resume.decisions} and all(
+        one.expected_digest in (None, made[one.call_id].action_digest) for one in resume.decisions
+    )
+
+
+def said_digest(task: AgentTask, one: facts.Decision | CallDecision) -> str:
+    """What a person said of a call, but for the reason and what they had seen, as one digest.
+
+    A decision of an early release, which has none of its own, knew the verb and what a rejection does.
+    """
+    on_reject = (one.on_reject or task.on_reject) if one.action == "reject" else None
+    said: dict[str, Any] = {"action": one.action, "on_reject": on_reject}
+    if isinstance(one, CallDecision):
+        rest = one.model_dump(mode="json", include={"args", "answer", "remember"}, exclude_none=True)
+        said.update(rest)
+    return sha256_hex(canonical_json(said))

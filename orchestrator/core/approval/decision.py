@@ -1,0 +1,281 @@
+"""A decision whole: what is recorded of it, and whether the task ends with it.
+
+Theory. All of a decision holds or nothing of it (promise D3). It is bound to the digests that were
+shown, is made by somebody who may, while the request is open and in time.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import islice
+from typing import Any, Final
+
+from orchestrator.core.approval.approval import (
+    CANNOT_BE_KNOWN,
+    DECISIONS,
+    MAX_ASKED_AGAIN,
+    CallDecision,
+    ResumeRequest,
+    action_digest,
+    call_digest,
+    request_digest,
+)
+from orchestrator.core.approval.command import Decide, closed_request, expired, repeated, said_digest
+from orchestrator.core.approval.grant_decisions import granted, released
+from orchestrator.core.approval.grants import Grant, fixed_args, own_paths
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, OrchestratorError, ReplyRefused
+from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, severity
+from orchestrator.core.policy.command_line import runs_of, runs_one_program
+from orchestrator.core.reply.response import canonical_args
+from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CallId, Fact, ToolCall
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.text.redact import restore
+
+# -- One decision on one call, bound to the digests that were shown ----------------------
+#
+# An edit is validated and judged as the model's own call was, and keeps tool and computer; what it then runs is
+# bound anew.
+
+_HOW_IT_RUNS: Final = frozenset({"input", "observe_s", "timeout_s"})
+_AT_ONCE: Final[Mapping[str, frozenset[str]]] = {
+    "cc_run_program": _HOW_IT_RUNS | {"args"},
+    "cc_shell": _HOW_IT_RUNS,
+    "send_status": frozenset({"message"}),
+    "ask_user": frozenset({"question"}),
+}
+"""What an edit may change without a new request, beside the text of a change."""
+ID_CHARS: Final = 100
+"""What was sent as an id may be a megabyte."""
+
+
+def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decision:
+    """What is recorded of it. Raises InvalidDecision, InvalidRequest, Forbidden."""
+    request = task.request
+    record = task.call(wanted.call_id)
+    if request is None or record is None or wanted.call_id not in request.call_ids:
+        raise InvalidDecision(
+            f"The request does not wait for call {wanted.call_id[:ID_CHARS]!r}.",
+            remedy="Decide the calls that it shows.",
+        )
+    verbs = DECISIONS[request.reason]
+    if wanted.action not in verbs:
+        raise InvalidDecision(
+            f"This request takes {', '.join(verbs)}, not {wanted.action}.", remedy="Use one of these."
+        )
+    if wanted.action == "check" and record.asked_again >= MAX_ASKED_AGAIN:
+        raise InvalidDecision(CANNOT_BE_KNOWN, remedy="Use mark_done, mark_failed or retry.")
+    if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
+        raise InvalidDecision(
+            f"Call {wanted.call_id!r} is not the one you saw: its digest differs.",
+            remedy="Look at it again and decide anew.",
+        )
+    decision = facts.Decision(
+        call_id=wanted.call_id,
+        action=wanted.action,
+        action_digest=record.action_digest or "",
+        reason=wanted.reason,
+        on_reject=wanted.on_reject or task.rejecting,
+        retry_as=command.new_call_id() if wanted.action == "retry" else None,
+        answer=wanted.answer or "",
+        said_digest=said_digest(task, wanted),
+    )
+    return _edited(task, record, decision, wanted, command) if wanted.action == "edit" else decision
+
+
+def _edited(
+    task: AgentTask, record: CallRecord, decision: facts.Decision, wanted: CallDecision, command: Decide
+) -> facts.Decision:
+    """The decision with what is to run instead. Raises InvalidRequest (the schema), Forbidden (the policy)."""
+    call = record.call
+    args = dict(wanted.args or {})
+    named = args.pop("computer", call.computer)
+    if named != call.computer:
+        where = f"which is {call.computer}" if call.computer else "and this call has none"
+        raise InvalidRequest(f"An edit keeps the computer, {where}.", remedy="Reject it, and say where instead.")
+    # What the reviewer was shown had its secrets taken out: where their marks still stand, they come back.
+    restored = restore(args, call.args, salt=task.tag)
+    try:
+        args = canonical_args(call.tool, restored if isinstance(restored, dict) else {})
+    except ReplyRefused as refused:
+        raise InvalidRequest(refused.message, remedy="Fix the edited arguments.") from None
+    version = BUILT_IN_CATALOG[call.tool].version
+    digest = call_digest(tool=call.tool, tool_version=version, args=args, computer=call.computer)
+    edited = call.model_copy(update={"args": args, "call_digest": digest})
+    _must_work(edited)
+    seen = _touches_the_same(call, edited)
+    program = record.observed.program if record.observed and seen else None
+    verdict = command.active_policy.judge(task, edited, program)
+    if verdict.effect is Effect.DENY:
+        raise Forbidden(f"The policy denies the edited call: {verdict.reason}", remedy="Edit it otherwise, or reject.")
+    if verdict.effect is Effect.ALLOW:
+        # A person was asked: where this approval becomes void, they are asked again, as they are without an edit.
+        verdict = verdict.model_copy(update={"effect": Effect.ASK})
+    runs = ""
+    shown = record.observed if seen and severity(verdict.risk) <= severity(record.evaluation.risk) else None
+    if shown is not None and runs_one_program(call.tool, args, shown.program):
+        runs = action_digest(call=digest, user_id=task.user_id, observed=shown, evaluation=verdict)
+    return decision.model_copy(update={"args": args, "call_digest": digest, "evaluation": verdict, "runs_digest": runs})
+
+
+def _must_work(edited: ToolCall) -> None:
+    """Refuse what its tool refuses whatever is there, so that the request is not lost. Raises InvalidRequest."""
+    cannot = f"{edited.tool} cannot do that"
+    paths = own_paths(edited.tool, edited.args) if BUILT_IN_CATALOG[edited.tool].governance.mutates else ()
+    if "" in paths:
+        raise InvalidRequest(f"{cannot} with the root directory itself.", remedy="Name something in it.")
+    if edited.tool == "cc_move" and f"{paths[1]}/".startswith(f"{paths[0]}/"):
+        raise InvalidRequest(f"{cannot}: {paths[0]} cannot be moved into itself.", remedy="Name another place.")
+    if edited.tool == "cc_shell" and not runs_of(edited.tool, edited.args, None).first:
+        raise InvalidRequest(f"{cannot}: the command is empty.", remedy="Name the program that is to run.")
+
+
+def _touches_the_same(call: ToolCall, edited: ToolCall) -> bool:
+    """Whether an edit changes only a text or how a program runs: the paths, the command line and the rest stay."""
+    same_paths = own_paths(call.tool, call.args) == own_paths(call.tool, edited.args)
+    return same_paths and _target(call) == _target(edited)
+
+
+def _target(call: ToolCall) -> dict[str, Any]:
+    """What a call acts on beside its paths, such as a command line, or a peripheral with a method and its arguments."""
+    fixed = fixed_args(call.tool, call.args, any_content=True)
+    return {name: value for name, value in fixed.items() if name not in _AT_ONCE.get(call.tool, ())}
+
+
+# -- A decision whole: what is recorded of it, and whether the task ends with it ---------
+
+
+def decide_request(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
+    """The facts of a decision; empty when the same person made it before.
+
+    Raises Forbidden, NotPending, RequestExpired, InvalidDecision, InvalidRequest.
+    """
+    if repeated(task, command):
+        return ()
+    _must_be_open(task, command)
+    wanted = _per_call(task, command.resume)
+    decisions, grants = _all_or_nothing(task, wanted, command)
+    recorded = _recorded(task, command, decisions, grants)
+    stops = [one for one in decisions if one.action == "reject" and one.on_reject == "cancel"]
+    if stops:
+        reason = stops[0].reason or "rejected without a reason"
+        ended = facts.TaskEnded(
+            status="Canceled", status_reason="rejected", message=f"A person rejected a call: {reason}"
+        )
+    elif _struck_out(task, decisions, command):
+        limit = command.active_policy.rules.max_rejections
+        ended = facts.TaskEnded(
+            status="Failed", status_reason="rejection_limit", message=f"People rejected it {limit} times in a row."
+        )
+        reached = facts.LimitReached(limit="rejections", detail=ended.message)
+        return (recorded, *_closing(task, decisions, ended.message), reached, ended)
+    else:
+        return (recorded,)
+    return (recorded, *_closing(task, decisions, ended.message), ended)
+
+
+def _must_be_open(task: AgentTask, command: Decide) -> None:
+    request = task.request
+    if request is None or request.request_id != command.request_id:
+        raise closed_request(task, command.request_id)
+    if request.expires_at is not None and command.now >= request.expires_at:
+        raise expired(request)
+
+
+def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...]:
+    pending = task.pending_tool_calls
+    if resume.expected_digest is not None and resume.expected_digest != _whole_digest(task):
+        raise InvalidDecision(
+            "The request is not the one you saw: its digest differs.", remedy="Look at it again and decide anew."
+        )
+    if resume.action is None:
+        decisions = resume.decisions or ()
+        twice = [call_id for call_id, times in Counter(one.call_id for one in decisions).items() if times > 1]
+        if twice:
+            raise InvalidDecision(
+                "A call is decided twice in one request.",
+                remedy="Decide each call once.",
+                details={"offenders": twice},
+            )
+        return decisions
+    return tuple(
+        CallDecision(call_id=record.call_id, action=resume.action, reason=resume.reason, on_reject=resume.on_reject)
+        for record in pending
+    )
+
+
+def _whole_digest(task: AgentTask) -> str:
+    """The digest of the request as it stands: over the calls that still wait."""
+    return request_digest(tuple(record.action_digest or "" for record in task.pending_tool_calls))
+
+
+def _all_or_nothing(
+    task: AgentTask, wanted: Sequence[CallDecision], command: Decide
+) -> tuple[tuple[facts.Decision, ...], tuple[Grant, ...]]:
+    """The decisions and the grants given with them. Raises what is wrong with the only one, or names all offenders."""
+    decisions: list[facts.Decision] = []
+    grants: list[Grant] = []
+    refused: dict[CallId, OrchestratorError] = {}
+    for one in wanted:
+        try:
+            decision = bound(task, one, command)
+            if one.remember is not None:
+                grants.append(
+                    granted(task, decision, one.remember, by=command.by, now=command.now, new_id=command.new_grant_id)
+                )
+        except OrchestratorError as error:
+            refused[one.call_id] = error
+        else:
+            decisions.append(decision)
+    if refused:
+        raise _offenders(refused, len(wanted))
+    return (*decisions, *released(task, decisions, grants)), tuple(grants)
+
+
+_NAMED: Final = 10
+"""Offenders that a sentence names; ``details`` has all of them."""
+
+
+def _offenders(refused: dict[CallId, OrchestratorError], count: int) -> OrchestratorError:
+    first = next((one for one in refused.values() if isinstance(one, Forbidden)), next(iter(refused.values())))
+    if count > 1:
+        said = " ".join(f"{call_id[:ID_CHARS]}: {error.message}" for call_id, error in islice(refused.items(), _NAMED))
+        if len(refused) > _NAMED:
+            said += f" And {len(refused) - _NAMED} more."
+        first = type(first)(
+            f"Nothing was decided: {said}", remedy=first.remedy or "Decide again without them, or fix them."
+        )
+    first.details = {**first.details, "offenders": [str(call_id) for call_id in refused]}
+    return first
+
+
+def _recorded(
+    task: AgentTask, command: Decide, decisions: tuple[facts.Decision, ...], grants: tuple[Grant, ...]
+) -> facts.DecisionRecorded:
+    approves = any(one.action in ("approve", "edit") for one in decisions)
+    valid_s = command.active_policy.rules.approval_valid_s
+    return facts.DecisionRecorded(
+        request_id=command.request_id,
+        decisions=decisions,
+        key=command.resume.idempotency_key,
+        grants=grants,
+        self_approved=approves and task.counts_for(command.by),
+        valid_until=command.now + timedelta(seconds=valid_s) if approves and valid_s else None,
+        policy_version=command.active_policy.version,
+        whole_digest=_whole_digest(task),
+    )
+
+
+def _closing(task: AgentTask, decisions: Sequence[facts.Decision], message: str) -> tuple[Fact, ...]:
+    """The end of the request for the calls that were not decided, when the task ends with the decision."""
+    decided = {one.call_id for one in decisions}
+    left = tuple(record.call_id for record in task.pending_tool_calls if record.call_id not in decided)
+    if not left or task.request is None:
+        return ()
+    return (facts.RequestEnded(request_id=task.request.request_id, end="canceled", call_ids=left, reason=message),)
+
+
+def _struck_out(task: AgentTask, decisions: Sequence[facts.Decision], command: Decide) -> bool:
+    """Whether people have now said no so often in a row that the model is not asked again (promise D15)."""
+    limit = command.active_policy.rules.max_rejections
+    return bool(limit) and all(one.action == "reject" for one in decisions) and task.rejected_in_a_row + 1 >= limit
