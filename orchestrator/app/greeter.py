@@ -142,7 +142,7 @@ class JournalGreeter:
         self._changed(computer)
 
     def left(self, computer: ComputerId) -> None:
-        """Tell whoever watches."""
+        """Tell the watchers."""
         self._changed(computer)
 
     async def _judged(self, record: ComputerRecord, visitor: Visitor, side: ComputerSide, *, anew: bool) -> Verdict:

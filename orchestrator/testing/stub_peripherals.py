@@ -86,7 +86,7 @@ def _values(body: bytes | None) -> list[Any]:
     return values
 
 
-# -- The terminal of a stub computer: what a test draws there is sent to whoever watches, and what they type is
+# -- The terminal of a stub computer: what a test draws there is sent to the watchers, and what they type is
 # kept
 
 WHITE_ON_BLACK: Final = ("0", "f")
@@ -121,7 +121,7 @@ class StubScreen:
         return bool(self._watches)
 
     def draw(self, number: int, text: bytes, fg: str = WHITE_ON_BLACK[0], bg: str = WHITE_ON_BLACK[1]) -> None:
-        """Put a text into a row, in one colour; whoever watches sees it."""
+        """Put a text into a row, in one colour; the watchers see it."""
         text = text[: self.width].ljust(self.width)
         self.rows[number] = Row(text, fg * self.width, bg * self.width)
         for watch in self._watches:

@@ -1,7 +1,7 @@
 """Server-sent events of one task: every item of its journal, and between them notifications of what is being written.
 
 Theory. An item has an id (its version) and is never left out: the journal is read no faster than the
-reader takes it. A notification has no id, is told to whoever listens in that moment, and is dropped, oldest
+reader takes it. A notification has no id, is told to the listeners of that moment, and is dropped, oldest
 first, when the reader is slow. Both leave in the order in which they came.
 """
 

@@ -277,7 +277,7 @@ class Tries:
 #
 # A token that is tried a thousand times a second must not fill a disk, nor memory: attempts that are alike are
 # written down once a minute, with how many more there were, and all together only so many a minute. Those of
-# nobody are counted for themselves: whoever reaches the port could else hide what somebody in the server tries.
+# nobody are counted for themselves: a stranger at the port could else hide what somebody in the server tries.
 # What is not written down one by one, and what came too often to be looked at (429), is counted, and one item a
 # minute says so.
 

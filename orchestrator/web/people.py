@@ -145,7 +145,7 @@ MAX_LABEL_CHARS: Final = 32
 MOST_OF_ADDRESS: Final = 100
 """Wrong codes of all computers behind one address within a minute, before its codes have to wait."""
 MOST_OF_CODE: Final = 30
-"""Times that one code is looked at within a minute, whoever sends it."""
+"""Times that one code is looked at within a minute, from all senders together."""
 SLOW_S: Final = 0.25
 """How long a code waits then."""
 NAMING: Final = "naming"

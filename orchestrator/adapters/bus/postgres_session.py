@@ -430,7 +430,7 @@ class Session:
         async with self._ear_turn:
             listed = await self._ear.fetchval(BEAT, self._node)
         if not listed:
-            # Whoever was silent for long is taken off the list.
+            # A node that was silent for long is taken off the list.
             raise ConnectionResetError("this node was taken off the list")
 
     async def _must_be_sessions(self) -> None:

@@ -53,7 +53,7 @@ from orchestrator.core.wire.wire import ComputerId
 # Only what goes smoothly is done here: the task is there, the lease is the caller's, the version is the task's.
 # Anything else is left to be run by itself, before anything is written: the refusals and the answer to a retry
 # have one text, ``sql.append``. Item ids are not looked up either: one that is in the journal already breaks the
-# uniqueness of the table, and whoever drives the script then rolls back and runs each append by itself.
+# uniqueness of the table, and the driver of the script then rolls back and runs each append by itself.
 
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
     WHERE task_id IN ({{}}) ORDER BY task_id /* FOR UPDATE */"""

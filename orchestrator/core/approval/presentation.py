@@ -192,7 +192,7 @@ def texts_of(record: CallRecord) -> Iterator[str]:
 #
 # Theory. Only people decide (promise R3). The setting ``approvers`` names them: ``requester``, ``not_requester``
 # or ``role:NAME``. With ``requester`` reviewers and admins decide their own tasks, and all of them decide the
-# tasks of those who only submit: submitters and programs. Whoever submitted a task may always reject what it asks
+# tasks of those who only submit: submitters and programs. The submitter of a task may always reject what it asks
 # (promise R2). A task of a program counts as a task of the program's owner.
 
 Saying = DecisionAction | Literal["answer"]

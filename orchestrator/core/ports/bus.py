@@ -1,4 +1,4 @@
-"""The port between the parts of one node and of several: notifications, and requests to whoever serves a subject.
+"""The port between the parts of one node and of several: notifications, and requests to the server of a subject.
 
 The truth is in the store. A lost notification costs latency; nobody knows the outcome of a lost request, and the
 sender has to find it out in another way.
@@ -18,7 +18,7 @@ class Clock(Protocol):
         """The present time, aware, in UTC."""
 
 
-# -- The port between the parts of one node and of several: notifications, and requests to whoever serves a
+# -- The port between the parts of one node and of several: notifications, and requests to the server of a
 # subject
 
 
@@ -60,7 +60,7 @@ class Bus(Protocol):
         """
 
     def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
-        """Tell whoever listens; never blocks, never fails.
+        """Tell the listeners; never blocks, never fails.
 
         The handlers of this very bus object are called before it returns; those of other nodes soon, at most once,
         in the order in which one node published. Nobody hears it twice.

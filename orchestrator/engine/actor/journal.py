@@ -20,7 +20,7 @@ from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService, patiently
 
-# -- What a task's model and programs write, told to whoever watches while it comes: notifications, never items
+# -- What a task's model and programs write, told to the watchers while it comes: notifications, never items
 
 _EVERY_S = 0.05
 """Parts of a reply that come faster are told together: a person reads no faster, and the bus is spared."""
@@ -46,7 +46,7 @@ class Hints:
         return ReplyHints(self, step)
 
     def publish(self, payload: dict[str, str | int]) -> None:
-        """Tell whoever watches."""
+        """Tell the watchers."""
         self.bus.publish(f"stream.{self.task_id}", payload)
 
 

@@ -44,7 +44,7 @@ class Restoring:
         first = None
         try:
             if not task.steps:
-                # Whoever submitted it may have been killed before this was written down.
+                # The process that submitted it may have been killed before this was written down.
                 await self.undoing.note(task)
             first = await self.undoing.first_look(task)
             wish = await self.undoing.wish(task.restores, first)

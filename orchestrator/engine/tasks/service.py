@@ -51,7 +51,7 @@ from orchestrator.engine.tasks.stored import (
 # -- Notifications that were lost on their way between nodes: what nobody told of is seen by looking, and told
 # then
 #
-# Theory. Whoever follows one task looks again by itself. Who waits for whatever comes, such as reviewers, pages
+# Theory. A follower of one task looks again by itself. A reader of everything, such as reviewers, pages
 # and the in-game commands, has only the notifications, and a bus that is away loses some: here, or at the node of
 # the change, which this node cannot know. So each node looks now and then at what such people see: the tasks that
 # wait for a person, and the newest. A version that was there at one look and that no notification has named until

@@ -234,7 +234,7 @@ class StoredTasks:
         return fold(items, task)
 
     def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
-        """Tell whoever watches that the task has new items."""
+        """Tell the watchers that the task has new items."""
         if items and self._observer is not None:
             self._observer(items)
         if items:

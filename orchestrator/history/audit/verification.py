@@ -338,7 +338,7 @@ class VerifyJob:
     async def ask(
         self, wait_s: float | None, gone: Awaitable[object], *, full: bool | None = None
     ) -> Verification | None:
-        """What it found; None: it goes on, and whoever wants to hear has to ask again soon, or is ``gone``.
+        """What it found; None: it goes on, and the caller has to ask again soon, or is ``gone``.
 
         ``wait_s`` None: until it is found. ``full``: as of ``verify_store``; who wants more than the one that goes on
         reads has it begin again, and all hear of that.

@@ -29,8 +29,8 @@ class Reach:
     computers: Computers | None = None
     """None: there are none, as in a library call, whose tools bring what they work with."""
     awaited: set[ComputerId] = field(default_factory=set)
-    """Computers for which this node let a task sleep: when one comes to another node, which may have woken whoever
-    waited for it just before the task slept, they are woken once more."""
+    """Computers for which this node let a task sleep: when one comes to another node, which may have woken the tasks
+    that waited for it just before the task slept, they are woken once more."""
 
     def online(self, computer: ComputerId) -> bool:
         """Whether a call to the computer can be made now."""
