@@ -167,6 +167,24 @@ def test_each_file_and_function_that_the_tour_names_is_there() -> None:
     ] == []
 
 
+def test_each_module_that_a_docstring_names_is_there() -> None:
+    """References of the form ``:mod:`` by the whole name, and the lists of modules in the docstrings of packages."""
+    missing: list[str] = []
+    for path in sorted((ROOT / "orchestrator").rglob("*.py")):
+        text = path.read_text("utf-8")
+        for name in re.findall(r":mod:`~?([\w.]+)`", text):
+            place = ROOT / name.replace(".", "/")
+            if not (name.startswith("orchestrator.") and (place.is_dir() or place.with_suffix(".py").is_file())):
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+        listed = (
+            re.findall(r"^    (\w+) {2,}\w", text.split('"""')[1], re.MULTILINE) if path.name == "__init__.py" else []
+        )
+        missing += [
+            f"{path.relative_to(ROOT)}: {name}" for name in listed if not path.with_name(f"{name}.py").is_file()
+        ]
+    assert missing == []
+
+
 def test_each_promise_has_its_tests_and_each_cited_code_is_a_promise() -> None:
     """docs/promises.md as `scripts/docs.py` writes it."""
     every = PROMISES["citations"]()

@@ -12,9 +12,18 @@ from typing import Any, Final
 
 from orchestrator.adapters.bus import InstallationBus, installation_of, open_bus
 from orchestrator.adapters.store import open_store
-from orchestrator.app.first_start import about, admin_token, prepare, started, to_be_shared, version
+from orchestrator.app.first_start import (
+    Models,
+    about,
+    admin_token,
+    ollama_options,
+    prepare,
+    server_options,
+    started,
+    to_be_shared,
+    version,
+)
 from orchestrator.app.greeter import JournalGreeter
-from orchestrator.app.models import Models, ollama_options, server_options
 from orchestrator.app.observability import Watching
 from orchestrator.computers.hub import Hub
 from orchestrator.computers.nodes import MeetingElsewhere, Node, Presence, join, new_node_id
@@ -31,10 +40,9 @@ from orchestrator.engine.undo import Undoing
 from orchestrator.engine.workers import Workers
 from orchestrator.history.audit import Checkpoints
 from orchestrator.history.backups import Transfers
-from orchestrator.history.checkpoints import CheckpointKeeper
+from orchestrator.history.checkpoints import CheckpointKeeper, HeadsAway, places_of
 from orchestrator.history.policy_store import PolicyKeeper, first_file
 from orchestrator.history.rehearsal import Copying, Rehearsals
-from orchestrator.history.remote_heads import HeadsAway, places_of
 from orchestrator.history.retention import Pruner, Rule
 from orchestrator.runtime.clock import SystemClock, ahead_s
 from orchestrator.runtime.prompts import in_force

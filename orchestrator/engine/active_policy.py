@@ -19,8 +19,8 @@ from orchestrator.core.policy import (
     default_policy,
     evaluate,
     no_such_tool,
-    summary,
 )
+from orchestrator.core.policy.explanation import summary
 from orchestrator.core.task import facts
 from orchestrator.core.task.rehearsal import NOTICE, is_copy, lenient, original_of, strict
 from orchestrator.core.task.task import AgentTask

@@ -18,8 +18,6 @@ from orchestrator.runtime.logs import about
 from orchestrator.tools.environment import Environment
 
 # -- One task at work: ``process_task`` acts for a leased task until it waits or is over
-#
-# :mod:`orchestrator.engine.workers` does so for each due task of a node.
 
 LEASE_S = 30.0
 """How long a dead actor's task waits for another, where nobody sets it; renewed three times in it."""

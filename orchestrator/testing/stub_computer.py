@@ -21,12 +21,11 @@ from websockets.typing import Subprotocol
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.link import MAX_COMPLAINTS
-from orchestrator.core.wire.transfers import Inbox, Outbox
+from orchestrator.core.wire.link_events import Inbox, Outbox
 from orchestrator.core.wire.wire import RunId, to_wire
 from orchestrator.testing.stub_calls import StubCalls
 from orchestrator.testing.stub_disk import CAPACITY_BYTES, Answer, StubDisk
-from orchestrator.testing.stub_peripherals import StubPeripheral, StubPeripherals, StubScreen
-from orchestrator.testing.stub_programs import Program, StubPrograms
+from orchestrator.testing.stub_programs import Program, StubPeripheral, StubPeripherals, StubPrograms, StubScreen
 
 logger = logging.getLogger(__name__)
 

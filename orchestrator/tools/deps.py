@@ -2,13 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from orchestrator.core.errors import NotFound, ToolFailed, Unreadable
 from orchestrator.core.evidence.checks import NO_PROGRAM
+from orchestrator.core.model_view.cuts import NO_REST, Rest, cut, numbered
+from orchestrator.core.model_view.rows import rest_of_file
 from orchestrator.core.ports import CallResult, Workspace
 from orchestrator.core.task.facts import Ran
+from orchestrator.core.text.binary import in_one_line, is_binary
+from orchestrator.core.text.patch import unified_diff
 from orchestrator.core.wire.wire import RunId, to_wire
+
+# -- What a tool works with: the mode, the computer's channel, the workspace -------------
 
 ABSENT = "absent"
 """Stands for the hash of a file that is not there."""
@@ -113,3 +119,137 @@ def byte_string(text: str) -> str:
         return text.encode("utf-8", "surrogateescape").decode("latin-1")
     except UnicodeEncodeError:
         return to_wire(text)
+
+
+# -- Bytes of a computer as text and back, and how much of a text the model is told ------
+
+# -- Bytes of a computer as text and back, and how much of a text the model is told ------
+
+MAX_RESULT_CHARS: Final = 12_000
+"""What of an output the model is told: about 4,000 tokens, head and tail."""
+_FIRST_BYTES: Final = 32
+"""Of a file that is no text: enough to tell what it is."""
+
+
+def decode_text(data: bytes) -> str:
+    """Bytes of a computer as text: UTF-8 when valid, else latin-1."""
+    return data.decode(encoding_of(data))
+
+
+def encoding_of(data: bytes) -> Encoding:
+    """How the bytes of a file are read as text: UTF-8 when valid, else latin-1."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def fits_latin1(text: str) -> bool:
+    """Whether latin-1 has every character of the text."""
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def wire_word(word: str) -> str:
+    """A word of an argument list as a byte string: each byte of its UTF-8 as one character."""
+    return word.encode().decode("latin-1")
+
+
+def shown_name(name: str) -> str:
+    """A byte string of a computer, such as a file's name, as text."""
+    try:
+        return name.encode("latin-1").decode()
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        return name
+
+
+def shown_part(part: str) -> str:
+    """A byte string that was cut out of a file, as text: a character that was cut through is left out."""
+    start = next((at for at in range(min(4, len(part))) if not "\x80" <= part[at] <= "\xbf"), 0)
+    for end in range(len(part), max(len(part) - 4, 0), -1):
+        half = part[end:]
+        if half and half[0] < "\xc0":
+            continue
+        try:
+            return part[start:end].encode("latin-1").decode()
+        except (UnicodeDecodeError, UnicodeEncodeError):
+            continue
+    return part
+
+
+def text_lines(text: str) -> list[str]:
+    """The lines with their line feeds; only the last one may have none."""
+    *ended, last = text.split("\n")
+    lines = [f"{line}\n" for line in ended]
+    return [*lines, last] if last else lines
+
+
+def capped(text: str, rest: Rest = NO_REST) -> str:
+    """Text as the model is told it: head and tail, and between them the lines that are left out."""
+    return cut(text, MAX_RESULT_CHARS, rest)
+
+
+def numbered_lines(data: bytes, path: str, start: int | None = None, most: int | None = None) -> str:
+    """A file as the model is told it: each line with its number, and a line about what the lines do not show.
+
+    ``start`` is the first line that is wanted, ``most`` how many; None: from the first, to the last. ``path`` is as
+    the model wrote it. Raises ToolFailed where the file has no line ``start``.
+    """
+    if not data:
+        return "[the file is empty]"
+    if is_binary(path, data):
+        return f"[not text: {len(data)} bytes, the first are {data[:_FIRST_BYTES].hex(' ')}]"
+    lines = text_lines(decode_text(data))
+    first = start or 1
+    if first > len(lines):
+        count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
+        raise ToolFailed(f"{path} has only {count}.", remedy="Give a lower start_line.")
+    wanted = lines[first - 1 :] if most is None else lines[first - 1 : first - 1 + most]
+    shown = [line.removesuffix("\n") for line in wanted]
+    notes = [] if start is None and most is None else [f"lines {first}-{first - 1 + len(wanted)} of {len(lines)}"]
+    ended = [line for line in lines if line.endswith("\n")]
+    returns = sum(line.endswith("\r\n") for line in ended)
+    if returns and returns == len(ended):
+        notes.append("each line ends with \\r\\n")
+        shown = [line.removesuffix("\r") for line in shown]
+    elif returns:
+        notes.append("lines that end with \\r\\n show the \\r")
+    if wanted[-1] is lines[-1] and len(ended) < len(lines):
+        notes.append("the last line has no line end")
+    header = f"[{'; '.join(notes)}]" if notes else ""
+    rest = rest_of_file(path, paged=start is not None)
+    return numbered(shown, first, MAX_RESULT_CHARS, rest, header=header)
+
+
+# -- How a change of a file is shown: as a diff where it is text, and in one line what is binary
+
+
+class Change(NamedTuple):
+    """What becomes of the bytes of a file."""
+
+    diff: str | None
+    """All text of it, what a binary file is left out; None: there is none."""
+    binary: str
+    """What was and what will be, with the whole hashes, where one of them is binary; empty: neither is."""
+
+
+def change_of(path: str, before: bytes | None, after: bytes | None, *, typed: str | None = None) -> Change:
+    """What a change of a file is to a person; None: there is no file.
+
+    ``typed``: ``after`` as text, where it is known how to read it: then it is shown, whatever it is.
+    """
+    if before is None and after is None:
+        return Change(None, "")
+    hides_old = before is not None and is_binary(path, before)
+    hides_new = typed is None and after is not None and is_binary(path, after)
+    binary = f"{in_one_line(path, before)} -> {in_one_line(path, after)}" if hides_old or hides_new else ""
+    if binary and (before is None or hides_old) and (after is None or hides_new):
+        return Change(None, binary)
+    # What is binary is left out as if it were empty, so that all text that there is can be read.
+    old = None if before is None else "" if hides_old else decode_text(before)
+    new = typed if typed is not None or after is None else "" if hides_new else decode_text(after)
+    return Change(unified_diff(old, new, path), binary)

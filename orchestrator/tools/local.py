@@ -15,8 +15,7 @@ from orchestrator.core.task.facts import Observed
 from orchestrator.core.text.patch import apply_patch
 from orchestrator.core.undo.touches import DIRECTORY
 from orchestrator.core.wire.wire import RunId, sha256_hex
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
-from orchestrator.tools.text import change_of
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, change_of, earlier_bytes
 
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
 

@@ -25,26 +25,32 @@ from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
 from orchestrator.history.retention import Pruner
 from orchestrator.web.answers.base import Health
-from orchestrator.web.audit import AuditEndpoints
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
-from orchestrator.web.backups import BackupEndpoints, RetentionEndpoints, TransferEndpoints
+from orchestrator.web.backups import AuditEndpoints, BackupEndpoints, RetentionEndpoints, TransferEndpoints
 from orchestrator.web.base import Defaults, answering
 from orchestrator.web.bodies import offered
 from orchestrator.web.browsers import Browsers, Place
 from orchestrator.web.computers import MirroringComputers, ScreenEndpoints, peer_of
-from orchestrator.web.decisions import DecisionEndpoints
 from orchestrator.web.doctor import NOWHERE, About, DoctorEndpoints
 from orchestrator.web.endpoint_table import DOORS
-from orchestrator.web.errors import Forbidding, defect, error_form, explained, http_error, nobody_there, refused
+from orchestrator.web.errors import (
+    Forbidding,
+    defect,
+    draining,
+    error_form,
+    explained,
+    http_error,
+    nobody_there,
+    refused,
+)
 from orchestrator.web.events import over_socket
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
 from orchestrator.web.people import Pairings, PeopleEndpoints
-from orchestrator.web.policies import PolicyEndpoints
+from orchestrator.web.policies import DecisionEndpoints, PolicyEndpoints
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.session import SessionEndpoints
-from orchestrator.web.shutdown import draining
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import RehearsalEndpoints, TaskEndpoints, UndoEndpoints
 from orchestrator.web.watch import WatchEndpoints

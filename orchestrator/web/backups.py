@@ -1,23 +1,49 @@
 """The endpoints to backups of computers."""
 
+import asyncio
+import contextlib
+import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.errors import InvalidRequest, NotFound
-from orchestrator.core.ports import BackupRow
+from orchestrator.core.approval.presentation import reviews
+from orchestrator.core.audit.chain import SYSTEM_STREAM
+from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotFound
+from orchestrator.core.ports import BackupRow, Identity
+from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted
+from orchestrator.core.task.items import AgentTaskItem, decode_item
+from orchestrator.core.text.redact import redact
 from orchestrator.core.undo.messages import wanted_paths
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
+from orchestrator.history.audit import (
+    Checkpoints,
+    Place,
+    Reach,
+    VerifyJob,
+    as_written,
+    check_store,
+    names_of,
+    newest_of,
+    page_of,
+    stories_of,
+    verify_store,
+)
 from orchestrator.history.backups import Backups
 from orchestrator.history.retention import Pruner, Rule
-from orchestrator.web.answers.backups import BackupBody, PruneBody, RestoreBody
+from orchestrator.runtime.logs import SALT
+from orchestrator.web.answers.history import BackupBody, PruneBody, RestoreBody
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import EmptyBody, read_body, short_form, task_id_of
+from orchestrator.web.bodies import EmptyBody, read_body, read_number, short_form, task_id_of
 from orchestrator.web.tasks import preview_form
+
+# -- The endpoints to backups of computers -----------------------------------------------
 
 # -- The endpoint to what is being read from computers ---------------------------------------
 
@@ -156,3 +182,157 @@ def _form(row: BackupRow) -> dict[str, Any]:
     told = row.fact.model_dump(mode="json", exclude={"kind", "skipped"})
     skipped = [{"path": path, "why": why} for path, why in row.fact.skipped.items()]
     return {**told, "at": row.at.isoformat(), "by": row.by, "skipped": skipped}
+
+
+# -- The endpoints to the audit: what happened, whether it is as it was written, and whether it was in order
+#
+# Reviewers and admins read all of it; whoever submitted a task reads what was done for that. What is given out is
+# without secrets; the whole goes only to admins who ask for it (promise A8).
+
+_SHA256: Final = re.compile("[0-9a-fA-F]{64}")
+_CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")
+
+
+class AuditEndpoints(Room):
+    """``/v1/audit``."""
+
+    checkpoints: Checkpoints | None
+    """None: the store has no directory to keep one in."""
+    _verifying: VerifyJob | None = None
+
+    async def audit(self, request: Request) -> Response:
+        """``GET /v1/audit?task=&system=&request=&by=&kind=&since=&sha256=&after=&limit=&order=&whole=``."""
+        identity = await self.who(request)
+        whole = _is_on(request, "whole")
+        if whole:
+            must_have(identity, "admin")
+        reach = await self._reach(request, identity)
+        wanted, after, limit = _wanted(request), _cursor(request), int(read_number(request, "limit", 200, 1, 1000))
+        if sha256 := request.query_params.get("sha256", ""):
+            streams = await self._streams(reach)
+            return JSONResponse(
+                {"stories": await self._stories(streams, _digest(sha256), whole), "redacted": not whole}
+            )
+        read = newest_of if request.query_params.get("order") == "newest" else page_of
+        page = await read(self.service.store, reach, wanted, after, limit)
+        items = await asyncio.to_thread(_forms, page.items, whole=whole)
+        place = None if page.next is None else f"{page.next.version}:{page.next.stream}"
+        return JSONResponse({"items": items, "next": place, "redacted": not whole})
+
+    async def audit_verify(self, request: Request) -> Response:
+        """``GET /v1/audit/verify?wait_s=&full=``: streams against chains and the last checkpoint, and the tables.
+
+        One goes on at a time, for all who ask, and ends once nobody does.
+        """
+        must_have(await self.who(request), "reviewer")
+        wait_s = read_number(request, "wait_s", -1.0, 0.0, 60.0)
+        if self._verifying is None:
+            store, checkpoints = self.service.store, self.checkpoints
+            self._verifying = VerifyJob(lambda told, full: verify_store(store, checkpoints, told=told, full=full))
+        full = _is_on(request, "full") if request.query_params.get("full") else None
+        found = await self._verifying.ask(None if wait_s < 0 else wait_s, _gone(request), full=full)
+        if found is None:
+            return JSONResponse({"done": self._verifying.done, "of": self._verifying.of}, status_code=202)
+        return JSONResponse(found.model_dump(mode="json"))
+
+    async def audit_check(self, request: Request) -> Response:
+        """``GET /v1/audit/check?task=``: what ran and was not allowed, what was allowed and never ran."""
+        identity = await self.who(request)
+        findings = await check_store(self.service.store, await self._streams(await self._reach(request, identity)))
+        return JSONResponse({"findings": [one.model_dump(mode="json") for one in findings]})
+
+    async def _reach(self, request: Request, identity: Identity) -> Reach:
+        """What is asked about and may be read by this person. Raises NotFound, Forbidden."""
+        reads_all = reviews(identity.roles)
+        if _is_on(request, "system"):
+            must_have(identity, "reviewer")
+            return Reach(SYSTEM_STREAM)
+        stream = await self._asked_about(request)
+        if stream is not None and not reads_all and await self._requester(stream) != identity.name:
+            raise Forbidden(f"{identity.name} may not read the audit of this task.", remedy="Ask a reviewer.")
+        return Reach(stream, None if reads_all or stream is not None else identity.name)
+
+    async def _streams(self, reach: Reach) -> list[str]:
+        return [name async for name in names_of(self.service.store, reach)]
+
+    async def _asked_about(self, request: Request) -> str | None:
+        """The one task that is named, or whose request is; None: no single one. Raises NotFound.
+
+        Nothing is folded for it: of a journal that was tampered with the audit has to be read too.
+        """
+        if task_id := request.query_params.get("task"):
+            if not await self.service.store.kept_items(task_id, 0, 1):
+                raise await self.service.no_task(TaskId(task_id))
+            return task_id
+        if request_id := request.query_params.get("request"):
+            with contextlib.suppress(InvalidDecision, InvalidRequest):
+                return (await self.service.for_request(RequestId(request_id))).task_id
+        return None
+
+    async def _requester(self, stream: str) -> str | None:
+        """Whose task a stream is, as its first item says."""
+        first = decode_item((await self.service.store.kept_items(stream, 0, 1))[0].data).fact
+        return first.user_id if isinstance(first, TaskSubmitted) else None
+
+    async def _stories(self, streams: list[str], sha256: str, whole: bool) -> list[Any]:
+        stories = [one.model_dump(mode="json") for one in await stories_of(self.service.store, streams, sha256=sha256)]
+        return stories if whole else [await asyncio.to_thread(redact, one, salt=SALT) for one in stories]
+
+
+async def _gone(request: Request) -> None:
+    """Until whoever asks has hung up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _forms(items: list[AgentTaskItem], *, whole: bool) -> list[dict[str, Any]]:
+    return [_audit_form(item, whole=whole) for item in items]
+
+
+def _audit_form(item: AgentTaskItem, *, whole: bool) -> dict[str, Any]:
+    """An item as it was written, or without its secrets and with whether there were any: its hash is over them."""
+    value = as_written(item)
+    if whole:
+        return value
+    shown = redact(value["fact"], salt=SALT)
+    return {**value, "fact": shown, "redacted": shown != value["fact"]}
+
+
+def _wanted(request: Request) -> Wanted:
+    query = request.query_params
+    since = query.get("since")
+    return Wanted(
+        request_id=query.get("request", ""),
+        by=query.get("by", ""),
+        kind=query.get("kind", ""),
+        since=None if not since else _moment(since),
+    )
+
+
+def _moment(text: str) -> datetime:
+    try:
+        # A plus sign of an offset that was not escaped arrives as a blank.
+        moment = datetime.fromisoformat(text.replace(" ", "+", 1) if text.count(" ") == 1 and "T" in text else text)
+    except ValueError:
+        raise InvalidRequest(
+            f"since is a time like 2026-11-20 or 2026-11-20T18:00:00Z, not {text[:40]!r}.", remedy="Say it like that."
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _digest(text: str) -> str:
+    if not _SHA256.fullmatch(text):
+        raise InvalidRequest("sha256 has 64 hexadecimal digits.", remedy="`sha256sum FILE` prints it.")
+    return text.lower()
+
+
+def _cursor(request: Request) -> Place | None:
+    text = request.query_params.get("after", "")
+    found = _CURSOR.fullmatch(text)
+    if text and found is None:
+        raise InvalidRequest("after is no place that this endpoint gave.", remedy="Send the last answer's next.")
+    return None if found is None else Place(found[2], int(found[1]))
+
+
+def _is_on(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "") in ("1", "true")

@@ -16,17 +16,7 @@ from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.undo.messages import UndoRequest
 from orchestrator.history.audit import Verification
 from orchestrator.web import bodies as forms
-from orchestrator.web.answers import backups, base, tasks
-from orchestrator.web.answers import backups as audit
-from orchestrator.web.answers import backups as rehearsal
-from orchestrator.web.answers import backups as undo
-from orchestrator.web.answers import base as browsers
-from orchestrator.web.answers import base as doctor
-from orchestrator.web.answers import base as people
-from orchestrator.web.answers import base as policy
-from orchestrator.web.answers import base as screens
-from orchestrator.web.answers import tasks as computers
-from orchestrator.web.answers import tasks as decisions
+from orchestrator.web.answers import base, history, tasks
 
 Schema = Mapping[str, Any]
 EVENTS: Final = "text/event-stream"
@@ -119,7 +109,7 @@ _DECIDED: Final = {
     200: Answer(
         "The task as it stands: after a decision that lets nothing run, or one that was made before. With `wait_s` "
         "how it ended, or the request that it waits for next.",
-        (tasks.TaskShort, decisions.TaskOverAnswer, decisions.NextRequest),
+        (tasks.TaskShort, tasks.TaskOverAnswer, tasks.NextRequest),
     ),
     202: Answer("It goes on; what was approved runs now.", (tasks.TaskShort,)),
 }
@@ -180,13 +170,13 @@ _TASKS: Final = (
     ),
     Endpoint(
         "GET", "/v1/tasks/{task_id}/changes", "changes", "tasks", "What a task changed so far, place by place.",
-        _ok("As its journal tells it.", undo.TaskChanges), who="program",
+        _ok("As its journal tells it.", history.TaskChanges), who="program",
     ),
     Endpoint(
         "POST", "/v1/tasks/{task_id}/undo", "undo", "tasks",
         "Put back what a task changed, as its requester or an admin: a task of its own, which passes the gate.",
         {
-            200: Answer("With `dry_run`: what it would do now.", (undo.UndoPreview,)),
+            200: Answer("With `dry_run`: what it would do now.", (history.UndoPreview,)),
             201: Answer("The undo is in the queue.", (tasks.TaskShort,)),
         },
         {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
@@ -195,16 +185,16 @@ _TASKS: Final = (
     Endpoint(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
         "Keep a task whatever the retention says, as its requester or an admin.",
-        _ok("It is pinned.", backups.Pinned), body=forms.EmptyBody,
+        _ok("It is pinned.", history.Pinned), body=forms.EmptyBody,
     ),
     Endpoint(
         "POST", "/v1/tasks/{task_id}/unpin", "unpin", "tasks", "Keep a task no longer than others.",
-        _ok("It is not pinned.", backups.Pinned), body=forms.EmptyBody,
+        _ok("It is not pinned.", history.Pinned), body=forms.EmptyBody,
     ),
     Endpoint(
         "GET", "/v1/tasks/{task_id}/rehearsal", "rehearsal", "tasks",
         "What a rehearsal came to: each place that it changed in its copy, and the task that asks for all of it.",
-        _ok("What it came to so far.", rehearsal.RehearsalAnswer), who="program",
+        _ok("What it came to so far.", history.RehearsalAnswer), who="program",
     ),
     Endpoint(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
@@ -228,7 +218,7 @@ _TASKS: Final = (
 _DECISIONS: Final = (
     Endpoint(
         "GET", "/v1/requests", "requests", "decisions", "List what waits for a person, oldest first, long texts cut.",
-        _ok("The requests.", decisions.Requests), who="program",
+        _ok("The requests.", tasks.Requests), who="program",
     ),
     Endpoint(
         "GET", "/v1/requests/{request_id}", "request", "decisions", "Look at an open request, whole.",
@@ -251,7 +241,7 @@ _DECISIONS: Final = (
     ),
     Endpoint(
         "POST", "/v1/decisions", "decisions", "decisions", "Decide several requests, each by itself.",
-        _ok("What became of each, in their order.", decisions.DecidedList), body=forms.DecisionsBody,
+        _ok("What became of each, in their order.", tasks.DecidedList), body=forms.DecisionsBody,
     ),
     Endpoint(
         "POST", "/v1/resume/{request_id}", "resume", "decisions", "Decide a request: one action for all, or each call.",
@@ -270,32 +260,32 @@ _DECISIONS: Final = (
 _POLICY: Final = (
     Endpoint(
         "GET", "/v1/policy", "show_policy", "policy", "Look at the policy in force.",
-        _ok("The policy.", policy.PolicyInForceAnswer), who="program",
+        _ok("The policy.", base.PolicyInForceAnswer), who="program",
     ),
     Endpoint(
         "POST", "/v1/policy", "apply_policy", "policy", "Put a policy into force on all nodes.",
-        _ok("What is in force.", policy.Reloaded),
+        _ok("What is in force.", base.Reloaded),
         {409: "`conflict`: another came into force meanwhile", 422: "`policy_invalid`: it cannot be loaded"},
         body=forms.PolicyBody, who="admin",
     ),
     Endpoint(
         "POST", "/v1/policy/reload", "reload_policy", "policy", "Look at the policy's file now.",
-        _ok("What is in force.", policy.Reloaded), body=forms.EmptyBody, who="admin",
+        _ok("What is in force.", base.Reloaded), body=forms.EmptyBody, who="admin",
     ),
     Endpoint(
         "POST", "/v1/policy/dry-run", "dry_run", "policy", "Ask what the policy says of a call; nothing runs.",
-        _ok("The verdict, and why.", policy.DryRun), {422: "`policy_invalid`: the policy that was sent"},
+        _ok("The verdict, and why.", base.DryRun), {422: "`policy_invalid`: the policy that was sent"},
         body=forms.DryRunBody, who="program",
     ),
     Endpoint(
         "GET", "/v1/grants", "grants", "policy",
         "List the standing approvals that one gave or whose tasks they cover; reviewers and admins see all.",
-        _ok("The grants.", policy.Grants), takes=(_free("session_id", "Only those of a session."),), who="program",
+        _ok("The grants.", base.Grants), takes=(_free("session_id", "Only those of a session."),), who="program",
     ),
     Endpoint(
         "DELETE", "/v1/grants/{grant_id}", "revoke_grant", "policy",
         "Take a standing approval back; what is running is not stopped.",
-        _ok("It does not stand any more.", policy.GrantTakenBack),
+        _ok("It does not stand any more.", base.GrantTakenBack),
     ),
 )  # fmt: skip
 
@@ -311,7 +301,7 @@ _AUDIT: Final = (
     Endpoint(
         "GET", "/v1/audit", "audit", "audit",
         "Read the journals, stream by stream or the newest first: one's own tasks; reviewers and admins all of them.",
-        _ok("Items; with `sha256` stories of calls.", audit.AuditItems, audit.AuditStories), _NO_STREAM,
+        _ok("Items; with `sha256` stories of calls.", history.AuditItems, history.AuditStories), _NO_STREAM,
         takes=(
             *_ASKED_ABOUT,
             _free("by", "Only what this actor caused, by its id."),
@@ -332,7 +322,7 @@ _AUDIT: Final = (
         "Verify every stream against its chain, its row and the last checkpoint.",
         {
             200: Answer("What was verified, and every fault.", (Verification,)),
-            202: Answer("It goes on, so far. Ask again soon, or it ends.", (audit.Verifying,)),
+            202: Answer("It goes on, so far. Ask again soon, or it ends.", (history.Verifying,)),
         },
         who="reviewer",
         takes=(
@@ -346,37 +336,37 @@ _AUDIT: Final = (
     Endpoint(
         "GET", "/v1/audit/check", "audit_check", "audit",
         "Find what ran and was not allowed, and what was allowed and never ran.",
-        _ok("The findings.", audit.Findings), _NO_STREAM, takes=_ASKED_ABOUT,
+        _ok("The findings.", history.Findings), _NO_STREAM, takes=_ASKED_ABOUT,
     ),
 )  # fmt: skip
 
 _PEOPLE: Final = (
     Endpoint(
         "GET", "/v1/nodes", "list_nodes", "people", "List the servers that share this one's store and are heard now.",
-        _ok("The nodes, the one that answers first.", computers.NodeList), who="program", stored=False,
+        _ok("The nodes, the one that answers first.", tasks.NodeList), who="program", stored=False,
     ),
     Endpoint(
         "GET", "/v1/computers", "list_computers", "people", "List the computers that have a token, connected or not.",
-        _ok("The computers, by name.", computers.ComputerList), who="program",
+        _ok("The computers, by name.", tasks.ComputerList), who="program",
     ),
     Endpoint(
         "GET", "/v1/computers/{name}", "computer", "people", "Look at a computer, and at why it is frozen.",
-        _ok("The computer, with both sides of what froze it.", computers.ComputerLong), who="program",
+        _ok("The computer, with both sides of what froze it.", tasks.ComputerLong), who="program",
     ),
     Endpoint(
         "POST", "/v1/computers/{name}/release", "release_computer", "people",
         "Let a frozen computer come back: the one that dials next is it, and what was open there is unknown.",
-        _ok("Whether it was frozen.", computers.ComputerFreed), who="admin",
+        _ok("Whether it was frozen.", tasks.ComputerFreed), who="admin",
     ),
     Endpoint(
         "POST", "/v1/computers/{name}/confirm-label", "confirm_label", "people",
         "Confirm the label that a computer has now: rules look at no former one any more.",
-        _ok("Whether it had another label before.", computers.LabelDone), {409: "`conflict`: it has another label"},
+        _ok("Whether it had another label before.", tasks.LabelDone), {409: "`conflict`: it has another label"},
         body=forms.LabelBody, who="admin",
     ),
     Endpoint(
         "GET", "/v1/computers/{name}/screens", "screens", "people", "List what can be watched of a computer.",
-        _ok("Its terminal and its monitors; none where its client is too old.", screens.ScreenList),
+        _ok("Its terminal and its monitors; none where its client is too old.", base.ScreenList),
         {409: "`computer_away`: it is not connected, or does not answer"},
     ),
     Endpoint(
@@ -385,7 +375,7 @@ _PEOPLE: Final = (
         {
             200: Answer(
                 "Server-sent events `picture`, `away` and `unreadable`, without end.",
-                (screens.PictureEvent, screens.AwayEvent, screens.HiddenEvent),
+                (base.PictureEvent, base.AwayEvent, base.HiddenEvent),
                 media=EVENTS,
             )
         },
@@ -395,7 +385,7 @@ _PEOPLE: Final = (
     Endpoint(
         "POST", "/v1/computers/{name}/keys", "keys", "people",
         "Type at a computer, as who paired it or as an admin, where the setting `remote_keys` allows it.",
-        _ok("What became of it; it is never sent again.", screens.KeysTyped),
+        _ok("What became of it; it is never sent again.", base.KeysTyped),
         {
             409: "`computer_away`, or `cannot_type`: it is frozen, or its client is too old",
             429: "`too_many_keys`: faster than a person types",
@@ -404,24 +394,24 @@ _PEOPLE: Final = (
     ),
     Endpoint(
         "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",
-        {201: Answer("The token, shown once.", (people.TokenMade,))}, body=forms.TokenBody, who="admin",
+        {201: Answer("The token, shown once.", (base.TokenMade,))}, body=forms.TokenBody, who="admin",
     ),
     Endpoint(
         "GET", "/v1/tokens", "tokens", "people", "List whom there are tokens for; never the tokens.",
-        _ok("The tokens.", people.TokenList), who="admin",
+        _ok("The tokens.", base.TokenList), who="admin",
     ),
     Endpoint(
         "DELETE", "/v1/tokens/{kind}/{name}", "revoke", "people",
         "Revoke all tokens of a holder at once, and of a person those of their programs; their connections end.",
-        _ok("How many there were.", people.TokensRevoked), who="admin",
+        _ok("How many there were.", base.TokensRevoked), who="admin",
     ),
     Endpoint(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
-        {201: Answer("The code, and the line to type.", (people.PairingMade,))}, body=forms.PairingBody, who="admin",
+        {201: Answer("The code, and the line to type.", (base.PairingMade,))}, body=forms.PairingBody, who="admin",
     ),
     Endpoint(
         "POST", "/v1/pair", "pair", "people", "Turn a code into the computer's token, once.",
-        _ok("The token.", people.PairedAnswer),
+        _ok("The token.", base.PairedAnswer),
         {
             401: "the code is not known, was used or is too old",
             429: "ten wrong codes within a minute from one computer, or too many from one address",
@@ -464,7 +454,7 @@ _BROWSERS: Final = (
     ),
     Endpoint(
         "POST", "/v1/session", "sign_in", "browsers", "Sign a browser in with a person's token: it gets a cookie.",
-        {201: Answer("It is signed in; `Set-Cookie` has the cookie.", (browsers.SessionAnswer,))},
+        {201: Answer("It is signed in; `Set-Cookie` has the cookie.", (base.SessionAnswer,))},
         {
             401: "the token is not known, was revoked or is a computer's",
             403: "the token is a program's; or another site's page asks",
@@ -474,7 +464,7 @@ _BROWSERS: Final = (
     ),
     Endpoint(
         "GET", "/v1/session", "session", "browsers", "Who is signed in with this browser.",
-        _ok("Who it is.", browsers.SessionAnswer), who="browser",
+        _ok("Who it is.", base.SessionAnswer), who="browser",
     ),
     Endpoint(
         "DELETE", "/v1/session", "sign_out", "browsers",
@@ -486,7 +476,7 @@ _BROWSERS: Final = (
         {
             200: Answer(
                 "Server-sent events, until the token is revoked or the browser signed out.",
-                (browsers.WatchHello, browsers.TaskHint, browsers.ComputerHint), media=EVENTS,
+                (base.WatchHello, base.TaskHint, base.ComputerHint), media=EVENTS,
             )
         },
         {429: "`too_many_streams`: this token has as many open as it may"},
@@ -497,46 +487,46 @@ _BACKUPS: Final = (
     Endpoint(
         "POST", "/v1/computers/{name}/backups", "make_backup", "backups",
         "Keep all that is on a computer now: only what is not kept already is read.",
-        {201: Answer("The backup.", (backups.BackupAnswer,))},
+        {201: Answer("The backup.", (history.BackupAnswer,))},
         {409: "`computer_away`: it is not connected, or went away; `conflict`: something was swept meanwhile"},
-        body=backups.BackupBody, who="submitter",
+        body=history.BackupBody, who="submitter",
     ),
     Endpoint(
         "GET", "/v1/computers/{name}/backups", "computer_backups", "backups", "List a computer's backups.",
-        _ok("The backups, the newest first.", backups.BackupList), who="program",
+        _ok("The backups, the newest first.", history.BackupList), who="program",
     ),
     Endpoint(
         "GET", "/v1/backups", "all_backups", "backups", "List the backups of all computers.",
-        _ok("The backups, the newest first.", backups.BackupList), who="program",
+        _ok("The backups, the newest first.", history.BackupList), who="program",
     ),
     Endpoint(
         "GET", "/v1/computers/{name}/backups/{backup_id}", "show_backup", "backups",
         "Look at a backup: how its id or its listing begins is enough.",
-        _ok("The backup, with all that is in it.", backups.BackupLong), who="program",
+        _ok("The backup, with all that is in it.", history.BackupLong), who="program",
     ),
     Endpoint(
         "DELETE", "/v1/computers/{name}/backups/{backup_id}", "remove_backup", "backups",
         "Forget a backup, as whoever made it or as an admin; its bytes go with the next prune.",
-        _ok("It is not there any more.", backups.BackupGone),
+        _ok("It is not there any more.", history.BackupGone),
     ),
     Endpoint(
         "POST", "/v1/computers/{name}/restore", "restore", "backups",
         "Put a backup back: a task of its own, which passes the gate and waits for the computer.",
         {
-            200: Answer("With `dry_run`: what it would do now.", (backups.RestorePreview,)),
-            201: Answer("The task is in the queue.", (backups.RestoreSubmitted,)),
+            200: Answer("With `dry_run`: what it would do now.", (history.RestorePreview,)),
+            201: Answer("The task is in the queue.", (history.RestoreSubmitted,)),
         },
-        body=backups.RestoreBody, who="submitter",
+        body=history.RestoreBody, who="submitter",
     ),
     Endpoint(
         "GET", "/v1/transfers", "list_transfers", "backups",
         "What is being read from computers now, and how far it has come.",
-        _ok("What goes on, the oldest first.", backups.TransferList), who="program", stored=False,
+        _ok("What goes on, the oldest first.", history.TransferList), who="program", stored=False,
     ),
     Endpoint(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
-        _ok("What went.", backups.PruneOutcome), body=backups.PruneBody, who="admin",
+        _ok("What went.", history.PruneOutcome), body=history.PruneBody, who="admin",
     ),
 )  # fmt: skip
 
@@ -553,7 +543,7 @@ _HOUSE: Final = (
     Endpoint(
         "GET", "/v1/doctor", "doctor", "house",
         "See who was turned away, who fetched the installer and never paired, and what the server was started with.",
-        _ok("What was seen since the start.", doctor.Checkup), who="admin",
+        _ok("What was seen since the start.", base.Checkup), who="admin",
     ),
     Endpoint(
         "GET", "/v1/openapi.json", "openapi", "house", "This document.",

@@ -15,7 +15,29 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.redact import redact
 from orchestrator.runtime.logs import SALT
-from orchestrator.web.shutdown import AGAIN_S, NodeDraining
+
+# -- What the endpoints of a node say that is about to stop ------------------------------
+
+
+class NodeDraining(OrchestratorError):
+    """This node is about to stop, and takes nobody in any more."""
+
+    code = "draining"
+    http_status = 503
+
+
+AGAIN_S: Final = 1
+"""When to come again: a load balancer has looked by then, or the next start is not far."""
+
+
+def draining() -> NodeDraining:
+    """What health checks and new sockets are told."""
+    return NodeDraining(
+        "This node is about to stop.", remedy=f"Connect again in {AGAIN_S} s: another node, or the next start, answers."
+    )
+
+
+# -- Every error of the endpoints in one form: what happened, and what to do next --------
 
 # -- Every error of the endpoints in one form: what happened, and what to do next --------
 

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orchestrator.core.wire import review, wire
-from orchestrator.web.answers.backups import AuditItems
 from orchestrator.web.answers.base import Error
+from orchestrator.web.answers.history import AuditItems
 from orchestrator.web.endpoint_table import DOORS, EVENTS, Answer, Endpoint, Param
 
 _REF: Final = "#/components/schemas/"

@@ -251,7 +251,7 @@ class StarletteSocket:
 
 
 class DirectSocket(StarletteSocket):
-    """The same over a server that hands frames over at once: see :mod:`orchestrator.web.sockets`."""
+    """The same over :class:`FrameProtocol`, which hands frames over at once."""
 
     def __init__(self, websocket: WebSocket, protocol: FrameProtocol) -> None:
         super().__init__(websocket)

@@ -18,8 +18,7 @@ from websockets.exceptions import InvalidStatus
 from orchestrator.app import first_start as app_first_start
 from orchestrator.app import orchestrator as app_orchestrator
 from orchestrator.app import serving as app_serving
-from orchestrator.app.first_start import started
-from orchestrator.app.models import ollama_options
+from orchestrator.app.first_start import ollama_options, started
 from orchestrator.app.orchestrator import kept_up
 from orchestrator.app.serving import listen
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from orchestrator.computers.hub import session as hub_session
-from orchestrator.computers.hub import waiters as waiting
+from orchestrator.computers.hub import socket
 from orchestrator.computers.hub.known_computers import Rival, Yielded
-from orchestrator.computers.hub.waiters import PAUSED_AFTER_S, GameClock, Wait
+from orchestrator.computers.hub.socket import PAUSED_AFTER_S, GameClock, Wait
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused, StoreAway
 from orchestrator.core.ports import CallResult
 from orchestrator.core.task.system_facts import ComputerFrozen
@@ -498,7 +498,7 @@ async def test_settle_tells_what_a_program_writes_and_that_its_game_is_paused(
 ) -> None:
     """As the call did for which nobody waits any more."""
     monkeypatch.setattr(wire, "RUN_PING_EVERY_S", 0.25)
-    monkeypatch.setattr(waiting, "PAUSED_AFTER_S", 0.0)
+    monkeypatch.setattr(socket, "PAUSED_AFTER_S", 0.0)
     parts: list[tuple[int, bytes]] = []
     async with house.computer(capabilities=(wire.CLOCK,)) as client:
         told = {RUN: lambda *part: parts.append(part)}
@@ -723,7 +723,7 @@ async def test_a_bad_listener_hears_no_more_and_hurts_nobody(
     house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """A listener that raises, or holds up the hub, is told nothing more; the call ends as ever."""
-    monkeypatch.setattr(waiting, "SLOW_HINT_S", 0.01)
+    monkeypatch.setattr(socket, "SLOW_HINT_S", 0.01)
     heard = []
 
     def listen(offset: int, data: bytes) -> None:

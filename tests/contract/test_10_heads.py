@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.history.audit import MARK, read_heads
-from orchestrator.history.remote_heads import SIGNATURE, places_of
+from orchestrator.history.checkpoints import SIGNATURE, places_of
 from orchestrator.terminal.cli.audit import offline_verify, verify_against
 from tests.contract.house import House, Playing
 from tests.harness.commands import cli

@@ -1,6 +1,6 @@
 """What the model may discover by itself and what a person is asked about, by the shipped policy."""
 
-from orchestrator.testing.stub_peripherals import StubPeripheral
+from orchestrator.testing.stub_programs import StubPeripheral
 from tests.contract.house import House, Playing, call, final, says
 
 CHEST = StubPeripheral(

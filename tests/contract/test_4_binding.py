@@ -8,7 +8,7 @@ import pytest
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.core.task import facts
 from orchestrator.testing import ManualClock
-from orchestrator.testing.stub_peripherals import StubPeripheral
+from orchestrator.testing.stub_programs import StubPeripheral
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import LOOKS, calls_of, changes_in, digest_of, sha256
 from tests.harness.support import dialed, hello

@@ -16,7 +16,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.testing import ManualClock
-from orchestrator.tools.text import MAX_RESULT_CHARS
+from orchestrator.tools.deps import MAX_RESULT_CHARS
 from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
 from tests.contract.more import ByHand, Gated, by_hand, calls_of, changes_in, sha256
 from tests.story.processes import start_computer

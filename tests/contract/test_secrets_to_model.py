@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.ports import ChatMessage, ModelReply
-from orchestrator.testing.stub_peripherals import StubPeripheral
+from orchestrator.testing.stub_programs import StubPeripheral
 from tests.contract.house import House, Opened, Playing, call, policy, rule, says
 from tests.contract.secret_files import FILE, KINDS, SECRETS
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from orchestrator.core.approval.grant_decisions import grant_covers, granted, released
+from orchestrator.core.approval.decision import grant_covers, granted, released
 from orchestrator.core.approval.grants import (
     MAX_SESSION_S,
     SESSION_S,

@@ -8,7 +8,7 @@ from orchestrator.core.errors import FrameRefused
 from orchestrator.core.wire import link_events as events
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.link import LINK_TABLE, MAX_COMPLAINTS, MAX_UNTAKEN, ComputerLink, LinkState
-from orchestrator.core.wire.transfers import MAX_PARTIAL, Outbox
+from orchestrator.core.wire.link_events import MAX_PARTIAL, Outbox
 from orchestrator.core.wire.wire import RunId
 
 HELLO = wire.Hello(

@@ -14,10 +14,9 @@ from orchestrator.core.policy import (
     PolicyContext,
     default_policy,
     evaluate,
-    summary,
 )
 from orchestrator.core.policy.catalog import TOOL_ARGS
-from orchestrator.core.policy.summary import MAX_SUMMARY_CHARS
+from orchestrator.core.policy.explanation import MAX_SUMMARY_CHARS, summary
 from tests.core.policies import policy, rule
 
 VERBS = {"run at once": Effect.ALLOW, "wait for a person": Effect.ASK, "are denied": Effect.DENY}

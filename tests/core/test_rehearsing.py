@@ -5,7 +5,8 @@ import pytest
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.model_view.view import View
-from orchestrator.core.policy import Effect, PolicyDecision, default_policy, summary
+from orchestrator.core.policy import Effect, PolicyDecision, default_policy
+from orchestrator.core.policy.explanation import summary
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Fail, decide
 from orchestrator.core.task.facts import TaskId

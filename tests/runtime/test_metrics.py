@@ -21,10 +21,9 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Fact, TaskId
 from orchestrator.core.task.items import Actor, AgentTaskItem, ItemId
 from orchestrator.core.wire.wire import RunId
+from orchestrator.runtime import metrics as counting
 from orchestrator.runtime.clock import SystemClock
-from orchestrator.runtime.metrics import FIGURES, PREFIX, Metrics, Snapshot
-from orchestrator.runtime.metrics import counters as counting
-from orchestrator.runtime.metrics.counters import EVERY_S, watch_lag
+from orchestrator.runtime.metrics import EVERY_S, FIGURES, PREFIX, Metrics, Snapshot, watch_lag
 from tests import TESTS
 from tests.core.journal import Journal
 from tests.core.journal import call as proposal

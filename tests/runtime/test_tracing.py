@@ -21,9 +21,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.runtime.tracing import Tracing, wanted
-from orchestrator.runtime.tracing.otel import OtelExporter
-from orchestrator.runtime.tracing.spans import APPROVAL_WAIT, MODEL_CALL, Span, Story, trace_id_of
+from orchestrator.runtime.otel import OtelExporter
+from orchestrator.runtime.tracing import APPROVAL_WAIT, MODEL_CALL, Span, Story, Tracing, trace_id_of, wanted
 from tests import ROOT
 from tests.core.journal import Journal, decision
 from tests.core.journal import call as call_of
@@ -328,7 +327,7 @@ def test_spans_are_printed_where_that_is_asked_for() -> None:
     prints = """
 import asyncio
 from tests.runtime.test_tracing import a_story_of_all, told_by
-from orchestrator.runtime.tracing.otel import exporter_of
+from orchestrator.runtime.otel import exporter_of
 exporter = exporter_of({"OTEL_TRACES_EXPORTER": "console"})
 for span in told_by(a_story_of_all()):
     exporter.emit(span)

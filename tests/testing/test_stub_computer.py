@@ -19,7 +19,7 @@ from orchestrator.core.wire.screen_messages import of_text
 from orchestrator.core.wire.wire import RunId, sha256_hex
 from orchestrator.testing import stub_computer, stub_programs
 from orchestrator.testing.stub_computer import StubComputer
-from orchestrator.testing.stub_peripherals import StubScreen
+from orchestrator.testing.stub_programs import StubScreen
 from tests.harness.running_server import FARM, House, open_house
 from tests.harness.support import StubClient, dialed
 from tests.waiting import HANG_S, within

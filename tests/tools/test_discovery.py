@@ -13,9 +13,8 @@ from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.stub_computer import StubComputer
-from orchestrator.testing.stub_peripherals import StubPeripheral
-from orchestrator.tools.deps import CCAgentDeps
-from orchestrator.tools.text import MAX_RESULT_CHARS
+from orchestrator.testing.stub_programs import StubPeripheral
+from orchestrator.tools.deps import MAX_RESULT_CHARS, CCAgentDeps
 from tests.harness.call_window import Door, observed, use
 from tests.harness.running_server import House, open_house
 from tests.harness.support import Channel

@@ -16,10 +16,9 @@ from orchestrator.core.undo.plan import MAX_TREE_FILES
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES, sha256_hex
 from orchestrator.tools.computer import observation, programs
 from orchestrator.tools.computer.edit import edited
-from orchestrator.tools.deps import ABSENT, CCAgentDeps
+from orchestrator.tools.deps import ABSENT, MAX_RESULT_CHARS, CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.tools.stub import StubComputer
-from orchestrator.tools.text import MAX_RESULT_CHARS
 from tests.harness.support import Frame
 
 EMPTY = sha256_hex(b"")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.computers.hub import waiters as waiting
+from orchestrator.computers.hub import socket
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.wire import wire
 from orchestrator.tools.deps import CCAgentDeps
@@ -226,7 +226,7 @@ async def test_an_endless_program_is_watched_and_stopped(house: House, disk: Pat
 async def test_a_paused_game_changes_nothing(house: House, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """75 s of pause in the middle of sleep(1): the program ends as ever, and its limit of 5 s is not used up."""
     monkeypatch.setattr(wire, "RUN_PING_EVERY_S", 0.2)
-    monkeypatch.setattr(waiting, "PAUSED_AFTER_S", 0.1)
+    monkeypatch.setattr(socket, "PAUSED_AFTER_S", 0.1)
     written(disk, nap="print('begun') sleep(1) print('over')")
     url = f"--url={house.url.replace('http', 'ws')}/computer"
     async with playing(disk, url, "--token=t", bare=False) as player:

@@ -7,9 +7,8 @@ import pytest
 
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.deps import CCAgentDeps, Change, change_of
 from orchestrator.tools.registry import TOOL_REGISTRY
-from orchestrator.tools.text import Change, change_of
 from orchestrator.tools.workspace import DirectoryWorkspace
 from tests.harness.support import Channel, Disk
 from tests.tools.test_file_tools import Farm

@@ -24,9 +24,8 @@ from orchestrator.core.wire.wire import MAX_WHOLE_BYTES, RunId, sha256_hex
 from orchestrator.tools import local
 from orchestrator.tools.computer import observation, programs
 from orchestrator.tools.computer.programs import split_command
-from orchestrator.tools.deps import CCAgentDeps, ProgramFailed, call_cc_command
+from orchestrator.tools.deps import MAX_RESULT_CHARS, CCAgentDeps, ProgramFailed, call_cc_command, capped
 from orchestrator.tools.registry import TOOL_REGISTRY
-from orchestrator.tools.text import MAX_RESULT_CHARS, capped
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from tests.harness.support import ABSENT, Channel, Disk
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from orchestrator.adapters.bus.letters import RETURNED, unpacked
 from orchestrator.adapters.bus.nats_link import Link, Message
-from orchestrator.adapters.bus.nats_url import NatsServer, check, discovered, nats_address
+from orchestrator.adapters.bus.nats_protocol import NatsServer, check, discovered, nats_address
 from orchestrator.adapters.bus.remote import LETTER_BYTES, LOST, RemoteBus
 from orchestrator.core.errors import BusAway, RequestLost
 

@@ -17,8 +17,18 @@ from itertools import count
 from typing import Any, Final, cast
 
 from orchestrator.adapters.bus import nats_protocol as protocol
-from orchestrator.adapters.bus.nats_protocol import Event, Info, Message, NotNats, Parser, Trouble
-from orchestrator.adapters.bus.nats_url import NatsAddress, NatsServer, context, signed
+from orchestrator.adapters.bus.nats_protocol import (
+    Event,
+    Info,
+    Message,
+    NatsAddress,
+    NatsServer,
+    NotNats,
+    Parser,
+    Trouble,
+    context,
+    signed,
+)
 from orchestrator.core.errors import BusAway, OrchestratorError
 
 # -- Why there is no connection to a NATS server, in words for people, and never with a secret

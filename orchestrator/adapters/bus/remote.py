@@ -15,10 +15,8 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from orchestrator.adapters.bus.clocks import Clocks
-from orchestrator.adapters.bus.letters import Letter, Mail, packed, unpacked
+from orchestrator.adapters.bus.letters import Clocks, Letter, Mail, Parts, packed, unpacked
 from orchestrator.adapters.bus.local import LocalBus
-from orchestrator.adapters.bus.long_letters import Parts
 from orchestrator.adapters.bus.requests import Answering, Asking
 from orchestrator.core.errors import BusAway, OrchestratorError, RequestLost
 from orchestrator.core.ports.bus import Answer, End, Hear, Serve

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from orchestrator.adapters.bus.clocks import Clocks, now
-from orchestrator.adapters.bus.letters import Letter, Mail, packed, unpacked
+from orchestrator.adapters.bus.letters import (
+    MOST_BYTES,
+    Clocks,
+    Letter,
+    Mail,
+    Parts,
+    is_too_long,
+    now,
+    packed,
+    unpacked,
+)
 from orchestrator.adapters.bus.local import LocalBus, nobody
-from orchestrator.adapters.bus.long_letters import MOST_BYTES, Parts, is_too_long
 from orchestrator.core.errors import BusAway, InvalidRequest, RequestLost
 from orchestrator.core.ports.bus import Answer
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from orchestrator.computers.hub.known_computers import printable
 from orchestrator.computers.hub.session import Session
-from orchestrator.computers.hub.socket import Sweeper
-from orchestrator.computers.hub.waiters import Wait
+from orchestrator.computers.hub.socket import Sweeper, Wait
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed
 from orchestrator.core.ports import CallResult, Settlement
 from orchestrator.core.ports.computers import NOBODY, OnOutput

@@ -8,8 +8,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
 
-from orchestrator.computers.hub.socket import DirectSocket, Socket, Sweeper, Traffic
-from orchestrator.computers.hub.waiters import GameClock, Wait
+from orchestrator.computers.hub.socket import DirectSocket, GameClock, Socket, Sweeper, Traffic, Wait
 from orchestrator.core.errors import CallLost, ComputerFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.ports.computers import OWN_TOKEN, OnOutput

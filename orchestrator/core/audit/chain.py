@@ -1,11 +1,10 @@
 """Whether a journal is as it was written: the chain of one stream, and the heads of all.
 
-Theory. Each item's hash is over its content and the hash before it, so nothing inside a chain can be
-changed, taken out, put in or moved without breaking it, except by whoever writes the whole rest
-anew, and a chain that is cut short is a chain still. Against both there is only what was noted
-elsewhere: the head that the task's row has, the heads of a signed checkpoint, and a digest over all
-heads that somebody wrote down (promise A3). The tables beside the items follow from them:
-:mod:`orchestrator.core.audit.chain` and :mod:`orchestrator.core.audit.tables`.
+Theory. Each item's hash is over its content and the hash before it. So a changed, removed, inserted or moved item
+breaks the chain. Two attacks do not break it: all later items are written anew, or the chain is cut short. Heads that
+are kept elsewhere show both: the head in the task's row, the heads of a signed checkpoint, and a digest over all heads
+that a person wrote down (promise A3). The tables beside the items follow from the items:
+:mod:`orchestrator.core.audit.tables`.
 """
 
 import hashlib

@@ -23,11 +23,18 @@ from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.policy import RUNNERS, SecretsToModel
 from orchestrator.core.reply.response import ToolRequest, read_reply
 from orchestrator.core.task.task import StepCall, Turn
-from orchestrator.core.text.redact import MARKER, Redactor, apart, damaged_in, texts_of
-from orchestrator.core.text.secret_files import env_values, key_lines
-from orchestrator.core.text.secret_guesses import beside_names, made_up_pieces, quoted_values
+from orchestrator.core.text.redact import (
+    MARKER,
+    Redactor,
+    apart,
+    beside_names,
+    damaged_in,
+    made_up_pieces,
+    quoted_values,
+    texts_of,
+)
 from orchestrator.core.text.secret_names import looks_random
-from orchestrator.core.text.secret_places import placed_values
+from orchestrator.core.text.secret_places import env_values, key_lines, placed_values
 from orchestrator.core.text.secret_values import word_values
 
 _MASKED: Final = (

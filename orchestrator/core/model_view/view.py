@@ -27,9 +27,9 @@ from orchestrator.core.task.task import AgentTask, StepCall, Turn
 
 # -- How one finished step is told to the model: whole, in brief, or as one line ---------
 #
-# What comes from the world is fenced as data with the task's tag, in each of the three. A result that is long for
-# the window is cut as :mod:`orchestrator.core.model_view.cuts` says. A step in brief, and one that is a line,
-# keep the tool, its arguments and what came of it (:mod:`orchestrator.core.model_view.rows`).
+# In each of the three, text from outside is fenced as data with the task's tag. A result that is too long for the
+# window is shortened (:mod:`orchestrator.core.model_view.cuts`). A step in brief, or as one line, keeps the tool, its
+# arguments and its outcome (:mod:`orchestrator.core.model_view.rows`).
 
 _LONG_STRING: Final = 200
 _FIRST_LINE: Final = 160

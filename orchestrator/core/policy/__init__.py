@@ -9,7 +9,6 @@ line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`
 told). The theory of operation stands at the top of ``judging``.
 """
 
-from orchestrator.core.policy.calls import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog
 from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, SecretsToModel, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
@@ -19,14 +18,15 @@ from orchestrator.core.policy.explanation import (
     Explanation,
     RuleReport,
     explain,
+    summary,
     told_of_gaps,
     told_of_roles,
     tools_without_a_rule,
 )
 from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPolicy, CustomVerdict, no_such_tool
 from orchestrator.core.policy.load import load_policy, parse_policy
+from orchestrator.core.policy.match import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
 from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
-from orchestrator.core.policy.summary import summary
 from orchestrator.core.policy.tool_spec import Governance, Recovery, ToolSpec
 from orchestrator.core.policy.verdicts import (
     Effect,

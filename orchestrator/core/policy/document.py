@@ -8,8 +8,7 @@ from pydantic import Field, field_validator
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.evidence.user_checks import read_check
-from orchestrator.core.policy.calls import PolicyContext
-from orchestrator.core.policy.match import ReadyRule, ready
+from orchestrator.core.policy.match import PolicyContext, ReadyRule, ready
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
 from orchestrator.core.policy.verdicts import (
     Effect,

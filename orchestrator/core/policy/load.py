@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from orchestrator.core.errors import PolicyInvalid, UnsafePath
 from orchestrator.core.model_view.prompt import said_of
-from orchestrator.core.policy.calls import FunctionCall
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, BUILT_IN_CATALOG, MIXED, RUNNERS
 from orchestrator.core.policy.document import Example, Policy
 from orchestrator.core.policy.judgement import CustomPolicy, judge
+from orchestrator.core.policy.match import FunctionCall
 from orchestrator.core.policy.rules import ArgRule, PolicyRule
 from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.text.paths import canonical_path

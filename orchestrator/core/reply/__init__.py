@@ -1,16 +1,13 @@
-"""How a reply is read that is not plainly what was asked for: found in its text, repaired where nothing is lost.
+"""Reading a model's reply that is not plain JSON: it is found in its text, and repaired where nothing is lost.
 
-    values    what all of it shares: limits, words, the strict decoder
-    scanner   one JSON value at a place in a text, with the repairs that lose nothing
-    fences    code blocks and thoughts: what is skipped
-    finding   the objects of a text and what stands around them
-    standing  what stands right before and behind an object
-    words     what the words around them make doubtful
-    tags      calls in the markup of a model's own chat template
-    choosing  the one reply among them
-    shapes    foreign spellings brought into ours
-    echoes    placeholders of the prompt that came back
+    scanner       one JSON value at one position in a text, with the repairs that lose nothing
+    fences        code blocks and thoughts: the parts in which nothing counts
+    objects       the objects of a text, the markup of chat templates, and the choice of the one reply
+    surroundings  the text right before and right behind an object, and placeholders of the prompt that came back
+    shapes        foreign spellings brought into ours
+    response      the reply as a model with types, and the sentence for a reply that is refused
+    schema        the JSON schema of a reply, for servers that can bind a model to a grammar
 
-Each module raises ReplyRefused with one sentence for the model, and nothing else. All of it takes
-time linear in the text: what was passed is never looked at again, and what fails is refused at once.
+Each module raises ReplyRefused with one sentence for the model, and nothing else. Each takes time linear in the text:
+no character is read twice, and a fault is refused at once.
 """

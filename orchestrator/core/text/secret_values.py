@@ -5,12 +5,106 @@ that sentences have behind such a name are none.
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
-from orchestrator.core.text.secret_names import Span, is_number, is_pin, is_plain
-from orchestrator.core.text.secret_words import COMMON_NAMES, NAME_STEM, NO_VALUES, is_hidden_name, is_mixed, may_lock
+from orchestrator.core.text.secret_names import (
+    Span,
+    is_made_up,
+    is_number,
+    is_perhaps_secret,
+    is_pin,
+    is_plain,
+    is_secret_name,
+)
+
+# -- Names whose values hosted models are kept from, and words that are no value of such a name
+#
+# More names count here than where people read (``secret_names``): a wrong guess costs a model little.
+
+NAME_STEM: Final = re.compile(
+    r"pass|pwd|pw|psk|pin|secret|token|credential|key|auth|cookie|sid|pepper|seed|salt|pat|bearer|code|kennwort"
+    r"|geheim|contrase|clave|zugang|users|accounts|login|hmac|rcon|mdp",
+    re.I,
+)
+"""Without one of these a word is no name to look at, which is so of nearly all words."""
+_ENDS: Final = (
+    "githubpat", "ghpat", "gitpat", "bearer", "zugangsdaten", "kennwort", "passwort", "password", "passphrase",
+    "passwd",
+    "contrasena", "motdepasse", "mdp", "secret", "pwd", "credentials", "adminpw", "rootpw", "dbpw", "userpw",
+    "zugangscode", "geheimzahl", "schluesselwort", "schlusselwort", "recoverycode", "seedphrase", "githubtoken",
+    "authtoken", "slacktoken", "bottoken", "accesstoken", "apitoken", "hmac", "salt",
+)  # fmt: skip
+_JOINED_ENDS: Final = re.compile(
+    r"(?:admin|bank|user|root|db|door|farm|vault|mail|smtp|rcon|ftp|wifi|safe|lock|card|master|login|my|hub|server|base)"
+    r"(?:pass|pin|pw|token)$"
+)
+"""Names of several words that nothing divides: ``ADMINPASS``."""
+_LETTERS: Final = re.compile(r"[^a-z]+")
+
+COMMON_NAMES: Final = frozenset(
+    {"secret", "pass", "token", "pin", "auth", "credential", "credentials", "cookie", "key"}
+)
+"""Names that sentences have, too: behind them a word with more words behind it is none of a lock."""
+
+NO_VALUES: Final = frozenset(
+    re.findall(
+        r"[^\s]+",
+        """
+    wrong required optional empty invalid correct incorrect stored checked needed valid missing expired unknown
+    hidden visible shown here there then than when while with without within where which what that this these
+    those also only just never always still very your their from into onto over under after before again must
+    should shall will would could might does done been being have were some none null true false undefined else
+    elseif return local function until repeat break goto self string number boolean table integer float double
+    bytes object array text type value values line input output name user username login email field label title
+    description default example sample placeholder args params param option options config settings message
+    error errors prompt char chars characters letters length size count list sha1 sha256 sha384 sha512 hmac
+    base64 utf8 utf-8 crc32 http https json yaml toml html python bash password passwort passwords token tokens
+    secret secrets credentials passphrase file files page screen manager hash hashes protected protection policy
+    reset change changes store stores entry entries accepted denied failed failure mismatch match matches good
+    okay safe secure weak strong short long longer shorter same different public private random fine nope
+    nothing something someone everybody falsch richtig leer nicht eine einen einer eines kein keine noch nötig
+    noetig ungültig ungueltig abgelaufen unbekannt gesetzt oder aber jetzt nun ändern aendern gespeichert first
+    last next previous current second third left right bottom front back read write open close closed basic
+    digest bearer please enter wait later soon loop keys code codes
+    """,
+    )
+)
+"""Words that sentences and programs have behind the name of a secret."""
+_NO_VALUE: Final = re.compile(
+    r"""[a-zäöü]*(?:ed|ing|ung|lich|able|ible) | [a-z]+'[a-z]+ | \W* | \d{1,3}
+      | (?:[^\W\d]\w*[.:])+[^\W\d]\w*(?:[(\[].*)? | [\w.:]+\(.* | [\w.]+\[.* | \w+(?:==|~=|!=).+ | \\.* | [<{%$[].*
+      | /[\w./-]* | [a-z]+:// .* | [a-z]+\.(?:txt|lua|json|md|cfg|conf|ini|toml|yaml|yml|pem|key|db|log)""",
+    re.X,
+)
+"""Words, pieces of programs, files and placeholders."""
+
+
+@lru_cache(maxsize=4096)
+def is_hidden_name(name: str) -> bool:
+    """Whether a model may not see the value that has this name."""
+    if not NAME_STEM.search(name):
+        return False
+    if is_secret_name(name) or is_perhaps_secret(name) or is_pin(name):
+        return True
+    plain = _LETTERS.sub("", unicodedata.normalize("NFKD", name).lower())
+    return plain.endswith(_ENDS) or _JOINED_ENDS.search(plain) is not None
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a value has letters with digits, signs inside of it, or both cases in no order: no word is so."""
+    return (any(map(str.isdigit, value)) and any(map(str.isalpha, value))) or is_made_up(value)
+
+
+def may_lock(value: str) -> bool:
+    """Whether a value may be the secret of a name: at least four signs, and neither word of a sentence nor code."""
+    return len(value) >= 4 and value.lower() not in NO_VALUES and not is_plain(value) and not _NO_VALUE.fullmatch(value)
+
+
+# -- Values behind a name, though they look like words: ``adminPass is letmein``, ``| psk | tiger |``
 
 _NAME: Final = re.compile(r"(?<![\w.-])(?:(?<=\\)[nrt])?(?P<name>[\w.-]{1,80})")
 _TWO_WORDS: Final = re.compile(r"(?:code|key|phrase|passe|pin|token)$", re.I)
@@ -43,7 +137,7 @@ _OR: Final = re.compile(
 _HEADS_TABLE: Final = re.compile(r"[^\n]*\n[^\n\w]*---")
 _CODE: Final = re.compile(r"\b(?:local|function|then|return|end|elseif|def|class|import|const|let|var)\b")
 _WORD: Final = re.compile(r"[\w-]+")
-_ENDS: Final = re.compile(r"[ \t]*(?:$|[.,;!\n\\\"'`)}\]|│║┃])")
+_SECRET_VALUE_ENDS: Final = re.compile(r"[ \t]*(?:$|[.,;!\n\\\"'`)}\]|│║┃])")
 _LINE_HEAD: Final = re.compile(r"[-*#>$ \t]{0,20}(?:<\w{1,30}>[ ]|lua>[ ]|[\w.-]{0,30}>[ ]|\[[\w ]{1,20}\][ ])?")
 _FOUND_HEAD: Final = re.compile(r"(?:/?[\w./-]{1,99}:\d{1,7}: ?)?")
 _LINE: Final = re.compile(r"[^\n\\]+(?:\\(?!n)[^\n\\]*)*")
@@ -154,7 +248,7 @@ def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bar
     if name == "PWD" or not may_lock(bare) or (is_hidden_name(bare) and not is_mixed(bare)):
         return False
     text, at = known.text, value.start("after")
-    ends = _ENDS.match(text, value.start("bare") + len(bare)) is not None
+    ends = _SECRET_VALUE_ENDS.match(text, value.start("bare") + len(bare)) is not None
     if is_number(bare) or (is_mixed(bare) and len(bare) >= _SHORTEST_ODD):
         is_loose = way["blank"] and (known.is_code or name.lower() in COMMON_NAMES)
         return is_pin(name) or not (is_loose and (is_number(bare) or "," in way["blank"]))

@@ -6,7 +6,7 @@ is ``greeting`` until hello, ``judging`` until it is welcomed or refused, then `
 else is answered with ``error`` and the link lives, up to :data:`MAX_COMPLAINTS`. The link
 pings after each silence of ``PING_EVERY_S`` and ends after ``SILENCE_S``: a protocol ping is
 answered by the game even when Lua hangs, so only frames count as life. Bodies over one frame
-wait in a queue of their own (:mod:`orchestrator.core.wire.transfers`), and every other message
+wait in a queue of their own (:mod:`orchestrator.core.wire.link_events`), and every other message
 overtakes them.
 """
 
@@ -25,16 +25,17 @@ from orchestrator.core.wire.link_events import (
     Ended,
     Finished,
     Greeted,
+    Inbox,
     Labelled,
     LinkEvent,
     Lost,
     Mirrored,
     Moved,
+    Outbox,
     Output,
     SettledAll,
     Ticked,
 )
-from orchestrator.core.wire.transfers import Inbox, Outbox
 from orchestrator.core.wire.wire import RunId
 
 MAX_COMPLAINTS: Final = 16

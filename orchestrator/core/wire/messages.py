@@ -8,15 +8,21 @@ from typing import Annotated, Any, Final, Literal, NewType
 
 from pydantic import Field
 
-from orchestrator.core.wire.message_parts import (
+from orchestrator.core.wire.screen_messages import (
     Body,
     CallIdString,
     Counter,
+    Keyed,
+    Keys,
+    Look,
+    Picture,
+    Screens,
     ShortString,
+    Unseen,
+    Watch,
     WireMessage,
     WireString,
 )
-from orchestrator.core.wire.screen_messages import Keyed, Keys, Look, Picture, Screens, Unseen, Watch
 
 PROTOCOL_VERSION: Final = 1
 COMPUTER_SUBPROTOCOL: Final = "cc-orchestrator.v1"

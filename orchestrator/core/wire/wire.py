@@ -4,7 +4,7 @@ A frame is binary: one line of ASCII JSON (the header), ``\n``, and the raw body
 a header are *byte strings*: character U+00XX stands for byte XX, so every byte of a
 ComputerCraft name survives both ways; :func:`to_wire` and :func:`from_wire` translate. What
 can grow (file bytes, listings, arguments, output) is the body and never JSON text of the
-header; a body over one frame travels in parts (``orchestrator.core.wire.transfers``).
+header; a body over one frame travels in parts (``orchestrator.core.wire.link_events``).
 docs/protocol.md is the prose; tests/golden/computer holds one frame of each message, read by
 Python and by Lua.
 """
@@ -18,15 +18,6 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.wire.message_parts import (
-    MAX_CALL_ID_CHARS,
-    MAX_COUNTER,
-    Body,
-    CallIdString,
-    Counter,
-    ShortString,
-    WireString,
-)
 from orchestrator.core.wire.messages import (
     CHUNKS,
     CLOCK,
@@ -87,19 +78,26 @@ from orchestrator.core.wire.messages import (
 )
 from orchestrator.core.wire.screen_messages import (
     KEYS,
+    MAX_CALL_ID_CHARS,
     MAX_COLUMNS,
+    MAX_COUNTER,
     MAX_PICTURE_BYTES,
     MAX_ROWS,
     MAX_SCREENS,
     MIRROR,
+    Body,
+    CallIdString,
+    Counter,
     Keyed,
     Keys,
     Look,
     Picture,
     Screens,
     ScreenSize,
+    ShortString,
     Unseen,
     Watch,
+    WireString,
 )
 
 __all__ = [

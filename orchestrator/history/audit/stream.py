@@ -39,7 +39,7 @@ from orchestrator.core.task.system_facts import CheckpointMade, TaskPruned
 from orchestrator.core.task.task import AgentTask, changed
 from orchestrator.core.values import from_us, to_us
 from orchestrator.history.audit.checkpoint import AuditBroken, Journals, heads_of
-from orchestrator.history.audit.note import Line, Says, may_be_noted, row_digest
+from orchestrator.history.audit.heads import Line, Says, may_be_noted, row_digest
 
 # -- One stream of a store, page by page: its chain, its fold, and whether what its items name is there
 

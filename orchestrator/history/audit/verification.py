@@ -23,8 +23,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
 from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, heads_of, number
-from orchestrator.history.audit.heads import Noted
-from orchestrator.history.audit.note import Line, Says, Verified, VerifiedNote, row_digest
+from orchestrator.history.audit.heads import Line, Noted, Says, Verified, VerifiedNote, row_digest
 from orchestrator.history.audit.stream import Books, Records, Stream, anchor_of
 from orchestrator.history.audit.tables import faults_beside, looked, requests_known, rows_beside, rows_of, unlisted
 

@@ -22,7 +22,7 @@ from orchestrator.engine.task_status import outcomes
 from orchestrator.engine.tasks import must_own, person
 from orchestrator.engine.undo import Undoing
 from orchestrator.history.rehearsal.copy import Home, RehearsalFailed, read_disk
-from orchestrator.tools.text import Change, change_of
+from orchestrator.tools.deps import Change, change_of
 
 # -- What a rehearsal came to, for people: each place that it changed in the copy, with its diff
 

@@ -25,14 +25,12 @@ from orchestrator.terminal.review.channel import OPEN_ENDED, OddRequests, closed
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.approvals import Approvals
 from orchestrator.terminal.tui.audit import Audit
-from orchestrator.terminal.tui.batch import Together
+from orchestrator.terminal.tui.batch import Questions, Together
 from orchestrator.terminal.tui.computers import Computers
-from orchestrator.terminal.tui.dialogs import Dialog, Show
-from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.dialogs import Dialog, Listing, Show
 from orchestrator.terminal.tui.lines_view import Desk, begin, fitted, now
 from orchestrator.terminal.tui.people import People
 from orchestrator.terminal.tui.policy import Policy
-from orchestrator.terminal.tui.questions import Questions
 from orchestrator.terminal.tui.reviews import Reviews
 from orchestrator.terminal.tui.row_list import Pane
 from orchestrator.terminal.tui.tasks import Tasks

@@ -11,10 +11,9 @@ from orchestrator.terminal.review.channel import closed_meanwhile, odd_lines, re
 from orchestrator.terminal.review.edit import MOST_TOGETHER, Choices, Refusal, an_hour_more
 from orchestrator.terminal.review.request_view import Line, details, page
 from orchestrator.terminal.tui.batch import Together
-from orchestrator.terminal.tui.decision import Deciding
+from orchestrator.terminal.tui.decision import Deciding, entry_of, nothing_waits, odd_entry_of, words_of
 from orchestrator.terminal.tui.dialogs import Show
 from orchestrator.terminal.tui.lines_view import begin, now
-from orchestrator.terminal.tui.requests import entry_of, nothing_waits, odd_entry_of, words_of
 from orchestrator.terminal.tui.row_list import Pane
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.output import counted, sized
 from orchestrator.terminal.progress import bar
 from orchestrator.terminal.review.request_view import Line, restore_told
-from orchestrator.terminal.tui.dialogs import Ask, Choose, Show, Ticks
-from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.dialogs import Ask, Choose, Listing, Show, Ticks
 from orchestrator.terminal.tui.lines_view import begin, moment, name_of, segment
 from orchestrator.terminal.tui.row_list import Entry
 

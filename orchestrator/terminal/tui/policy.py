@@ -16,8 +16,7 @@ from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.output import counted
 from orchestrator.terminal.review.request_view import Line, allows, as_json, block, text_of
-from orchestrator.terminal.tui.dialogs import Choose, Dialog, line_field, text_field
-from orchestrator.terminal.tui.full_list import Listing
+from orchestrator.terminal.tui.dialogs import Choose, Dialog, Listing, line_field, text_field
 from orchestrator.terminal.tui.lines_view import Desk, LinesView, begin, moment, segment
 from orchestrator.terminal.tui.row_list import Entry, Pane
 

@@ -18,8 +18,7 @@ from orchestrator.terminal.review.request_view import Line, diff_lines, told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
 from orchestrator.terminal.tui.lines_view import Desk, begin
 from orchestrator.terminal.tui.row_list import Entry, Pane
-from orchestrator.terminal.tui.submit import Submit
-from orchestrator.terminal.tui.task_log import TaskLog
+from orchestrator.terminal.tui.submit import Submit, TaskLog
 
 # -- A task as a row of the list, and in one line once it has ended ----------------------
 

@@ -28,8 +28,7 @@ from orchestrator.tools.computer.observation import (
     shown_path,
     what_is,
 )
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
-from orchestrator.tools.text import change_of
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, change_of, earlier_bytes
 
 # -- The ``cc_*`` tools that change files: one command each, bound to what was found before it
 

@@ -11,11 +11,10 @@ from orchestrator.core.model_view.cuts import counts_up, is_numbered
 from orchestrator.core.ports import CallResult
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES
-from orchestrator.tools.deps import CCAgentDeps, CommandChannel, call_cc_command
+from orchestrator.tools.deps import CCAgentDeps, CommandChannel, call_cc_command, shown_name
 from orchestrator.tools.lua import check_lua, unknown_names
 from orchestrator.tools.reference import names_for, version_of
 from orchestrator.tools.stub import StubComputer
-from orchestrator.tools.text import shown_name
 
 # -- Names that the game lists and cannot reach: put on the disk from the host, they become others, or lead to
 # nothing

@@ -9,9 +9,8 @@ from orchestrator.core.errors import ToolFailed
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import from_wire
 from orchestrator.tools.computer.commands import READ_WAIT_S, ask
-from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.deps import CCAgentDeps, capped, shown_name, wire_word
 from orchestrator.tools.reference import cc_docs_text
-from orchestrator.tools.text import capped, shown_name, wire_word
 
 # -- ``cc_label``: the label of the computer, read or set; the client tells a new one before its answer
 

@@ -5,8 +5,7 @@ from typing import Final, NoReturn
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.model_view.cuts import is_numbered
-from orchestrator.tools.deps import Encoding
-from orchestrator.tools.text import decode_text, encoding_of, fits_latin1
+from orchestrator.tools.deps import Encoding, decode_text, encoding_of, fits_latin1
 
 _MAX_COMPARED_LINES: Final = 2_000
 """Comparing so many with one line takes 0.1 s."""

@@ -18,15 +18,16 @@ from orchestrator.core.undo.touches import ABSENT, DIRECTORY, NO_HASH, escaped
 from orchestrator.core.wire.wire import is_sha256, sha256_hex
 from orchestrator.tools.computer.commands import READ_WAIT_S, ask, channel_of, name_of, sentence, unreachable_in
 from orchestrator.tools.computer.observation import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
-from orchestrator.tools.deps import CCAgentDeps, byte_string
-from orchestrator.tools.stub import StubComputer
-from orchestrator.tools.text import (
+from orchestrator.tools.deps import (
     MAX_RESULT_CHARS,
+    CCAgentDeps,
+    byte_string,
     capped,
     numbered_lines,
     shown_name,
     shown_part,
 )
+from orchestrator.tools.stub import StubComputer
 
 # -- The ``cc_*`` tools that only look: a file, a directory, a search --------------------
 

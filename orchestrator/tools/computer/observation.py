@@ -23,8 +23,18 @@ from orchestrator.tools.computer.commands import (
     unreachable_in,
 )
 from orchestrator.tools.computer.edit import edited
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
-from orchestrator.tools.text import capped, change_of, decode_text, encoding_of, fits_latin1, shown_name
+from orchestrator.tools.deps import (
+    ABSENT,
+    CCAgentDeps,
+    Encoding,
+    byte_string,
+    capped,
+    change_of,
+    decode_text,
+    encoding_of,
+    fits_latin1,
+    shown_name,
+)
 
 # -- What is in a place that a call would change, and its bytes put where an undo finds them
 #

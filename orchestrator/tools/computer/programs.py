@@ -13,8 +13,17 @@ from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.tools.computer.commands import READ_WAIT_S, ask, channel_of, name_of, sentence
 from orchestrator.tools.computer.discovery import TAB_ENDS, entries_of, tab_program
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, NoProgram, ProgramFailed, call_cc_command
-from orchestrator.tools.text import capped, decode_text, shown_name, wire_word
+from orchestrator.tools.deps import (
+    ABSENT,
+    CCAgentDeps,
+    NoProgram,
+    ProgramFailed,
+    call_cc_command,
+    capped,
+    decode_text,
+    shown_name,
+    wire_word,
+)
 
 # -- Stopping a program that runs in a tab of its own, which ``bg`` or ``fg`` opened -----
 

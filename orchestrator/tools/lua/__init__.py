@@ -1,7 +1,7 @@
 """Lua as ComputerCraft compiles it: is a text Lua, which names does it use, and do they exist.
 
-Pure: no clock, no disk, no network. :mod:`dialect` says which Lua each version of CC: Tweaked has, and where that was
-read.
+Pure: no clock, no disk, no network. ``lexer.Dialect`` says which Lua each version of CC: Tweaked has, and the source
+of that.
 """
 
 from importlib import import_module

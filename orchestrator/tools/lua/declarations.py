@@ -2,13 +2,14 @@
 
 from typing import Final, Literal
 
-from orchestrator.tools.lua.chains import Chain, Local
 from orchestrator.tools.lua.lexer import NAME, NUMBER, STRING, Dialect, Tokens
 from orchestrator.tools.lua.machine import Machine
+from orchestrator.tools.lua.scopes import Chain, Local
 
 # -- The rules of expressions ------------------------------------------------------------
 #
-# A rule that is called by another rule writes down (``todo``) what it cannot do at once; see :mod:`machine`.
+# A rule that is called by another rule writes down (``todo``) what it cannot do at once; see
+# :mod:`orchestrator.tools.lua.machine`.
 
 UNARY: Final = frozenset({"not", "-", "#"})
 UNARY_PRIORITY: Final = 8

@@ -9,9 +9,8 @@ the rules they call, may start another rule directly.
 from collections.abc import Callable
 from typing import Any, Final
 
-from orchestrator.tools.lua.chains import Chain, How
 from orchestrator.tools.lua.lexer import BAD, EOF, NAME, STRING, Dialect, Refused, Tokens
-from orchestrator.tools.lua.scopes import Scopes
+from orchestrator.tools.lua.scopes import Chain, How, Scopes
 
 MAX_LEVELS: Final = 200
 _COMPARISONS: Final = frozenset({"==", "~="})

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from orchestrator.tools.lua.chains import Chain, How
 from orchestrator.tools.lua.lexer import Tokens, dialect_of
 from orchestrator.tools.lua.parse import parse
+from orchestrator.tools.lua.scopes import Chain, How
 from orchestrator.tools.lua.statements import Parser
 
 # -- Which names a Lua text takes from outside of itself ---------------------------------

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from orchestrator.tools.lua.chains import Local
 from orchestrator.tools.lua.declarations import Declarations
 from orchestrator.tools.lua.lexer import EOF, NAME, Refused
+from orchestrator.tools.lua.scopes import Local
 
 BLOCK_ENDS: Final = frozenset({"else", "elseif", "end", EOF})
 

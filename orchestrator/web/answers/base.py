@@ -1,4 +1,4 @@
-"""What every answer is, the one form of an error, and the answers of the server itself."""
+"""The base of every answer, the one form of an error, and answers about the server, people, policy and screens."""
 
 from typing import Any, Literal
 

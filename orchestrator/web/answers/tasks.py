@@ -1,4 +1,4 @@
-"""What the endpoints of tasks answer."""
+"""Answers of the endpoints to tasks, computers, nodes and decisions."""
 
 from typing import Any, Literal
 

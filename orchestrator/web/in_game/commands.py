@@ -22,10 +22,9 @@ from orchestrator.core.wire import wire
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
 from orchestrator.web.base import Defaults
-from orchestrator.web.in_game import questions as owners
+from orchestrator.web.in_game import lines
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
-from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, as_body, in_game, row
-from orchestrator.web.in_game.questions import MAX_OPEN, Limits, News
+from orchestrator.web.in_game.lines import MAX_OPEN, QUESTIONS_CHARS, Limits, Line, News, as_body, in_game, row
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +148,7 @@ class InGameCommands:
     async def _tried(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
         person: Identity | None = None
         try:
-            person = await owners.person_at(self._service.store, line)
+            person = await lines.person_at(self._service.store, line)
             text = _read(body)
             await self._verbs[request.verb](_Asked(line, request, text, person))
         except OrchestratorError as error:
@@ -161,14 +160,14 @@ class InGameCommands:
 
     async def _asking(self, line: ComputerLine) -> list[dict[str, str]]:
         """The questions that wait at a computer. Raises Unauthenticated, Forbidden."""
-        person = await owners.person_at(self._service.store, line)
+        person = await lines.person_at(self._service.store, line)
         rows = await self._rows(await self._tasks_of(person, line))
         return [one for one in rows if "question" in one]
 
     # -- the verbs -----------------------------------------------------------------------
 
     async def _ask(self, asked: _Asked) -> None:
-        owners.must_submit(asked.person)
+        lines.must_submit(asked.person)
         if not asked.text:
             raise InvalidRequest("Nothing was asked.", remedy='Say what to do: cc ask "fix my farm program".')
         new = self._defaults
@@ -228,7 +227,7 @@ class InGameCommands:
     async def _follow(self, asked: _Asked, task: AgentTask) -> None:
         waits_for = self._service.authorizer.who_decides(task)
         line, after = asked.line, asked.request.after or 0
-        may = partial(owners.person_at, self._service.store, line)
+        may = partial(lines.person_at, self._service.store, line)
 
         async def left() -> list[Line]:
             return await left_behind(self._undoing, line, await self._service.load(task.task_id))

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus import nats as nats_servers
-from orchestrator.adapters.bus import nats_link, nats_url, open_bus
-from orchestrator.adapters.bus.nats_url import nats_address
+from orchestrator.adapters.bus import nats_link, nats_protocol, open_bus
+from orchestrator.adapters.bus.nats_protocol import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Bus
 from orchestrator.core.ports.bus import Answer
@@ -513,7 +513,7 @@ async def test_servers_that_say_nothing_are_not_waited_for_one_by_one(nats_serve
         urls = [nats_address(server.url).servers[0] for server in (*dead, nats_server)]
         tried: list[str] = []
 
-        async def connect(server: nats_url.NatsServer) -> nats_link.Link:
+        async def connect(server: nats_protocol.NatsServer) -> nats_link.Link:
             tried.append(server.shown)
             link = nats_link.Link(server, lambda _: None, nats_address(server.url))
             await link.connect("a")

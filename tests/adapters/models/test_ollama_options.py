@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.adapters.models import OllamaOptions, ServerOptions
 from orchestrator.adapters.models.options import Endpoint, endpoints_of
-from orchestrator.app.models import Models, ollama_options
+from orchestrator.app.first_start import Models, ollama_options
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.runtime.settings import CONFIG_NAME, Settings, load_settings
 

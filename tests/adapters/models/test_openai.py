@@ -11,7 +11,7 @@ import pytest
 from orchestrator.adapters.models import ServerOptions, as_chat_model
 from orchestrator.adapters.models.openai import ServedModel
 from orchestrator.adapters.models.options import endpoints_of, ollama_url, server_url
-from orchestrator.app.models import server_options
+from orchestrator.app.first_start import server_options
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.ports import ChatMessage, ModelReply

@@ -29,8 +29,8 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import Checkpoints, make_checkpoint
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
-from orchestrator.web.audit import AuditEndpoints
 from orchestrator.web.auth import TokenAuthorizer, token_hash
+from orchestrator.web.backups import AuditEndpoints
 from orchestrator.web.errors import explained
 from tests.core.audited import BYTES, CONTENT, Trail, made
 from tests.core.journal import NOW, REQUEST

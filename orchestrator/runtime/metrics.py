@@ -1,4 +1,7 @@
-"""Counting what this node does, and telling it in Prometheus' text format."""
+"""Figures for Prometheus: counters folded from the items that this node appends, gauges read at each scrape.
+
+Counting what this node does, and telling it in Prometheus' text format.
+"""
 
 import asyncio
 from collections import OrderedDict

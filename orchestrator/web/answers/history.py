@@ -1,4 +1,4 @@
-"""What the endpoints of backups and of the retention take and answer."""
+"""Answers of the endpoints to the past: backups, retention, the audit, rehearsals and undos."""
 
 from typing import Literal
 

@@ -1,4 +1,6 @@
-"""What settings there are.
+"""The settings of a node: what there are, and where they come from.
+
+What settings there are.
 
 Each field says what it means, and its unit where it has one; docs/settings.md is drawn from them.
 """

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace import set_span_in_context as within
 
-from orchestrator.runtime.tracing.spans import MODEL_CALL, Span
+from orchestrator.runtime.tracing import MODEL_CALL, Span
 
 logger = logging.getLogger(__name__)
 

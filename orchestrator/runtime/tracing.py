@@ -1,4 +1,12 @@
-"""The spans of one task: a fold over its items, which says no more than ids, names of the catalog and counts."""
+"""Spans for OpenTelemetry: each task as a trace, made from the items of its journal.
+
+Theory. A task is a log, and so is its trace: each span begins and ends with an item. Its ids are made from those of
+the task and of what it is about, so that the spans of one task fit together whichever process wrote which item, on
+whichever day, and a restart in the middle of an approval loses no parent. Nothing is asked of the actor, and without
+configuration nothing of OpenTelemetry is imported.
+
+The spans of one task: a fold over its items, which says no more than ids, names of the catalog and counts.
+"""
 
 import asyncio
 import contextlib
@@ -276,7 +284,7 @@ def open_tracing(environ: Mapping[str, str], read: Read) -> "Tracing | None":
     if not wanted(environ):
         return None
     try:
-        from orchestrator.runtime.tracing.otel import exporter_of
+        from orchestrator.runtime.otel import exporter_of
     except ModuleNotFoundError as error:
         logger.warning(
             "The variables of OpenTelemetry are set, and there are no spans: %s. "
