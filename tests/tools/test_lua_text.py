@@ -8,6 +8,7 @@ from orchestrator.core.errors import ToolFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.tools.computer.commands import first_fault
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from tests.engine.test_actor import FARM, Bench, gave_up, rules
@@ -204,6 +205,17 @@ async def test_a_text_that_is_no_program_has_no_unknown_names() -> None:
 async def test_a_file_that_has_this_very_text_is_flagged_all_the_same() -> None:
     said = await shown("cc_write", on(a_lua="banana()\n"), path="a.lua", content="banana()\n")
     assert said == "The file has this very text already. line 1: banana does not exist."
+
+
+async def test_a_program_is_read_once_for_its_request_and_its_write() -> None:
+    """The second look at the same text costs no second parse; another computer's Lua is another question."""
+    text = "print('read once')\nbanana()\n"
+    before = first_fault.cache_info().misses
+    await shown("cc_write", on(NEW), path="a.lua", content=text)
+    await TOOL_REGISTRY["cc_write"](on(NEW), path="a.lua", content=text)
+    assert first_fault.cache_info().misses == before + 1
+    await shown("cc_write", on(BEFORE_GOTO), path="a.lua", content=text)
+    assert first_fault.cache_info().misses == before + 2
 
 
 # -- in a task ---------------------------------------------------------------------------

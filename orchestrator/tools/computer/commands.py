@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
@@ -12,8 +13,8 @@ from orchestrator.core.ports import CallResult
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES
 from orchestrator.tools.deps import CCAgentDeps, CommandChannel, call_cc_command, shown_name
-from orchestrator.tools.lua import check_lua, unknown_names
-from orchestrator.tools.reference import names_for, version_of
+from orchestrator.tools.lua import Finding, Flag, check_lua, unknown_names
+from orchestrator.tools.reference import Version, names_for, version_of
 from orchestrator.tools.stub import StubComputer
 
 # -- Names that the game lists and cannot reach: put on the disk from the host, they become others, or lead to
@@ -79,6 +80,9 @@ _NUMBERS: Final = (
 _AT_ONCE: Final = 20_000
 """Characters that are looked through on the event loop: ten milliseconds at the worst."""
 
+_KEPT: Final = 8
+"""Programs whose faults are kept: the same text is read for the request, and again when the call runs."""
+
 _T = TypeVar("_T")
 
 
@@ -97,7 +101,7 @@ async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | 
     if deps.by_person or not is_lua(name):
         return
     version = version_of(deps.host)
-    finding = await _away(after, lambda: check_lua(after, version=version, name=name))
+    finding = await _away(after, lambda: first_fault(after, version, name))
     if finding is None:
         return
     if before is not None and await _away(before, lambda: check_lua(before, version=version)) is not None:
@@ -115,13 +119,23 @@ async def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
     if not is_lua(name):
         return _NUMBERS if counts_up(after) else ""
     version = version_of(deps.host)
-    finding = await _away(after, lambda: check_lua(after, version=version, name=name))
+    finding = await _away(after, lambda: first_fault(after, version, name))
     if finding is not None:
         return f"It does not parse yet: {finding.sentence}"
-    names = names_for(version, deps.family or None)
-    flags = await _away(after, lambda: unknown_names(after, names, version=version))
+    flags = await _away(after, lambda: _flags(after, version, deps.family))
     shown = " ".join(flag.sentence for flag in flags[:_MAX_FLAGS])
     return f"{shown} And {len(flags) - _MAX_FLAGS} more names." if len(flags) > _MAX_FLAGS else shown
+
+
+@lru_cache(maxsize=_KEPT)
+def first_fault(text: str, version: Version | None, name: str) -> Finding | None:
+    """The first syntax error of a program; None: it parses."""
+    return check_lua(text, version=version, name=name)
+
+
+@lru_cache(maxsize=_KEPT)
+def _flags(text: str, version: Version | None, family: str) -> list[Flag]:
+    return unknown_names(text, names_for(version, family or None), version=version)
 
 
 async def _away(text: str, look: Callable[[], _T]) -> _T:
