@@ -7,7 +7,8 @@ from typing import Any, Final, Protocol
 
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import RunId
-from orchestrator.testing.stub_disk import Answer, StubDisk, StubFailure
+from orchestrator.testing.stub_disk import Answer, StubDisk
+from orchestrator.testing.stub_parameters import StubFailure
 from orchestrator.testing.stub_programs import StubPeripherals, StubPrograms
 
 RUNNERS: Final = ("run_program", "shell")

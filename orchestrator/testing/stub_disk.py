@@ -10,33 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.text.paths import MAX_PATH_BYTES, canonical_path, path_matches
+from orchestrator.core.text.paths import canonical_path, path_matches
 from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.testing.stub_parameters import ABSENT, Params, StubFailure, canonical, checked
 
-ABSENT: Final = "absent"
 CAPACITY_BYTES: Final = 1_000_000
 """What a computer in the game has."""
 ENTRY_BYTES: Final = 500
 """What the game charges at least for a file or a directory."""
-MAX_FOUND: Final = 1000
 MAX_LINES: Final = 5
 MAX_BIGGEST: Final = 5
 MAX_LINE_BYTES: Final = 200
-OWN: Final = ".cc-orchestrator"
-_HEX: Final = frozenset("0123456789abcdef")
-
-Params = Mapping[str, Any]
-
-
-class StubFailure(Exception):
-    """A call ends with a code of the protocol."""
-
-    def __init__(self, code: str, message: str, data: dict[str, Any] | None = None, body: bytes = b"") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data or {}
-        self.body = body
 
 
 @dataclass(frozen=True)
@@ -47,14 +31,6 @@ class Answer:
     body: bytes | None = None
     sha256: str | None = None
     """After a change: the hash, or ``absent``; None: the call was no change."""
-
-
-def checked(params: Params, *names: str, optional: tuple[str, ...] = ()) -> list[Any]:
-    """The values of exactly these parameters, each sound; an optional one that is not there is None."""
-    unknown = set(params) - {*names, *optional}
-    if unknown:
-        raise StubFailure("bad_params", "There is a parameter that this method does not have.")
-    return [_CHECKS[name](name, params.get(name), name in optional) for name in (*names, *optional)]
 
 
 class StubDisk:
@@ -338,14 +314,6 @@ METHODS: Final[Mapping[str, Callable[[StubDisk, Params, bytes | None], Answer]]]
 _NOTHING: Final = ("not_found", "There is nothing at this path.")
 
 
-def canonical(path: str) -> str:
-    """A path as the computer reads it. Raises StubFailure."""
-    try:
-        return canonical_path(path)
-    except UnsafePath as error:
-        raise StubFailure("bad_path", error.message) from None
-
-
 def _is_reachable(path: str) -> bool:
     """Whether a path of the host is one of the game."""
     try:
@@ -380,82 +348,3 @@ def _lines_with(data: bytes, wanted: bytes) -> list[dict[str, Any]] | None:
         return None
     hits = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if wanted in line]
     return [{"line": number, "text": line[:MAX_LINE_BYTES].decode("latin-1")} for number, line in hits[:MAX_LINES]]
-
-
-# -- parameters --------------------------------------------------------------------------
-
-
-def _text(name: str, value: Any, optional: bool) -> Any:
-    if value is None and optional:
-        return None
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_PATH_BYTES:
-        raise StubFailure("bad_params", f"{name} must be a string of 1 to {MAX_PATH_BYTES} bytes.")
-    return value
-
-
-def _path(name: str, value: Any, optional: bool) -> Any:
-    if value is None and optional:
-        return None
-    if not isinstance(value, str):
-        raise StubFailure("bad_params", f"{name} must be a string.")
-    becomes = canonical(value)
-    if becomes != value:
-        raise StubFailure("bad_path", "ComputerCraft would make another path of this one.", {"becomes": becomes})
-    if value.partition("/")[0].lower() == OWN:
-        raise StubFailure("access_denied", "This is the client's own directory.")
-    return value
-
-
-def _hash(name: str, value: Any, optional: bool) -> Any:
-    del optional
-    is_hash = isinstance(value, str) and len(value) == 64 and set(value) <= _HEX
-    if value != ABSENT and not is_hash:
-        raise StubFailure("bad_params", f"{name} must be a sha256 in lower-case hex, or absent.")
-    return value
-
-
-def _absent(name: str, value: Any, optional: bool) -> Any:
-    del optional
-    if value != ABSENT:
-        raise StubFailure("bad_params", f"{name} must be absent.")
-    return value
-
-
-def _kind(name: str, value: Any, optional: bool) -> Any:
-    if value is None and optional:
-        return None
-    if value not in ("file", "directory"):
-        raise StubFailure("bad_params", f"{name} must be file or directory.")
-    return value
-
-
-def _number(most: int) -> Callable[[str, Any, bool], Any]:
-    def check(name: str, value: Any, optional: bool) -> Any:
-        if value is None and optional:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-            raise StubFailure("bad_params", f"{name} must be from 1 to {most}.")
-        return value
-
-    return check
-
-
-_CHECKS: Final[Mapping[str, Callable[[str, Any, bool], Any]]] = {
-    "path": _path,
-    "to": _path,
-    "if_hash": _hash,
-    "if_to": _absent,
-    "replaces": _kind,
-    "command": _text,
-    "pattern": _text,
-    "contains": _text,
-    "run": _text,
-    "of": _text,
-    "name": _text,
-    "method": _text,
-    "input_size": _number(1024),
-    "max": _number(MAX_FOUND),
-    "old_size": _number(2 * 1024 * 1024),
-    "timeout_s": _number(86400),
-    "observe_s": _number(86400),
-}

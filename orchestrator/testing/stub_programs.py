@@ -15,7 +15,8 @@ from typing import Any, Final, Protocol
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.picture import Row, bodies_of
 from orchestrator.core.wire.wire import MAX_OUTPUT_BYTES, RunId, sha256_hex
-from orchestrator.testing.stub_disk import ABSENT, Answer, Params, StubDisk, StubFailure, checked
+from orchestrator.testing.stub_disk import Answer, StubDisk
+from orchestrator.testing.stub_parameters import ABSENT, Params, StubFailure, checked
 
 # -- What stands beside a stub computer: peripherals whose methods are Python callables, and monitors to look at
 

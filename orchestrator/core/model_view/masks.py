@@ -33,9 +33,9 @@ from orchestrator.core.text.redact import (
     quoted_values,
     texts_of,
 )
-from orchestrator.core.text.secret_names import looks_random
 from orchestrator.core.text.secret_places import env_values, key_lines, placed_values
 from orchestrator.core.text.secret_values import word_values
+from orchestrator.core.text.secret_words import looks_random
 
 _MASKED: Final = (
     "\n- Secrets stand as [redacted 1a2b3c4d], each line of one with its own mark. Use such a mark as it stands: in "

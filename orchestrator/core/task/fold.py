@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from orchestrator.core.approval.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.evidence import evidence
+from orchestrator.core.evidence import evidence_fold
 from orchestrator.core.evidence.checks import Checking, calls_of_failing
 from orchestrator.core.evidence.report import finding
 from orchestrator.core.model_view.rows import step_call
@@ -64,7 +64,7 @@ def with_findings(task: AgentTask, drafts: Sequence[Draft]) -> list[Draft]:
     for draft in drafts:
         if isinstance(draft.fact, facts.TaskEnded) and draft.fact.finding is None:
             over = [record for record in task.calls if record.state not in OPEN_STATES]
-            with_calls = evidence.checked if task.checking.step else evidence.after
+            with_calls = evidence_fold.checked if task.checking.step else evidence_fold.after
             shown = finding(
                 with_calls(task.evidence, over),
                 task.checks,
@@ -375,7 +375,7 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
             task,
             phase=Phase.REPLIED,
             calls=(),
-            evidence=evidence.checked(task.evidence, task.calls),
+            evidence=evidence_fold.checked(task.evidence, task.calls),
             checking=task.checking.after(task.calls),
             lapsed=None,
         )
@@ -397,7 +397,7 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
         turns=(*task.turns, turn),
         calls=(),
         reply=None,
-        evidence=evidence.after(task.evidence, task.calls),
+        evidence=evidence_fold.after(task.evidence, task.calls),
         checking=task.checking.after(task.calls),
         repeats=repeated,
         rounds=gone_round,

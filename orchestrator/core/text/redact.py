@@ -23,16 +23,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.text.secret_names import (
-    Span,
-    changes_case,
-    is_key_name,
-    is_plain,
-    is_secret_name,
-    looks_random,
-    named_secrets,
-)
+from orchestrator.core.text.secret_names import Span, named_secrets
 from orchestrator.core.text.secret_shapes import is_pairing_code, shaped_secrets
+from orchestrator.core.text.secret_words import changes_case, is_key_name, is_plain, is_secret_name, looks_random
 
 # -- Secrets taken out of what people are shown, and put back into what they send --------
 

@@ -12,61 +12,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import Final
 
-Span = tuple[int, int]
+from orchestrator.core.text.secret_words import (
+    NAME_CHARS,
+    WORD,
+    is_key_name,
+    is_made_up,
+    is_number,
+    is_perhaps_secret,
+    is_pin,
+    is_secret_name,
+    looks_random,
+    may_hide,
+    words_of,
+)
 
-_SECRET_WORDS: Final = frozenset({
-    "password", "passwords", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "secret", "secrets",
-    "token", "authorization", "credential", "credentials", "privkey", "psk", "passwort", "kennwort", "contrasena",
-})  # fmt: skip
-_SECRET_ENDS: Final = (
-    "password",
-    "passwd",
-    "passphrase",
-    "authtoken",
-    "accesstoken",
-    "apitoken",
-    "bottoken",
-    "motdepasse",
-    "clientkeydata",
-    "secretkeybase",
-)
-_KEYS: Final = (
-    "api",
-    "private",
-    "secret",
-    "access",
-    "signing",
-    "encryption",
-    "auth",
-    "shared",
-    "account",
-    "master",
-    "ssh",
-)
-_SECRET_KEYS: Final = tuple(f"{kind}key" for kind in _KEYS)
-_PERHAPS_KEYS: Final = tuple(
-    f"{kind}key"
-    for kind in ("rednet", "modem", "network", "cipher", "crypt", "crypto", "hmac", "aes", "license", "licence",
-                 "session", "deploy", "wallet", "webhook")
-)  # fmt: skip
-_PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid", "pepper", "totpseed", "otpseed"})
-"""What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are none."""
-_PIN_CODES: Final = frozenset(
-    f"{what}code"
-    for what in ("pin", "door", "lock", "safe", "vault", "unlock", "security", "entry", "access", "keypad", "secret")
-)
-_NO_SECRET_TOKENS: Final = frozenset({
-    "next", "current", "cur", "last", "prev", "previous", "peek", "start", "end", "eof", "page", "expected",
-    "lookahead", "lexer", "parser",
-})  # fmt: skip
-"""``next_token`` is a word of a parser or a page of a listing."""
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_WITHOUT_TILDE: Final = str.maketrans("ñÑ", "nN")
-_NAME_CHARS: Final = 80
-"""Of a longer name only the end is looked at: that is where the word stands."""
+Span = tuple[int, int]
 
 _MENTIONED: Final = re.compile(
     r"pass|pwd|pw\b|secret|token|cookie|auth|credential|key|psk|pin(?:\b|_)|pin_?code|kennwort|contrase|session|sid\b"
@@ -74,8 +36,6 @@ _MENTIONED: Final = re.compile(
     re.I,
 )
 """Without one of these there is no name to find, which is so in nearly every program."""
-_LONG: Final = 16
-"""Characters of a word that is made up even where it has letters alone."""
 _NAMES: Final = 15
 """Names on the left of one assignment, less one; nobody writes more."""
 _DEPTH: Final = 4
@@ -145,18 +105,6 @@ _ASSIGNS: Final = frozenset({"=", ":", "=>", ":=", "?=", "+="})
 _LINE_END: Final = re.compile(r"[ \t]*\r?\n")
 _COMPARES: Final = frozenset({"==", "~=", "!="})
 
-_RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
-"""A name with a call, an index or an assignment behind it."""
-_PLAIN: Final = re.compile(
-    r"""\W* | [<{].* | \$(?-i:[A-Z0-9_]+|[a-z0-9_]+|[{(].*) | %(?!2[0-9A-F]|3D)(?-i:(?!.*[0-9])|(?!.*[A-Z])).*
-      | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
-      | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | (?:\D*|.*\s.*)[:?]\s*
-      | (?-i:[a-z_]{2,}:[a-z_/]+) | nil | null | none | true | false | undefined | token\W*
-      | (?:bearer|basic|token|digest)\ ?
-      | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
-    re.X | re.I | re.S,
-)
-"""Values that are no secret: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|digest) ", re.I)
 """What stands before the secret in a header stays."""
 _COMMON: Final = frozenset({
@@ -170,73 +118,6 @@ _GOES_ON: Final = re.compile(r"[ \t]*(?:\.\.|[+*/%^<>~=(\[{]|and\b|or\b|-(?![\w-
 _ALONE: Final = re.compile(r"[0-9]{4,} | [A-Za-z]{8,}", re.X)
 """What follows ``--password`` in a command and is no word of a comment, as far as one can tell."""
 _NAME: Final = re.compile(r"[\w.-]{1,80}")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether what has this name is a secret: its last word says so, in any spelling."""
-    words = _words(name)
-    if not words or name == "PWD":
-        return False
-    last, both = words[-1], "".join(words[-2:])
-    if last == "token" and len(words) > 1 and words[-2] in _NO_SECRET_TOKENS:
-        return False
-    return last in _SECRET_WORDS or "".join(words[-3:]).endswith(_SECRET_ENDS) or both.endswith(_SECRET_KEYS)
-
-
-def is_key_name(name: str) -> bool:
-    """Whether a name ends in the word ``key``, which may be of a lock, a table or a keyboard."""
-    return _words(name)[-1:] == ["key"]
-
-
-def is_perhaps_secret(name: str) -> bool:
-    """Whether what has this name is a secret where it looks made up."""
-    words = _words(name)
-    both = "".join(words[-2:])
-    return words[-1:] != [] and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
-
-
-def is_pin(name: str) -> bool:
-    """Whether what has this name is a secret where it is a number of at least four digits."""
-    words = _words(name)
-    return words[-1:] == ["pin"] or "".join(words[-2:]) in _PIN_CODES
-
-
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(name[-_NAME_CHARS:].translate(_WITHOUT_TILDE))]
-
-
-def looks_random(value: str) -> bool:
-    """Whether a bare word looks made up for a lock: letters with digits, or signs that no program has there."""
-    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-    return (mixed and len(value) >= 6) or any(char in "@!$" for char in value)
-
-
-def is_made_up(value: str) -> bool:
-    """Whether a value is surely no word: one piece, of letters with digits, or of letters in no order of cases."""
-    if len(value) < 8 or any(char.isspace() for char in value):
-        return False
-    return looks_random(value) or (len(value) >= _LONG and changes_case(value))
-
-
-def changes_case(value: str) -> bool:
-    """Whether small letters, large ones and others follow each other as in no word: each third sign is another kind."""
-    kinds = [(char.isupper(), char.islower()) for char in value]
-    return sum(one != other for one, other in pairwise(kinds)) * 3 >= len(value)
-
-
-def is_number(value: str) -> bool:
-    """Whether a value is a number of at least four digits."""
-    return len(value) >= 4 and value.isdecimal()
-
-
-def may_hide(value: str) -> bool:
-    """Whether a value in a text may be hidden: it is not plain and cannot be code."""
-    return not is_plain(value) and not _RUNS.search(value)
-
-
-def is_plain(value: str) -> bool:
-    """Whether a value is surely no secret: signs alone, a placeholder, a prompt, a sentence, the name of an item."""
-    return _PLAIN.fullmatch(value) is not None
 
 
 def named_secrets(text: str) -> Iterator[Span]:
@@ -387,7 +268,7 @@ class _Reader:
         self.comma, self.compared = False, False
 
     def _value(self, start: int, end: int) -> None:
-        content = self.text[start:end] if end - start <= _NAME_CHARS else ""
+        content = self.text[start:end] if end - start <= NAME_CHARS else ""
         if self.place < len(self.waiting):
             self._note(self.waiting[self.place], self.sign, start, end)
             if self.listed and not self.place:
@@ -489,10 +370,10 @@ def _is_code(bare: re.Match[str]) -> bool:
 
 def _fits(name: str, sign: str, value: str) -> bool:
     """Whether a quoted value is a secret under its name, where ``sign`` stands between them."""
-    last = (_WORD.findall(name[-_NAME_CHARS:]) or [""])[-1].lower()
+    last = (WORD.findall(name[-NAME_CHARS:]) or [""])[-1].lower()
     if not is_secret_name(name):
         return is_number(value) if is_pin(name) else is_perhaps_secret(name) and is_made_up(value)
-    if value.lower() == last or (_words(name) == ["pass"] and value.islower() and value.isalpha()):
+    if value.lower() == last or (words_of(name) == ["pass"] and value.islower() and value.isalpha()):
         # A pass of a bus or of a loop: ``pass = "weekly"``.
         return False
     if last == "token":

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from itertools import chain, zip_longest
 from typing import Final
 
-from orchestrator.core.text.secret_names import Span, is_made_up, is_number, looks_random, may_hide
+from orchestrator.core.text.secret_names import Span
+from orchestrator.core.text.secret_words import is_made_up, is_number, looks_random, may_hide
 
 _KEYS: Final = re.compile(
     r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too

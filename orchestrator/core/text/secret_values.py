@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from orchestrator.core.text.secret_names import (
-    Span,
+from orchestrator.core.text.secret_names import Span
+from orchestrator.core.text.secret_words import (
     is_made_up,
     is_number,
     is_perhaps_secret,

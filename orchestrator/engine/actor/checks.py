@@ -8,16 +8,17 @@ its bracket. Only what must stay unchanged is looked at without a call, as the g
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from orchestrator.core.approval.approval import CallState, call_digest
 from orchestrator.core.approval.command import ActivePolicy
 from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, InvalidRequest, ToolFailed
-from orchestrator.core.evidence.checks import Due, judged
+from orchestrator.core.evidence.checks import Due, judged, said_failing
 from orchestrator.core.evidence.user_checks import Check, read_check
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PathCheck, PolicyDecision, RiskLevel, severity
 from orchestrator.core.policy.match import may_hold
-from orchestrator.core.reply.response import canonical_args
+from orchestrator.core.reply.response import FinalResult, canonical_args
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import Observed, ShownCheck, ToolCall
 from orchestrator.core.task.items import SYSTEM
@@ -238,3 +239,30 @@ class Checker:
             call_id=new_call_id(), index=0, tool="cc_read", args=args, computer=due.computer, call_digest=digest
         )
         return self.active_policy.judge(self.journal.task, look).effect is Effect.DENY
+
+
+def final_end(
+    final: FinalResult, reason: Literal["final", "answered"] = "final", *, lacks: str | None = None
+) -> facts.TaskEnded:
+    """The model's final word, and what it ``lacks`` to be a success that the journal supports; None: nothing."""
+    judged = final.success and reason == "final"
+    return facts.TaskEnded(
+        status="Completed" if final.success else "Failed",
+        status_reason="unverified" if judged and lacks is not None else reason,
+        verified=lacks is None if judged else None,
+        doubt=(lacks or "") if judged else "",
+        message=final.message,
+        explanation=final.explanation,
+        details=final.details,
+    )
+
+
+def checks_failed(final: FinalResult, results: tuple[facts.CheckResult, ...]) -> facts.TaskEnded:
+    """The end of a task whose checks do not hold, whatever the model says."""
+    return facts.TaskEnded(
+        status="Failed",
+        status_reason="checks_failed",
+        message=said_failing(results),
+        explanation=final.message,
+        details=final.details,
+    )

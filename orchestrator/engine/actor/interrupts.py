@@ -21,6 +21,8 @@ from orchestrator.core.task.facts import FailedBecause, WorkFailed
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.limits import failed, why_it_ends
+from orchestrator.core.task.repeats import times
+from orchestrator.core.task.rounds import reason as gone_round
 from orchestrator.core.task.states import ACTIVE_PHASES, Phase
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
@@ -143,6 +145,8 @@ _OF_THE_WAIT: Final = 0.1
 """Each look comes after this share of the time that the task has waited."""
 _ASK_AT_MOST_S: Final = 60.0
 _MOST_DOUBLED: Final = 6
+MAX_REFUSALS: Final = 3
+"""Unreadable replies in a row that end a task: the third shows that the model cannot, not that it made a slip."""
 
 
 @dataclass(frozen=True)
@@ -222,11 +226,57 @@ def _waited(task: AgentTask) -> str:
     return f" while it waited for computer {', '.join(waiting)}"
 
 
+def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
+    """The limit that forbids another request to the model; None: it may be asked."""
+    if task.max_steps and task.steps >= task.max_steps:
+        return facts.LimitReached(
+            limit="max_steps", detail=f"The limit of {task.max_steps} step{'s' * (task.max_steps != 1)} was reached."
+        )
+    used = task.tokens + task.uncounted
+    if task.max_tokens and used >= task.max_tokens:
+        detail = f"The limit of {task.max_tokens} tokens was reached: {used} were used."
+        return facts.LimitReached(limit="max_tokens", detail=detail)
+    if left_s(task, now) <= 0:
+        return out_of_time(task)
+    if (why := gone_round(task.rounds)) is not None:
+        return facts.LimitReached(limit="repeats", detail=why)
+    if task.refusals >= MAX_REFUSALS:
+        detail = f"{task.refusals} replies in a row could not be read."
+        return facts.LimitReached(limit="model_output", detail=detail)
+    return None
+
+
+def stuck(calls: tuple[facts.ToolCall, ...], task: AgentTask, count: int) -> facts.LimitReached:
+    """The limit that a call reached which was asked for ``count`` times while nothing changed."""
+    call = max(calls, key=lambda one: times(task.repeats, [one.call_digest]))
+    detail = f"The model asked for the same call of {call.tool} {count} times, and nothing had changed in between."
+    return facts.LimitReached(limit="repeats", detail=detail)
+
+
 def ended_by(reached: facts.LimitReached, task: AgentTask) -> tuple[facts.LimitReached, facts.TaskEnded]:
     """A limit and the end that it means, with the checks that did not hold when success was claimed last."""
     failing = said_failing(task.checking.results)
     message = f"{reached.detail} When success was claimed last: {failing}" if failing else reached.detail
     return reached, facts.TaskEnded(status="Failed", status_reason=reached.limit, message=message)
+
+
+@contextlib.contextmanager
+def until_it_is_asked() -> Iterator[None]:
+    """Leave out what a model raises before it is asked for a reply, as the reply then fails as well and says why.
+
+    A model is anybody's code.
+    """
+    try:
+        yield
+    except (Exception, asyncio.CancelledError) as raised:
+        if isinstance(raised, asyncio.CancelledError) and is_canceled():
+            raise
+
+
+def is_canceled() -> bool:
+    """Whether this very task was canceled; else a cancellation comes from within what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Stopped:

@@ -1,17 +1,14 @@
 """Asking the model, and turning its reply into calls or an end."""
 
 import asyncio
-import contextlib
 import logging
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from orchestrator.core.approval.approval import call_digest
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
-from orchestrator.core.evidence.checks import failing, said_failing, said_unknown, told_failing
+from orchestrator.core.evidence.checks import failing, said_unknown, told_failing
 from orchestrator.core.evidence.verdict import doubt, is_answer
 from orchestrator.core.model_view.masks import TOLD, Mask, has_marker
 from orchestrator.core.model_view.prompt import Window, unread
@@ -32,11 +29,10 @@ from orchestrator.core.task.facts import BlobRef
 from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.limits import Tokens
 from orchestrator.core.task.repeats import STOP_AT, times
-from orchestrator.core.task.rounds import reason as gone_round
 from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
-from orchestrator.engine.actor.checks import Checker
+from orchestrator.engine.actor.checks import Checker, checks_failed, final_end
 from orchestrator.engine.actor.gate import Gate
 from orchestrator.engine.actor.interrupts import (
     Leaving,
@@ -44,12 +40,14 @@ from orchestrator.engine.actor.interrupts import (
     Wait,
     Watch,
     ended_by,
+    is_canceled,
     is_over,
-    left_s,
+    limit_of,
     look_again_in_s,
     may_ask_in_s,
-    out_of_time,
+    stuck,
     too_long,
+    until_it_is_asked,
     wait_for,
 )
 from orchestrator.engine.actor.journal import AGENT, Follow, Hints, TaskJournal
@@ -57,8 +55,6 @@ from orchestrator.engine.tasks import new_call_id
 
 logger = logging.getLogger(__name__)
 
-MAX_REFUSALS = 3
-"""Unreadable replies in a row that end a task: the third says the model cannot, not that it slipped."""
 MAX_ATTEMPTS = 3
 """Requests to the model for one step before the task fails."""
 
@@ -112,7 +108,7 @@ class Thinking:
             reply = await self._generate(task)
         except (Exception, asyncio.CancelledError) as raised:
             # A model is anybody's code: whatever it raises ends the task, honestly.
-            if isinstance(raised, asyncio.CancelledError) and _is_canceled():
+            if isinstance(raised, asyncio.CancelledError) and is_canceled():
                 raise
             error = raised if isinstance(raised, ModelFailed) else _defect(self.model.name, raised)
             if error.server and (task.wait_for_model or self.journal.service.model_wait_s):
@@ -145,7 +141,7 @@ class Thinking:
             return False
         with Stopped() as stopped, self.watch.stopping(stopped.stop), self.leaving.cutting(stopped.stop):
             answers = True
-            with _until_it_is_asked():
+            with until_it_is_asked():
                 answers = await server_answers(self.model)
             return answers
         return False
@@ -214,10 +210,10 @@ class Thinking:
         """What a claim of success comes to by its checks; ``again``: nothing was done since they were judged."""
         if failing(results):
             if again or limit_of(task, self.journal.service.clock.now()) is not None:
-                return (_not_held(claim, results),)
+                return (checks_failed(claim, results),)
             return (facts.ReplyRefused(reason=told_failing(results), because="unproven"),)
         if any(one.holds is None for one in results):
-            return (_ended(claim, lacks=said_unknown(results)),)
+            return (final_end(claim, lacks=said_unknown(results)),)
         return tuple(fact for fact, _ in self._final(task, claim))
 
     async def _intended(self, task: AgentTask, attempt: int) -> bool:
@@ -243,7 +239,7 @@ class Thinking:
     async def _look_at_window(self) -> None:
         if self._knows_window or self.watch.over:
             return
-        with Stopped() as stopped, self.watch.stopping(stopped.stop), _until_it_is_asked():
+        with Stopped() as stopped, self.watch.stopping(stopped.stop), until_it_is_asked():
             self._window, self._knows_window = await self.model.window(), True
 
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
@@ -339,7 +335,7 @@ class Thinking:
             return ((facts.ReplyRefused(reason=refused.message), SYSTEM),)
         count = 1 + times(task.repeats, (call.call_digest for call in calls))
         if count >= STOP_AT:
-            return tuple((fact, SYSTEM) for fact in ended_by(_stuck(calls, task, count), task))
+            return tuple((fact, SYSTEM) for fact in ended_by(stuck(calls, task, count), task))
         verdicts = self.gate.judge_all(calls)
         rules = self.gate.active_policy.rules
         proposed = facts.CallsProposed(
@@ -354,13 +350,13 @@ class Thinking:
     def _final(self, task: AgentTask, reply: FinalResult) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The end, or once a refusal of a success that the journal does not support, while another step is left."""
         if reply.success and is_answer(task.evidence, reply, prompt=task.prompt):
-            return ((_ended(reply, "answered"), SYSTEM),)
+            return ((final_end(reply, "answered"), SYSTEM),)
         lacks = None
         if reply.success:
             names = task.computers
             lacks = doubt(task.evidence, reply, prompt=task.prompt, read_only=task.read_only, computers=names)
         if lacks is None or task.doubted or limit_of(task, self.journal.service.clock.now()) is not None:
-            return ((_ended(reply, lacks=lacks), SYSTEM),)
+            return ((final_end(reply, lacks=lacks), SYSTEM),)
         return ((facts.ReplyRefused(reason=lacks, because="unproven"), SYSTEM),)
 
     def _calls(self, request: ToolRequest) -> tuple[facts.ToolCall, ...]:
@@ -424,7 +420,7 @@ class Thinking:
         if task.turns and task.turns[-1].unproven and not failing(task.checking.results):
             claimed = read_reply(await self._text(task.turns[-1].raw))
             if isinstance(claimed, FinalResult):
-                await self.journal.intend(_ended(claimed, lacks=task.turns[-1].refused))
+                await self.journal.intend(final_end(claimed, lacks=task.turns[-1].refused))
                 return
         await self._fail(facts.LimitReached(limit=limit, detail=str(why)))
 
@@ -442,77 +438,5 @@ class Thinking:
         await self.journal.intend(*ended_by(reached, self.journal.task))
 
 
-@contextlib.contextmanager
-def _until_it_is_asked() -> Iterator[None]:
-    """Leave out what a model raises before it is asked for a reply, as the reply then fails as well and says why.
-
-    A model is anybody's code.
-    """
-    try:
-        yield
-    except (Exception, asyncio.CancelledError) as raised:
-        if isinstance(raised, asyncio.CancelledError) and _is_canceled():
-            raise
-
-
-def _is_canceled() -> bool:
-    """Whether this very task was canceled; else a cancellation comes from within what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 def _defect(name: str, raised: BaseException) -> ModelFailed:
     return ModelFailed(f"The model {name} met a defect: {type(raised).__name__}: {raised}")
-
-
-def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
-    """The limit that forbids another request to the model; None: it may be asked."""
-    if task.max_steps and task.steps >= task.max_steps:
-        return facts.LimitReached(
-            limit="max_steps", detail=f"The limit of {task.max_steps} step{'s' * (task.max_steps != 1)} was reached."
-        )
-    used = task.tokens + task.uncounted
-    if task.max_tokens and used >= task.max_tokens:
-        detail = f"The limit of {task.max_tokens} tokens was reached: {used} were used."
-        return facts.LimitReached(limit="max_tokens", detail=detail)
-    if left_s(task, now) <= 0:
-        return out_of_time(task)
-    if (why := gone_round(task.rounds)) is not None:
-        return facts.LimitReached(limit="repeats", detail=why)
-    if task.refusals >= MAX_REFUSALS:
-        detail = f"{task.refusals} replies in a row could not be read."
-        return facts.LimitReached(limit="model_output", detail=detail)
-    return None
-
-
-def _stuck(calls: tuple[facts.ToolCall, ...], task: AgentTask, count: int) -> facts.LimitReached:
-    call = max(calls, key=lambda one: times(task.repeats, [one.call_digest]))
-    detail = f"The model asked for the same call of {call.tool} {count} times, and nothing had changed in between."
-    return facts.LimitReached(limit="repeats", detail=detail)
-
-
-def _ended(
-    final: FinalResult, reason: Literal["final", "answered"] = "final", *, lacks: str | None = None
-) -> facts.TaskEnded:
-    """The model's final word, and what it ``lacks`` to be a success that the journal supports; None: nothing."""
-    judged = final.success and reason == "final"
-    return facts.TaskEnded(
-        status="Completed" if final.success else "Failed",
-        status_reason="unverified" if judged and lacks is not None else reason,
-        verified=lacks is None if judged else None,
-        doubt=(lacks or "") if judged else "",
-        message=final.message,
-        explanation=final.explanation,
-        details=final.details,
-    )
-
-
-def _not_held(final: FinalResult, results: tuple[facts.CheckResult, ...]) -> facts.TaskEnded:
-    """The end of a task whose checks do not hold, whatever the model says."""
-    return facts.TaskEnded(
-        status="Failed",
-        status_reason="checks_failed",
-        message=said_failing(results),
-        explanation=final.message,
-        details=final.details,
-    )

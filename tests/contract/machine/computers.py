@@ -11,7 +11,8 @@ from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerF
 from orchestrator.core.ports import CallResult, Clock, ComputerInfo, Settlement
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId, RunId, SettledCall, sha256_hex
-from orchestrator.testing.stub_disk import StubDisk, StubFailure
+from orchestrator.testing.stub_disk import StubDisk
+from orchestrator.testing.stub_parameters import StubFailure
 
 FILES: Mapping[str, bytes] = {"a.lua": b"-- old a\n", "b.lua": b"-- old b\n", "run.lua": b"print('run')\n"}
 FAULTS = ("busy", "not arrived", "answer lost", "gone", "reboot before", "reboot after")

@@ -13,7 +13,8 @@ from lupa.lua52 import LuaError, LuaRuntime
 from orchestrator.core.errors import ComputerFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.terminal.evaluation.cases import Machine
-from orchestrator.testing.stub_disk import METHODS, Params, StubDisk, StubFailure
+from orchestrator.testing.stub_disk import METHODS, StubDisk
+from orchestrator.testing.stub_parameters import Params, StubFailure
 
 _LIMIT_S: Final = 60.0
 _CODES: Final = {"error": "program_error", "timed_out": "timed_out"}

@@ -1,0 +1,138 @@
+"""Words by which a name is that of a secret, and words and signs by which a value is one or is none."""
+
+import re
+from itertools import pairwise
+from typing import Final
+
+_SECRET_WORDS: Final = frozenset({
+    "password", "passwords", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "secret", "secrets",
+    "token", "authorization", "credential", "credentials", "privkey", "psk", "passwort", "kennwort", "contrasena",
+})  # fmt: skip
+_SECRET_ENDS: Final = (
+    "password",
+    "passwd",
+    "passphrase",
+    "authtoken",
+    "accesstoken",
+    "apitoken",
+    "bottoken",
+    "motdepasse",
+    "clientkeydata",
+    "secretkeybase",
+)
+_KEYS: Final = (
+    "api",
+    "private",
+    "secret",
+    "access",
+    "signing",
+    "encryption",
+    "auth",
+    "shared",
+    "account",
+    "master",
+    "ssh",
+)
+_SECRET_KEYS: Final = tuple(f"{kind}key" for kind in _KEYS)
+_PERHAPS_KEYS: Final = tuple(
+    f"{kind}key"
+    for kind in ("rednet", "modem", "network", "cipher", "crypt", "crypto", "hmac", "aes", "license", "licence",
+                 "session", "deploy", "wallet", "webhook")
+)  # fmt: skip
+_PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid", "pepper", "totpseed", "otpseed"})
+"""What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are none."""
+_PIN_CODES: Final = frozenset(
+    f"{what}code"
+    for what in ("pin", "door", "lock", "safe", "vault", "unlock", "security", "entry", "access", "keypad", "secret")
+)
+_NO_SECRET_TOKENS: Final = frozenset({
+    "next", "current", "cur", "last", "prev", "previous", "peek", "start", "end", "eof", "page", "expected",
+    "lookahead", "lexer", "parser",
+})  # fmt: skip
+"""``next_token`` is a word of a parser or a page of a listing."""
+WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WITHOUT_TILDE: Final = str.maketrans("ñÑ", "nN")
+NAME_CHARS: Final = 80
+"""Of a longer name only the end is looked at: that is where the word stands."""
+_LONG: Final = 16
+"""Characters of a word that is made up even where it has letters alone."""
+_PLAIN: Final = re.compile(
+    r"""\W* | [<{].* | \$(?-i:[A-Z0-9_]+|[a-z0-9_]+|[{(].*) | %(?!2[0-9A-F]|3D)(?-i:(?!.*[0-9])|(?!.*[A-Z])).*
+      | (?:change|replace)[_ -]?(?:me|it|this)\W* | placeholder | \w+_here
+      | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | (?:\D*|.*\s.*)[:?]\s*
+      | (?-i:[a-z_]{2,}:[a-z_/]+) | nil | null | none | true | false | undefined | token\W*
+      | (?:bearer|basic|token|digest)\ ?
+      | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
+    re.X | re.I | re.S,
+)
+"""Values that are no secret: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
+_RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
+"""A name with a call, an index or an assignment behind it."""
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what has this name is a secret: its last word says so, in any spelling."""
+    words = words_of(name)
+    if not words or name == "PWD":
+        return False
+    last, both = words[-1], "".join(words[-2:])
+    if last == "token" and len(words) > 1 and words[-2] in _NO_SECRET_TOKENS:
+        return False
+    return last in _SECRET_WORDS or "".join(words[-3:]).endswith(_SECRET_ENDS) or both.endswith(_SECRET_KEYS)
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a name ends in the word ``key``, which may be of a lock, a table or a keyboard."""
+    return words_of(name)[-1:] == ["key"]
+
+
+def is_perhaps_secret(name: str) -> bool:
+    """Whether what has this name is a secret where it looks made up."""
+    words = words_of(name)
+    both = "".join(words[-2:])
+    return words[-1:] != [] and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
+
+
+def is_pin(name: str) -> bool:
+    """Whether what has this name is a secret where it is a number of at least four digits."""
+    words = words_of(name)
+    return words[-1:] == ["pin"] or "".join(words[-2:]) in _PIN_CODES
+
+
+def words_of(name: str) -> list[str]:
+    """The words at the end of a name, in small letters: ``apiKey`` and ``api_key`` are two."""
+    return [word.lower() for word in WORD.findall(name[-NAME_CHARS:].translate(_WITHOUT_TILDE))]
+
+
+def looks_random(value: str) -> bool:
+    """Whether a bare word looks made up for a lock: letters with digits, or signs that no program has there."""
+    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+    return (mixed and len(value) >= 6) or any(char in "@!$" for char in value)
+
+
+def is_made_up(value: str) -> bool:
+    """Whether a value is surely no word: one piece, of letters with digits, or of letters in no order of cases."""
+    if len(value) < 8 or any(char.isspace() for char in value):
+        return False
+    return looks_random(value) or (len(value) >= _LONG and changes_case(value))
+
+
+def changes_case(value: str) -> bool:
+    """Whether small letters, large ones and others follow each other as in no word: each third sign is another kind."""
+    kinds = [(char.isupper(), char.islower()) for char in value]
+    return sum(one != other for one, other in pairwise(kinds)) * 3 >= len(value)
+
+
+def is_number(value: str) -> bool:
+    """Whether a value is a number of at least four digits."""
+    return len(value) >= 4 and value.isdecimal()
+
+
+def may_hide(value: str) -> bool:
+    """Whether a value in a text may be hidden: it is not plain and cannot be code."""
+    return not is_plain(value) and not _RUNS.search(value)
+
+
+def is_plain(value: str) -> bool:
+    """Whether a value is surely no secret: signs alone, a placeholder, a prompt, a sentence, the name of an item."""
+    return _PLAIN.fullmatch(value) is not None
