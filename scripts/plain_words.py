@@ -22,6 +22,7 @@ EVERYWHERE: Final = {
     r"(?:told|tells?|telling) (?:\w+ )?apart": "distinguish",
     r"stands? in the (?:file|page|answer|journal|text|table|policy)": "is in",
     r"for all that": "nevertheless",
+    r"whoever|whereupon|whereof|wherein|thereof|therein|that which": "the noun",
 }
 """Each hard word of docs and code, and what to say instead; docs/glossary.md has the terms."""
 IN_DOCS: Final = EVERYWHERE | {
@@ -35,7 +36,7 @@ IN_DOCS: Final = EVERYWHERE | {
     r"leftovers?": "changes left behind",
     r"strokes?": "key event",
     r"desks?": "in-game commands",
-    r"whoever|whereupon|whereof|wherein|thereof|therein|of whom|that which": "the noun",
+    r"of whom": "the noun",
     r"lets? in": "accept",
     r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|such\b)\w+": "is not a",
 }

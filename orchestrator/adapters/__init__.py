@@ -1,1 +1,1 @@
-"""What stands behind the ports: stores, buses and models. None of them knows another."""
+"""The adapters behind the ports: stores, buses and models. No adapter imports another."""

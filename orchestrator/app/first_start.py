@@ -1,4 +1,4 @@
-"""What a start finds in the data directory or makes there, and what the first one says."""
+"""The start of a server: files that it finds or makes in the data directory, models by name, and its first words."""
 
 import asyncio
 import logging
@@ -193,7 +193,7 @@ def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
         "approvers": settings.approvers,
         "remote_keys": settings.remote_keys,
         "lease_s": f"{settings.lease_s:g}",
-        # Whichever node has the duty prunes the store of all.
+        # The node that holds this singleton job prunes the store for all.
         "retain_days": str(settings.retain_days),
         "retain_bytes": str(settings.retain_bytes),
         # The shipped text is another with each version, and that is no setting.
@@ -305,7 +305,7 @@ async def _new_admin(service: TaskService) -> str:
 
 
 async def one_more_admin(settings: Settings) -> str:
-    """A new token of the admin in the store of the settings, for whoever can open that.
+    """A new token of the admin in the store of the settings, for a person who can open that store.
 
     Raises StoreBusy where a server has the store for itself, and what opening a store raises.
     """

@@ -1,4 +1,4 @@
-"""The hub's questions, answered from the journal: who may come, what is over, whom to wake."""
+"""The hub's questions, answered from the journal: may this computer connect, which calls are over, which task wakes."""
 
 import logging
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from orchestrator.engine.tasks import TaskService
 logger = logging.getLogger(__name__)
 
 MOST_COPIES: Final = 200
-"""Copies that are written down by one node until it starts again: whoever has a token can say any id."""
+"""Copies that are written down by one node until it starts again: a computer with a token can say any id."""
 
 
 class JournalGreeter:

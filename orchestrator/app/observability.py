@@ -1,4 +1,4 @@
-"""What an operator can watch of this node: its figures, its log, and spans where the environment asks for them."""
+"""Figures, log and spans of this node for an operator."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""The port: what listens, until a signal comes."""
+"""The port: the listening sockets, until a signal comes."""
 
 import asyncio
 import contextlib
@@ -42,8 +42,8 @@ _AGAIN_ACCEPT_S: Final = 0.1
 class PortServer(uvicorn.Server):
     """uvicorn without its signal handlers, since the composition root decides when to stop.
 
-    It accepts connections itself: uvloop accepts one in each turn of the loop, and turns are long in a flood. Whoever
-    comes then would wait behind all others that wait. ``spare``: open files that are not for connections.
+    It accepts connections itself: uvloop accepts one in each turn of the loop, and turns are long in a flood. A
+    new connection would then wait behind all others that wait. ``spare``: open files that are not for connections.
     """
 
     def __init__(self, config: uvicorn.Config, spare: int = _ACCEPTS * _TURNS) -> None:

@@ -1,4 +1,4 @@
-"""The client of the endpoints inside an event loop: calls and streams that end at once when nobody waits for them."""
+"""The client of the endpoints inside an event loop: a call or stream ends as soon as its caller stops waiting."""
 
 import asyncio
 import json

@@ -225,7 +225,7 @@ def plain_http(url: str) -> str:
     if parts.scheme not in ("http", "ws") or is_loopback(parts.hostname or ""):
         return ""
     return (
-        "This address is plain http: whoever is between the Minecraft server and this one can read the computer's "
+        "This address is plain http: anybody between the Minecraft server and this one can read the computer's "
         "token and change what is installed, so use it only on a network that you trust, have the installer checked "
         "with `cc-orchestrator pair --pin`, or put TLS before the server and name it with `--public-url https://…`."
     )

@@ -117,7 +117,7 @@ class NotFound(OrchestratorError):
 
 
 class Unreadable(NotFound):
-    """Something is kept in its place, and it cannot be read; whoever needs it does as where it is not there."""
+    """Something is kept in its place, but it cannot be read; its reader goes on as if it were not there."""
 
     code = "unreadable"
 

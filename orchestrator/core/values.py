@@ -1,4 +1,4 @@
-"""What every recorded value is built on."""
+"""The base of every recorded value."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final

@@ -35,7 +35,7 @@ def _knows_nothing(computer: ComputerId | None) -> PolicyContext:
 
 @dataclass(frozen=True)
 class NodePolicy:
-    """Judges by the policy that is in force when it is asked; whoever changes that swaps the whole of it."""
+    """Judges by the policy that is in force at that moment; a change replaces the whole policy."""
 
     policy: Callable[[], Policy] = default_policy
     """Raises PolicyUnusable where this node cannot load it; then nothing is judged."""

@@ -1,4 +1,4 @@
-"""How a task stands: what it waits for, and what became of the tasks that take it back or carry it out."""
+"""The status of a task for people: what it waits for, and the state of its undo or its rehearsal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

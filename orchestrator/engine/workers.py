@@ -39,7 +39,7 @@ async def process_task(
     """Act for a leased task until it waits, is over or, when the node is left, handed over.
 
     Raises LeaseLost when another actor has it. A node that does not reach the store does not stop what it is at:
-    nothing new begins without the store, what is under way is known to nobody else, and whoever took the lease
+    nothing new begins without the store, what is under way is known to nobody else, and a node that took the lease
     meanwhile is told of by the first answer.
     """
     task = await service.load(lease.task_id)
@@ -190,7 +190,7 @@ class Workers:
                     await self._process(lease)
             finally:
                 self.at_work -= 1
-            # It may have parked until soon, of which whoever waits now does not know.
+            # It may have parked for a short time, and the worker that waits now does not know of that.
             self._due.set()
 
     async def _next(self) -> Lease | None:

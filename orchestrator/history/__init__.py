@@ -1,1 +1,1 @@
-"""What is kept: the audit, checkpoints, backups, retention, rehearsals, and moving a store."""
+"""The past: the audit, checkpoints, backups, retention, rehearsals, and moving a store."""

@@ -23,7 +23,7 @@ from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.tasks import TaskService, person
 from orchestrator.engine.undo import Preview, Undoing
 
-# -- What is being read from computers now, such as for a backup: how far it has come, for whoever waits for it
+# -- What is being read from computers now, such as for a backup: how far it has come, for the code that waits for it
 
 What = Literal["backup", "rehearsal"]
 
@@ -165,7 +165,7 @@ class Backups:
         return [BackedUpFile(spelled(path), state, sizes.get(state, 0)) for path, state in states]
 
     async def remove(self, row: BackupRow, by: Identity) -> bool:
-        """Forget a backup, as whoever made it or as an admin; False: somebody did before. Raises Forbidden."""
+        """Forget a backup, as the person who made it or as an admin; False: somebody did before. Raises Forbidden."""
         if row.by != by.name and "admin" not in by.roles:
             raise Forbidden("Only the one who made a backup, or an admin, removes it.", remedy="Ask one of them.")
         gone = BackupRemoved(backup_id=row.fact.backup_id, computer=row.fact.computer)

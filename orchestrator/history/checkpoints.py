@@ -23,7 +23,7 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import Checkpoints, News, lines_of, make_checkpoint, news_of
 
-# -- Sends the heads of streams to where whoever breaks into this host does not reach: syslog, another mount, a
+# -- Sends the heads of streams to places that an intruder on this host does not reach: syslog, another mount, a
 # webhook
 #
 # Theory. A line is sent after each checkpoint with what changed since the place has taken the one before; after a
@@ -128,7 +128,7 @@ def _place(name: str, directory: Path) -> Place:
 
 
 def _key(path: Path) -> bytes:
-    """The key of webhooks, made when it is first needed; whoever receives the lines gets a copy."""
+    """The key of webhooks, made when it is first needed; the receiver of the lines gets a copy."""
     try:
         return bytes.fromhex(path.read_text("ascii").strip())
     except FileNotFoundError:
@@ -186,7 +186,7 @@ EVERY_S: Final = 60.0
 
 DUTY: Final = "checkpoints"
 _TURNS: Final = 3
-"""Turns that the node with the duty may miss before another takes it over."""
+"""Turns that the node with this singleton job may miss before another node takes it."""
 _ALL_EVERY: Final = 60
 """Turns after which the heads of all tasks are looked at: what a clock that was late, or a hand, has hidden."""
 _SLACK: Final = timedelta(minutes=5)

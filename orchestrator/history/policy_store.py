@@ -11,8 +11,9 @@ changes while its node runs is put into force for all. Every node takes what is 
 notification on the bus, else by looking at the store. One that cannot load it acts for nothing until it can. Before
 a policy of the store counts, its item is proven from what the node knew of the system stream (``audit.trusted_head``).
 
-A new policy judges again what waits for a person (promise P15), once for all nodes. The node with the duty does it
-and records that in the store; where that node is killed meanwhile, another does it when the duty is over.
+A new policy judges again all requests that wait for a person (promise P15), once for all nodes. The node with this
+singleton job does it and records that in the store. If the node is killed meanwhile, another one does it after the
+lease.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ LOOK_S: Final = 1.0
 SUBJECT: Final = "policy"
 """On the bus: another policy is in force."""
 JUDGING: Final = "policy.judging"
-"""The duty to judge again what waits."""
+"""The singleton job that judges waiting requests again."""
 JUDGING_S: Final = 300.0
 """Longer than it takes for more tasks than anybody looks at."""
 SHIPPED: Final = "the shipped policy"
@@ -273,8 +274,8 @@ class PolicyKeeper:
     async def _said(self) -> PolicyRow | None:
         """What the system stream says is in force; the table's row says the same, or is not believed.
 
-        Whoever can write one row of a database puts no policy into force with it: that takes an item, which is chained
-        to what this node trusts and says who it was. A row that was looked at once is not held against its item again.
+        A person who can write one row of a database puts no policy into force with it: that takes an item, which is
+        chained to the items that this node trusts, and names its author. A row is held against its item once.
         Raises Unreadable at a start that nothing proves.
         """
         for _ in range(_LOOKS):

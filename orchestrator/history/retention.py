@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 GRACE: Final = timedelta(hours=1)
 """Between the touch of a blob and the record that names it lie seconds, or minutes where a computer is slow."""
 FIRST_S: Final = 60.0
-"""After the start: whoever plays an hour at a time prunes, too."""
+"""After the start, so that servers that run for an hour at a time prune, too."""
 EVERY_S: Final = 3600.0
 DUTY: Final = "pruning"
 _BATCH: Final = 64

@@ -1,1 +1,1 @@
-"""What a process needs before it does anything: settings, logs, metrics, tracing, clocks."""
+"""The needs of a process before its work: settings, logs, metrics, tracing, clocks."""

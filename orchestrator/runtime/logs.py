@@ -1,6 +1,6 @@
 """The log: one line for each record, which says which task, call and computer it is of.
 
-Whoever works for a task, a call or a computer says so once, with :func:`about`; every record made meanwhile,
+Code that works for a task, a call or a computer says so once, with :func:`about`; every record made meanwhile,
 by whatever module, carries the ids as fields. A line is one line whatever is in it: labels, paths and words of
 others cannot end it, move a cursor or look like another line, and secrets are taken out.
 """

@@ -1,4 +1,4 @@
-"""The command line where it is typed: what it is called, and how it is left."""
+"""The name of the command line program, and its ends by a signal."""
 
 import contextlib
 import os

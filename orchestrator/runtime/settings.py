@@ -1,4 +1,4 @@
-"""The settings of a node: what there are, and where they come from.
+"""The settings of a node: their fields, and their sources.
 
 What settings there are.
 

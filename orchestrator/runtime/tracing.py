@@ -327,7 +327,7 @@ class Tracing:
         try:
             story, version = self._stories.pop(first.task_id, (Story(first.task_id), 0))
             if version != first.version - 1:
-                # Others wrote meanwhile, or this process is young. What ended before was told by whoever ended it.
+                # Others wrote meanwhile, or this process is young. The node that ended a span has told it.
                 story = Story(first.task_id)
                 for earlier in await self._read(first.task_id):
                     if earlier.version < first.version:

@@ -1,1 +1,1 @@
-"""What people use in a terminal: command line, console reviewer, terminal UI, doctor and evaluation."""
+"""The programs for a terminal: command line, console reviewer, terminal UI, doctor and evaluation."""

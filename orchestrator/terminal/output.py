@@ -1,4 +1,4 @@
-"""What the command line puts on a screen: tables, ages, and lines above a status that is always last.
+"""The output of the command line: tables, ages, and lines above a status that is always last.
 
 Callers clean the text (``core/text/visible.py``); nothing here looks at what it says. On a pipe or a file
 only whole lines are written and no escape at all; on a terminal text may also grow piece by piece,

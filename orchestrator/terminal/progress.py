@@ -1,4 +1,4 @@
-"""A task as it happens, on a screen: its transcript, and before each line what is already seen of it.
+"""A task on the screen as it happens: its transcript, and before each line the notifications about it.
 
 Nothing is shown twice. An explanation that grew on the screen is finished by its item, and the
 output of a program that grew there is left out of the call's result, both only where the item says

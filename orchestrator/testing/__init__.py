@@ -1,4 +1,4 @@
-"""What tests of the server and of its users share: a clock, drafts, and a conformance suite per port."""
+"""Shared parts of tests, of the server and of its users: a clock, drafts, and a conformance suite per port."""
 
 from orchestrator.testing.bus import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
 from orchestrator.testing.drafts import ManualClock

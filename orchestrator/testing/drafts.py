@@ -1,4 +1,4 @@
-"""Drafts for tests: a small task whose history is one that may really happen."""
+"""Drafts for tests: a small task with a possible history."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta

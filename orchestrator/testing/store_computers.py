@@ -1,4 +1,4 @@
-"""The contracts of computers: S63 to S69 and S90, S93, what is heard, who came last, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69, S90 and S93, last heard, last welcome, freezing, release, revocation."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""The contracts of what is kept as it is kept: S59 to S62, pages of items, rows and blobs for an audit."""
+"""The contracts of exact content: S59 to S62, pages of items, rows and blobs for an audit."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23 and S44, what is kept beside the journal."""
+"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23 and S44, the tables beside the journal."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The contracts of what is kept for long and what goes: S71 to S79, pins, blobs, pruned tasks and backups."""
+"""The contracts of retention: S71 to S79, pins, blobs, pruned tasks and backups."""
 
 import asyncio
 from datetime import timedelta
@@ -75,7 +75,7 @@ async def s73_a_sweep_takes_what_nobody_touched(store: Store, clock: ManualClock
 
 
 async def s74_of_a_put_and_a_sweep_at_once_the_put_wins(store: Store, clock: ManualClock) -> None:
-    """Whoever is first: what was put or counted on is there afterwards."""
+    """In either order: what was put or counted on is there afterwards."""
     contents = [b"content %d" % number for number in range(40)]
     names = [(await store.put_blob(one)).sha256 for one in contents]
     clock.advance(60)

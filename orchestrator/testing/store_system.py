@@ -1,4 +1,4 @@
-"""The contracts of what belongs to no task: S46 to S50, streams that are no tasks, their notes and the heads of all."""
+"""The contracts of data without a task: S46 to S50, streams that are no tasks, their notes and the heads of all."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -82,7 +82,7 @@ async def s87_what_was_judged_is_kept(store: Store, clock: ManualClock) -> None:
 
 
 async def s88_a_duty_has_one_holder(store: Store, clock: ManualClock) -> None:
-    """A duty is taken by one, renewed by that one alone, and free again when its time is over or it was given back."""
+    """A singleton job is taken by one, renewed by that one alone, and free after its time or when it is given back."""
     assert await store.take_duty("d", "a", 10)
     assert not await store.take_duty("d", "b", 10)
     assert await store.take_duty("e", "b", 10)

@@ -1,4 +1,4 @@
-"""What a stub computer runs: Python callables, and Lua files of ``print('...')``, ``print(read())`` and ``sleep(N)``.
+"""The programs and peripherals of a stub computer: Python callables, and Lua files of a few simple calls.
 
 ``read`` answers the next line that the program is typed, and waits for ever where there is none.
 Anything else ends with ``program_error`` and says that a stub runs no Lua.

@@ -1,4 +1,4 @@
-"""What a tool works with: the mode, the computer's channel, the workspace."""
+"""The context of a tool: the mode, the computer's channel, the workspace; and bytes of a computer as text."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ class CCAgentDeps:
     by_person: bool = False
     """Whether a person edited the call: a program in it that does not parse is shown with its fault, not refused."""
     noted: str = ""
-    """What whoever looked before the call had to say of it."""
+    """The note of the look before the call."""
     run_id: RunId | None = None
     """The run that a bracket names; None: the call has no bracket."""
     timeout_s: float | None = None

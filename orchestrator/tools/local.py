@@ -1,7 +1,7 @@
 """The ``local_*`` tools: files of one workspace directory on this host.
 
 A change is staged (its new bytes under the run's name, before the bracket opens) and then
-committed in one rename, which spares what somebody saved since it was shown. Whoever settles
+committed in one rename, which spares what somebody saved since it was shown. The code that settles
 an interrupted run takes the staged file away: got it, the change was not done, for good; gone,
 it was done (DESIGN section 2).
 """

@@ -1,4 +1,4 @@
-"""The one directory on this host in which ``local_*`` works, and out of which no path leads.
+"""The one directory on this host in which ``local_*`` works. No path leads out of it.
 
 Theory of operation. A path is never checked and then opened: between the two, somebody could
 put a symbolic link there. It is walked. Each part is opened relative to the directory before

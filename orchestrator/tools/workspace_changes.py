@@ -1,4 +1,4 @@
-"""How a place of the workspace is changed without losing what somebody put there in the last moment.
+"""Changes of files in the workspace that lose nothing of a change made in the last moment by somebody else.
 
 Theory. To compare a file and then to replace it are two steps, and what a person saves between the two would be gone.
 So what is there is first taken out of the way, in one step, and looked at then: a new file changes places with it, one

@@ -251,14 +251,14 @@ class Endpoints(
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
         if self.draining:
-            # Whoever it is, and so nothing that an audit should know of.
+            # Anybody may ask, so the audit does not need to know of it.
             await websocket.send_denial_response(refused(draining()))
             return None
         try:
             if kind == "person":
                 identity = await self.identified(websocket)
             else:
-                # No page has anything to say here, whoever is signed in.
+                # No page has anything to say here, signed in or not.
                 identity = await self.authorizer.authenticate(websocket.headers.get("authorization"))
             if identity.kind != kind:
                 raise Unauthenticated(f"This endpoint is for a {kind}; the token is of the kind {identity.kind}.")

@@ -1,4 +1,4 @@
-"""Who is asking: bearer tokens, hashed at rest, and who may decide."""
+"""Authentication: bearer tokens, hashed at rest, and the right to decide."""
 
 import hashlib
 import secrets
@@ -151,7 +151,7 @@ async def _check_unlike(store: Store, kind: Literal["person", "agent"], name: st
 def check_name(name: str) -> None:
     """Raises InvalidRequest unless a person or a computer may have this name.
 
-    ``.`` and ``..`` are ways in an address, and whoever asks for one takes them out of it.
+    ``.`` and ``..`` are steps of a path in an address, and clients remove them before they ask.
     """
     if name in (".", ".."):
         raise InvalidRequest(

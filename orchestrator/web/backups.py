@@ -186,7 +186,7 @@ def _form(row: BackupRow) -> dict[str, Any]:
 
 # -- The endpoints to the audit: what happened, whether it is as it was written, and whether it was in order
 #
-# Reviewers and admins read all of it; whoever submitted a task reads what was done for that. What is given out is
+# Reviewers and admins read all of it; the submitter of a task reads the part about that task. What is given out is
 # without secrets; the whole goes only to admins who ask for it (promise A8).
 
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
@@ -280,7 +280,7 @@ class AuditEndpoints(Room):
 
 
 async def _gone(request: Request) -> None:
-    """Until whoever asks has hung up."""
+    """Until the asker has hung up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

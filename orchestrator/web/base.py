@@ -1,4 +1,4 @@
-"""What all endpoints share: the service behind them, who is asking, and that the server may be closing."""
+"""The common part of all endpoints: the service, the person who asks, and the end of the server."""
 
 import asyncio
 import contextlib
@@ -74,7 +74,7 @@ class Room:
             return browser.identity
         identity = await self.authorizer.authenticate(connection.headers.get("authorization"))
         is_known(connection, identity.token_hash)
-        # For whoever answers with an error: a refused attempt is recorded with its name.
+        # For the error's handler: it records a refused attempt with this name.
         connection.state.identity = identity
         return identity
 

@@ -1,4 +1,4 @@
-"""What goes in and out of the endpoints: bodies as models, answers as plain JSON."""
+"""Bodies of requests to the endpoints as models, and plain JSON of answers."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The endpoints to computers: who is there, which are frozen and why, and letting one come back."""
+"""The endpoints to computers: their list, frozen ones with the reason, and their release."""
 
 import asyncio
 import json
@@ -97,7 +97,7 @@ class ComputerEndpoints(Room):
         return JSONResponse({**self._form(record, owner), "last": last, "released": record.released})
 
     async def release_computer(self, request: Request) -> ComputerFreed:
-        """``POST /v1/computers/{name}/release``: whoever dials next is the computer."""
+        """``POST /v1/computers/{name}/release``: the next connection with its token is the computer."""
         identity = await self.who(request)
         must_have(identity, "admin")
         name = (await self._known(request)).computer
@@ -281,7 +281,7 @@ class ScreenEndpoints(ComputerEndpoints):
         return KeysTyped(delivered=typed.delivered, message=typed.message)
 
     async def _must_type(self, identity: Identity, computer: ComputerId) -> None:
-        """Raises Forbidden unless somebody may type there: an admin, or whoever paired it as it is paired now."""
+        """Raises Forbidden unless somebody may type there: an admin, or the person who paired it last."""
         if self.remote_keys == "off":
             raise Forbidden(
                 "Nobody types at computers from outside here.", remedy="The setting `remote_keys` allows it."
@@ -328,7 +328,7 @@ async def _end(watcher: Watcher, over: asyncio.Event) -> None:
 
 async def _event(of: str, sight: Sight) -> bytes:
     """What a watcher is told, as an event. Pictures of the same moment are made one at a time."""
-    # Whoever watches many screens lets others have their turn.
+    # A person who watches many screens leaves the others their turn.
     await asyncio.sleep(0)
     match sight:
         case Seen():

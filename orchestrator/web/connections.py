@@ -1,13 +1,13 @@
-"""uvicorn's HTTP protocol with bounds: what a request may weigh before anybody looks at it, and how long it may take.
+"""uvicorn's HTTP protocol with bounds: the size of a request before it is looked at, and the time that it may take.
 
-Theory. Whoever reaches the port can open a connection, token or not. The parser keeps all of a request's head, and
-its trailers, however long they are; uvicorn waits for ever for the rest of a request, and for a reader who takes
-nothing. Here a head has a size and a time, a body has too, and a peer that takes nothing is let go, so that what is
-kept for it (a stream, a watched screen) ends with it. A connection that became a WebSocket is none of this any more.
+Theory. Everybody who reaches the port can open a connection, with or without a token. The parser keeps the whole head
+of a request, and its trailers, at any length. uvicorn waits for ever for the rest of a request, and for a peer that
+does not read. Here a head and a body have a size and a time, and a peer that does not read is cut off: its stream or
+its watched screen ends with it. These bounds do not hold for a connection that became a WebSocket.
 
-uvicorn parses all requests that a peer sends at once, and keeps them until their turn comes. Here the parser gets no
-byte of the next request before the last one is answered: a little of what came is kept as it is. So what waits is
-dropped with the connection, and a peer that does not wait for answers, or asks too often, is slowed down or let go.
+uvicorn parses all requests that a peer sends at once, and keeps them until their turn. Here the parser gets no byte of
+the next request before the last one is answered, and a little of the input is kept unparsed. So waiting requests are
+dropped with the connection, and a peer that does not wait for answers, or asks too often, is slowed down or cut off.
 """
 
 import asyncio

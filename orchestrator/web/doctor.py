@@ -1,4 +1,4 @@
-"""What the orchestrator sees of those who try to reach it, for whoever has to find out why one does not."""
+"""Computers that try to reach the server, for a person who has to find out why one does not."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

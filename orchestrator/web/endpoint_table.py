@@ -1,4 +1,4 @@
-"""Every endpoint as a table: what it is for, what it takes, and each status that it answers with.
+"""Every endpoint as a table: its purpose, its parameters, and each status of its answers.
 
 The routes, the OpenAPI document and the tables of docs/protocol.md are drawn from it.
 """
@@ -506,7 +506,7 @@ _BACKUPS: Final = (
     ),
     Endpoint(
         "DELETE", "/v1/computers/{name}/backups/{backup_id}", "remove_backup", "backups",
-        "Forget a backup, as whoever made it or as an admin; its bytes go with the next prune.",
+        "Forget a backup, as the person who made it or as an admin; its bytes go with the next prune.",
         _ok("It is not there any more.", history.BackupGone),
     ),
     Endpoint(

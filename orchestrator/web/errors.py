@@ -1,4 +1,4 @@
-"""Every error of the endpoints in one form: what happened, and what to do next."""
+"""Every error of the endpoints in one form: the fault, and the next step."""
 
 import asyncio
 import json
@@ -115,7 +115,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # Whoever goes back after signing out, or has the cache of another, sees nothing.
+    # A person who goes back after signing out, or who has the cache of another person, sees nothing.
     "Cache-Control": "no-store",
 }
 _STARTS: Final = frozenset({"http.response.start", "websocket.http.response.start"})

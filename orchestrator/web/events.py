@@ -1,4 +1,4 @@
-"""Server-sent events of one task: every item of its journal, and between them notifications of what is being written.
+"""Server-sent events: all items of one task with notifications between them, and changes for a page.
 
 Theory. An item has an id (its version) and is never left out: the journal is read no faster than the
 reader takes it. A notification has no id, is told to the listeners of that moment, and is dropped, oldest

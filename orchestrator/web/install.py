@@ -69,13 +69,13 @@ class Visits:
 
 # -- The line that runs the installer only if it is the one that the server had when the line was made
 #
-# Theory. A computer in the game knows no sha256, and one in Lua is longer than what the game pastes
-# (PASTE_CHARS). So the line fetches the program that computes it, and checks that first: as a polynomial over its
-# bytes, modulo a prime, at secret points. The points are drawn for each line and stand nowhere else, so whoever
-# changes the program on its way has to guess: of the same length, 3,000 bytes at most, it passes at one point
-# with a chance of 2^-14, and at all five with one of 2^-70. A longer one could pass at more points, so the length
-# is checked too. The program then computes the sha256 of the installer, which stands in the line. The installer
-# in its turn names the client's.
+# Theory. A computer in the game has no sha256, and one in Lua is longer than a line that the game can paste
+# (PASTE_CHARS). So the line fetches the program that computes it, and checks that program first: as a polynomial over
+# its bytes, modulo a prime, at secret points. The points are drawn for each line and are written nowhere else, so an
+# attacker who changes the program on its way has to guess. Another program of the same length, at most 3,000 bytes,
+# passes at one point with a chance of 2^-14, and at all five with one of 2^-70. A longer one could pass at more
+# points, so the length is checked too. The program then computes the sha256 of the installer, which is in the line.
+# The installer in its turn names the sha256 of the client.
 
 PASTE_CHARS: Final = 512
 """The game cuts what is pasted at once."""
@@ -250,7 +250,7 @@ def _listening(request: Request) -> str:
 
 
 def _without_usual_port(url: str) -> str:
-    """An address as whoever asks there writes it: what is handed out is the same then, byte for byte."""
+    """An address as the asker writes it: the served file is the same then, byte for byte."""
     scheme, _, rest = url.partition("://")
     return url.removesuffix(f":{PORTS[scheme]}") if re.search(r":[0-9]+$", rest) else url
 

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the endpoints, drawn from their table and the models of what goes in and out.
+"""The OpenAPI 3.1 document of the endpoints, drawn from their table and the models of bodies and answers.
 
 It is made when somebody first asks for it.
 The frames of the two sockets, for which OpenAPI has no place of its own, stand among its schemas and are

@@ -1,4 +1,4 @@
-"""The connections of this server by who is behind them: how many each may have, and who makes room.
+"""The connections of this server by peer: the most that each may have, and which one is closed for a new one.
 
 Theory. A process has a limited number of files. Here the soft limit is raised to the hard one, a part of it is kept
 for the store, the checkpoints and models, and connections get the rest. A connection on which nobody showed a token

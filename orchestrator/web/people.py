@@ -1,4 +1,4 @@
-"""The endpoints to tokens: who may come in."""
+"""The endpoints to tokens of people, programs and computers."""
 
 import asyncio
 import hashlib
@@ -149,7 +149,7 @@ MOST_OF_CODE: Final = 30
 SLOW_S: Final = 0.25
 """How long a code waits then."""
 NAMING: Final = "naming"
-"""The duty to give a name: of two who want one at two nodes, one is named after the other."""
+"""The singleton job that gives a name: of two requests at two nodes, one comes after the other."""
 NAMING_S: Final = 10.0
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 signs without I, L, O and U, so that no two look alike."""

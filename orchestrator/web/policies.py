@@ -1,4 +1,4 @@
-"""The endpoints to the policy and to grants: what is in force, what it would say, what stands."""
+"""The endpoints to the policy, to grants and to decisions."""
 
 import asyncio
 from collections.abc import Callable

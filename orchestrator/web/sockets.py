@@ -1,4 +1,4 @@
-"""What stays open: a socket as the hub and the reviewers' endpoint take it, and all sockets and streams by holder."""
+"""Open sockets: the adapter for hub and reviewers, and all sockets and streams by holder."""
 
 import asyncio
 import struct

@@ -1,4 +1,4 @@
-"""Letters between nodes: who waits for an answer under which tag, and what another node wants to know."""
+"""Messages between nodes: requests and their answers by tag, clocks for deadlines, and long messages in parts."""
 
 import asyncio
 import json
@@ -130,7 +130,7 @@ class Mail:
         if take is not None:
             take(letter)
         elif "key" in letter.says:
-            # Whoever waited has given up; what is kept for it may go.
+            # The waiting node has given up; its kept parts may go.
             with suppress(BusAway):
                 drop = packed({"op": "drop", "key": letter.says["key"]})
                 self.post.send(str(letter.says.get("from")), tag, drop)

@@ -138,10 +138,10 @@ class Link(asyncio.Protocol):
         self._heard = False
         """Whether the server has said what it is."""
         self._told = False
-        """Whether the server was told who comes."""
+        """Whether the server was told the name of this client."""
         self._hears = False
-        """Whether what comes is handed on: before the server has answered, nothing was asked for, not even by whoever
-        is between."""
+        """Whether frames are handed on: before the server has answered, nothing was asked for. Such frames come from
+        somebody between."""
         self._numbers = count(1)
         self._pings = 0
         self._pinging: asyncio.TimerHandle | None = None
@@ -335,7 +335,7 @@ class Link(asyncio.Protocol):
             logger.warning("NATS: %s", shown)
 
     def _fail(self, why: Exception) -> None:
-        """Whoever waits for the connection is told."""
+        """All that wait for the connection are told."""
         for step in (self._info, self._ready):
             if not step.done():
                 step.set_exception(why)

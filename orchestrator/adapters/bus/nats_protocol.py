@@ -1,4 +1,4 @@
-"""The NATS protocol of clients, without a connection: what a server says as events, and what it is told as bytes.
+"""The client side of the NATS protocol without a connection, and the URL of a NATS bus.
 
 A line ends with CRLF; a message has its lengths on its line, and its bytes after it. What the bus does not use, such as
 sending headers, is not here.
@@ -71,7 +71,7 @@ class Parser:
     def alone(self, data: bytes) -> Message | None:
         """The message, where ``data`` is one, whole, and nothing else; None: :meth:`receive` has to look at it.
 
-        That is what comes while little is going on, and whoever asked another node waits for it.
+        Such frames come while little is going on, and a node that asked another one waits for them.
         """
         if self._kept or not data.startswith(b"MSG ") or not data.endswith(_END):
             return None
@@ -282,7 +282,7 @@ def _options(text: str, *, tls: bool) -> tuple[NatsFiles, bool]:
 
 
 def discovered(places: Iterable[str], by: NatsServer, *, tls: bool) -> Iterator[NatsServer]:
-    """The other servers of a cluster, as one of them names them; whoever comes is known to all alike.
+    """The other servers of a cluster, as one of them names them; all of them know the same users.
 
     Where they are numbers and the one that named them has a name, their certificates have to bear that name.
     """
@@ -361,7 +361,7 @@ def context(files: NatsFiles) -> ssl.SSLContext:
         raise _useless("tlsca", files.tlsca, _why(why, "it holds no certificate in the form PEM")) from None
     if files.tlscert:
         try:
-            # Without a word for the key, whoever started the node would be asked for it at the terminal.
+            # Without a password for the key, OpenSSL would ask for it at the terminal of the node.
             made.load_cert_chain(files.tlscert, files.tlskey or None, password="")
         except (OSError, ValueError) as why:
             said = _why(why, "they are no certificate and its own key, in the form PEM and without a password")

@@ -94,7 +94,7 @@ def heard(text: str) -> tuple[Note, str]:
 # say
 #
 # All of it is of the moment: the tables are UNLOGGED, a server that crashed empties them, and every node says
-# anew who it is when it connects again. Whoever is in the same schema of the same database is on the same bus.
+# anew who it is when it connects again. Nodes in the same schema of the same database are on the same bus.
 
 BEAT_S: Final = 1.0
 """A node says this often that it lives."""

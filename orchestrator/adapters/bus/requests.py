@@ -68,7 +68,7 @@ class _Waiting:
 
 
 class Asking:
-    """Asks whoever serves a subject, over the network.
+    """Asks a node that serves a subject, over the network.
 
     Every call to another node comes by here, in a process that slept until now, where each function and object on the
     way costs several times what it does in a loop: so there are few.
@@ -311,7 +311,7 @@ class Answering:
             await kept.fetched()
 
     def _say_alive(self) -> None:
-        """Say that what takes longer is worked on, to whoever waits for it still."""
+        """Tell the nodes that still wait that their requests are worked on."""
         self._timer = None
         moment = now()
         # Nobody who waits now has waited since before an outage: signs of life do not pile up in one.

@@ -1,4 +1,4 @@
-"""What Ollama says instead of a reply, and what keeps it from answering, as sentences that say what to do."""
+"""Errors of Ollama as sentences: the reason that it did not answer, and the next step."""
 
 import difflib
 import json

@@ -1,4 +1,4 @@
-"""One model server that speaks OpenAI's API, over HTTP: what it says of its models, and a reply event by event.
+"""One model server with OpenAI's API over HTTP: its models, and a reply event by event.
 
 The SDK of OpenAI costs 35 ms of a processor for each request of a long conversation, asks again by itself after
 errors that stay, and answers with the names of its own classes (models.md, section 7). So the few lines of the

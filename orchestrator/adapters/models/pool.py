@@ -1,4 +1,4 @@
-"""Who is asked next, and where: the servers of one kind, each with its limit, and those who wait for them.
+"""A pool of model servers of one kind: each with its limit, and a queue of requests that wait.
 
     A request waits in the line of its user. Whenever a server has room, the users are looked at in turn,
     and the first request of a line that a server with room can take is given to it. So nobody waits

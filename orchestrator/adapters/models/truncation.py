@@ -1,4 +1,4 @@
-"""Noticing that a server has cut what it was sent, without a word (models.md, sections 1 and 5).
+"""Detects that a server cut the prompt without an error (models.md, sections 1 and 5).
 
 ``truncate: false`` makes Ollama refuse what does not fit; an old server or one that only looks like
 Ollama may not know it, drops the oldest messages (the task goes first) and answers. Only its counts tell.

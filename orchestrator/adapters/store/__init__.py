@@ -1,4 +1,4 @@
-"""Stores: the journal of tasks, their queue and what belongs to both, behind one port."""
+"""Stores: the journal of tasks, their queue and the tables beside them, behind one port."""
 
 from pathlib import Path
 from typing import Final

@@ -1,8 +1,8 @@
-"""What each column of the store decides, and what becomes of who changes it behind our back.
+"""What each column of the store decides, and how a change of it behind our back ends.
 
-Whoever can write the database is no user of ours. So each column is one of three kinds: its change is *found* by
-``audit verify``, because it follows from items; it is *refused* as the store is opened; or it is worth *nothing*, since
-what it says holds for moments, or is never believed. docs/audit.md shows the table, and a test makes each of its edits.
+Rights do not limit a person who can write the database. So each column is one of three kinds. ``audit verify`` *finds*
+a change, because the column follows from items; the store *refuses* to open with it; or the change is worth *nothing*,
+since the value holds for moments or is never believed. docs/audit.md shows the table, and a test makes each edit.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What every store does with drafts before it writes them, and the sentences of its refusals."""
+"""Checks that every store makes on drafts before it writes them, and the sentences of its refusals."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

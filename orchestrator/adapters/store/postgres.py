@@ -81,7 +81,7 @@ class PostgresPersistenceManager(SqlStore):
         self._is_closed = False
 
     async def open(self) -> None:
-        """Connect, and bring the tables to this version; done once, whoever asks.
+        """Connect, and bring the tables to this version; done once for all callers.
 
         Raises StoreAway, NewerSchema, and InvalidRequest (what the URL names cannot be used).
         """

@@ -1,4 +1,4 @@
-"""How PostgreSQL reads what the scripts of ``sql*`` say, and how one is run on a connection.
+"""The PostgreSQL dialect of the scripts in ``sql*``, and one script on one connection.
 
 Parameters get their numbers and row locks lose their comment marks. A text may hold no NUL here,
 so one that has it is kept in another form, which goes both ways.

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server: how each is made, and a few of them kept for who needs one.
+"""Connections to a PostgreSQL server: how each is made, and a small pool of them.
 
 Not asyncpg.Pool: it refuses a connection at once while the server restarts, where this one waits for the server; and it
 resets a connection each time it comes back, which costs a round trip and more than doubles the time of a short
@@ -235,7 +235,7 @@ class Links:
         return None
 
     def _give_up(self, since: float, silence: Exception) -> None:
-        """End all connections: whoever waits on one hears that the server is away, and was since then."""
+        """End all connections: each caller that waits on one hears that the server is away, and since when."""
         self._failed = time.monotonic(), silence
         if self._away_since is None:
             self._away_since = since

@@ -274,7 +274,7 @@ class PostgresWriter:
             try:
                 await connection.execute("COMMIT")
             except Exception as error:
-                # Whoever still says why has rolled it back.
+                # The caller that gave a reason has rolled it back.
                 operation.in_doubt = verdict(error) is Verdict.AWAY
                 raise
             operation.in_doubt = False

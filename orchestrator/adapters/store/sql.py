@@ -1,7 +1,7 @@
 """The journal in SQL: each operation as a transaction script that does no I/O itself.
 
 A *script* is a generator: it yields a statement with its parameters, is sent the rows, and
-returns the answer or raises the refusal. Whoever drives it opens the transaction before and
+returns the answer or raises the refusal. Its caller opens the transaction before and
 commits after; a script that raises has its writes rolled back by the driver. So one text holds
 the semantics, and a driver may be a thread (SQLite) or a coroutine (a database server).
 

@@ -20,7 +20,7 @@ from orchestrator.core.values import from_us, to_us
 # -- What a transaction script is: a generator that does no I/O itself -------------------
 #
 # It yields a statement with its parameters, is sent the rows, and returns the answer or raises the refusal.
-# Whoever drives it opens the transaction before and commits after.
+# Its caller opens the transaction before and commits after.
 
 T = TypeVar("T")
 Statement = tuple[str, tuple[str | int | bytes | list[str | int] | None, ...]]

@@ -132,7 +132,7 @@ def _record(
     )
 
 
-# -- What several nodes have in common, in SQL (see ``sql``): the policy, duties, and what they agreed on
+# -- What several nodes have in common, in SQL (see ``sql``): the policy, singleton jobs, and values that they agreed on
 #
 # The policy's row is locked before the row of the system stream, as every row is.
 
@@ -148,7 +148,7 @@ _LOADED: Final = """SELECT version FROM items WHERE task_id = ? AND data LIKE '%
     ORDER BY version DESC LIMIT 1"""
 _AROUND: Final = "SELECT version, data FROM items WHERE task_id = ? AND version >= ? AND version <= ? ORDER BY version"
 _JUDGED: Final = "UPDATE policies SET judged = ? WHERE name = ? AND judged < ?"
-# One statement, so that of two who take a free duty at once the second sees what the first did.
+# One statement: of two nodes that take a free job at once, the second one sees the first.
 _TAKE: Final = """INSERT INTO duties (name, holder, until) VALUES (?, ?, ?)
     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
     WHERE duties.holder = excluded.holder OR duties.until <= ? OR duties.until > ?"""

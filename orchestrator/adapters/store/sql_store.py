@@ -1,4 +1,4 @@
-"""What the SQL stores have in common: which transaction script each method of the port is.
+"""The common part of the SQL stores: the transaction script behind each method of the port.
 
 How scripts are run, by a thread or by a server's connections, is the adapter's.
 """

@@ -1,4 +1,4 @@
-"""What belongs to no task, in SQL (see ``sql``): other streams, the heads of all, tokens and revocations.
+"""Tables without a task, in SQL (see ``sql``): other streams, the heads of all, tokens and revocations.
 
 A stream's row is locked last, after the rows of whatever is noted in it.
 """

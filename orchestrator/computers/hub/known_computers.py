@@ -1,4 +1,4 @@
-"""What is known of each computer since this node started, whether or not it is connected."""
+"""Facts about each computer since this node started, connected or not."""
 
 import asyncio
 import logging
@@ -196,7 +196,7 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)[:200]
 
 
-# -- The connections that were turned away last or given up, for whoever has to find out why no computer comes in
+# -- The connections that were turned away last or given up, for a person who has to find out why no computer connects
 
 KEPT: Final = 100
 """A computer that is refused dials five times a minute: the last minutes of a few of them."""

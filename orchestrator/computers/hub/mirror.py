@@ -1,4 +1,4 @@
-"""The screens that people watch, and what they type: one watch of a screen for all who look at it.
+"""The screens that people watch, and the keys that they send: one watch of a screen for all its watchers.
 
 Theory. Nothing is asked of a computer while nobody looks. The first watcher of a screen begins a watch at the computer,
 which is renewed as long as somebody looks and ends with the last; a computer that hears nothing ends it by itself.
@@ -35,7 +35,7 @@ MAX_VIEWS: Final = 8
 """Screens of one computer that are watched at once: as many as its client takes."""
 MAX_WATCHERS: Final = 32
 """Those who look at one computer at this node at once: a class, each with an open stream. Another node that shows it
-to whoever looks there counts as one for each screen."""
+to a node whose people look counts as one for each screen."""
 RATE_BYTES: Final = 8000.0
 BURST_BYTES: Final = 64_000.0
 """Twice of what a computer may send, and what a line may hold back: more is a computer that does not keep to it."""

@@ -1,4 +1,4 @@
-"""One connection of one computer: who waits for what on it, and the one who writes."""
+"""One connection of one computer: the calls that wait on it, and its only writer."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from orchestrator.core.wire.wire import ComputerId, RunId
 
 # -- A computer's own token in what the computer says: it stays where it comes in --------
 #
-# What a program printed is changed here, character for character, so that all places in it stay. The bytes of
-# files must stay what they are, since a change of the file begins with them: they go on with the pieces that
-# stand in them, and whoever makes a text of them leaves those out (``world``).
+# The output of a program is changed here, character for character, so that all positions in it stay. The bytes of a
+# file must stay as they are, since a change of the file begins with them. A result names the pieces of the token in
+# them, and code that makes a text of the bytes leaves these pieces out.
 
 _AT_ONCE: Final = 64 * 1024
 """Bytes that are looked through on the event loop: some milliseconds."""
@@ -194,7 +194,7 @@ class Session:
             self._lock.release()
 
     def write_soon(self) -> None:
-        """Write for whoever must not wait for the socket; what follows in this turn of the loop goes with it."""
+        """Write for a caller that must not wait for the socket; what follows in this turn of the loop goes with it."""
         if self._soon or self._lock.locked() or not self.link.has_outgoing():
             return
         if self.direct is None:

@@ -1,4 +1,4 @@
-"""A WebSocket as the hub needs it, and what went over all of them."""
+"""The hub's WebSocket with its traffic, and waits for a computer's events."""
 
 import asyncio
 import logging

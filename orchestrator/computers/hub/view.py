@@ -1,4 +1,4 @@
-"""One screen of one computer that is watched: what it shows, and how much of that each watcher has been told.
+"""One watched screen of one computer: its picture, and the part that each watcher already has.
 
 However slow a watcher is, nothing piles up: what it has not taken is remembered as the numbers of rows, and it is
 told what stands in them when it takes them. However fast a computer is, nobody is told more often than one that

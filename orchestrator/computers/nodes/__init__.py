@@ -1,4 +1,4 @@
-"""Several nodes as one: who is there, where each computer is, and the way to it."""
+"""Several nodes as one: the nodes, the place of each computer, and the way to it."""
 
 from orchestrator.computers.nodes.fleet import Fleet
 from orchestrator.computers.nodes.node import MeetingElsewhere, Node, join, new_node_id

@@ -70,7 +70,7 @@ class Fleet:
         self._heard: dict[ComputerId, Heard] = {}
         """What came with the answers of other nodes."""
         self._asking: dict[asyncio.Task[Any], str] = {}
-        """Who waits for which node's answer; whoever waits for one that goes is taken out, and cancelled."""
+        """Who waits for which node's answer; a wait for a node that goes is taken out and cancelled."""
         self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
         as a call. Each as `acks_of` reads it."""

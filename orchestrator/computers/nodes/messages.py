@@ -1,4 +1,4 @@
-"""What nodes say to each other. Two versions run side by side during an upgrade: unknown fields are passed over."""
+"""Messages between nodes. Two versions run side by side during an upgrade, so unknown fields are ignored."""
 
 import base64
 import binascii

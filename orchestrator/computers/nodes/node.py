@@ -68,10 +68,9 @@ class Readings:
 
 # -- This node as one of several: all parts of this room, opened and closed in order -----
 
-# -- Settings that the nodes of one store have to share: each tells its own with its beat, and whoever looks
-# compares
+# -- Settings that the nodes of one store have to share: each node tells its own with its beat
 #
-# Nothing is refused for it: while nodes are restarted one by one with another value, both are there for a while.
+# A difference is shown and refuses nothing: while nodes restart one by one with a new value, both values are there.
 
 SETTINGS: Final = "settings"
 """Under this the facts of a beat have them, each as people read it; a node of an older version tells none."""
@@ -127,10 +126,10 @@ class Parting:
 
 # -- Notices that another node works with the same store, and that this one does not hear it
 #
-# Theory. Nodes that hear each other name the same one of them: the one that started first. In its name all of
-# them take one duty, and renew it. Whoever cannot take it, for longer than a node that died would keep it, is on
-# another bus than those who have it: each with a bus of its own, or on two servers, or cut off from the one that
-# they share.
+# Theory. Nodes that hear each other name the same one of them: the node that started first. In its name all of
+# them take one lease and renew it. A node that cannot take the lease, for longer than a dead node would keep it, is
+# on another bus than the nodes that have it: each has its own bus, or there are two servers, or the node is cut off
+# from the server that they share.
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +138,7 @@ LOOK_EVERY_S: Final = 4.0
 FOR_S: Final = 15.0
 """How long it is taken for: three looks may fail."""
 SURE_AFTER_S: Final = 20.0
-"""Longer than what is left of a duty of nodes that are dead, or that named another as the first."""
+"""Longer than a lease lasts of nodes that are dead, or that named another node as the first."""
 
 UNHEARD: Final = (
     "Another node works with this store, and this one does not hear it: its computers cannot be reached from here, and "
@@ -154,7 +153,7 @@ class Unheard:
         self._store = store
         self._presence = presence
         self._since: float | None = None
-        """When the duty could not be taken first."""
+        """The first time at which the lease could not be taken."""
         self.alert = ""
         """What is wrong, as sentences; empty: nothing is known to be."""
 
@@ -193,7 +192,7 @@ class Unheard:
 # computer is there and wakes the task itself (the actor looks once more when it has slept), or hears it later: A
 # keeps in mind for which computers it let tasks sleep, from before they do, and when it hears that one came it
 # wakes who waits for it. Only that one statement then, and only for computers that were waited for here. Where A
-# died in between, nobody keeps it in mind: so a node that hears that another is gone wakes whoever waits for a
+# died in between, nobody keeps it in mind: so a node that hears that another is gone wakes all that wait for a
 # computer that is connected here.
 
 

@@ -42,12 +42,11 @@ from orchestrator.core.wire.wire import ComputerId
 
 # -- This node shows its computers' screens to other nodes, and types there for them -----
 #
-# Theory. Another node that watches a screen is one watcher of this node's mirror, so all nodes share the one
-# watch of the computer with whoever looks here. It is told what changed, as rows, counted; never faster than a
-# mirror takes from a computer, so that a whole picture that is asked for again and again costs no more than that.
-# Its watch ends when it says so, when it has not been renewed, when it is gone, and when the computer is not here
-# any more. What says that a picture was lost at the very end, after which nothing came, is a renewal that has not
-# heard what was sent before the last one.
+# Theory. Another node that watches a screen is one watcher of this node's mirror. So the people here and all other
+# nodes share one watch of the computer. The other node gets the changed rows, with a count, and never faster than
+# the mirror reads the computer: to ask for whole pictures again and again costs no more than that. Its watch ends
+# when it says so, when it was not renewed, when the node is gone, and when the computer leaves this node. A renewal
+# that has not heard the changes before the last ones shows that a picture was lost, also at the very end.
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What this node answers to others: calls and settles of its own computers, its table, and who came elsewhere."""
+"""Answers of this node to other nodes: calls and settles of its computers, its table, and news of connections."""
 
 import base64
 import logging

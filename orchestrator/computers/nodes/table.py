@@ -1,7 +1,7 @@
-"""What one node knows of all others: beats and deltas in, events out. No clock, no bus: time is an argument.
+"""The table of all other nodes: beats and deltas in, events out. No clock, no bus: time is an argument.
 
 Theory. A notification may be lost, so nothing depends on one: each beat says how often the table of its node
-has changed (``rev``), and whoever has another count asks for the whole. A node that is not heard for ``GONE_AFTER_S``
+has changed (``rev``), and a node with another count asks for the whole. A node that is not heard for ``GONE_AFTER_S``
 is gone, and so are its computers; what it told of them is kept, offline, for who asks. Where several nodes say that
 they have a computer, the one that welcomed it last has it: its welcome has the higher number, which the store allots.
 """

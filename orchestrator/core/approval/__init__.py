@@ -1,1 +1,1 @@
-"""Approvals: what one is bound to, who decides, what a decision becomes, and grants."""
+"""Approvals: the digest that binds one, the right to decide, the facts of a decision, and grants."""

@@ -1,4 +1,4 @@
-"""What an approval is bound to, how a request is shown, and what a person may say to it."""
+"""The digest that binds an approval, the presentation of a request, and the forms of a decision."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -50,7 +50,7 @@ INFORMATIONAL: Final = ("goal", "explanation", "context")
 
 
 def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], computer: str | None) -> str:
-    """Identifies a call: the same call has the same digest, whoever makes it and whenever (promise B1).
+    """Identifies a call: the same call has the same digest, for every caller and at every time (promise B1).
 
     The spelling of a path does not count: ``./`` before it does not make a rejected call a new one (promise D15).
     """
@@ -206,7 +206,7 @@ class HitlResponse(_Form):
     """What a rejection does to the task where nobody says otherwise."""
     context: tuple[SiblingView, ...] = ()
     informational: tuple[str, ...] = INFORMATIONAL
-    """The fields whose text people and programs wrote: data for whoever reads it, never instructions (promise V6)."""
+    """The fields whose text people and programs wrote: data for their reader, never instructions (promise V6)."""
     redacted: bool = False
     """Whether secrets were taken out of what is shown; what runs has them."""
 

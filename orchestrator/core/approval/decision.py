@@ -1,4 +1,4 @@
-"""A decision whole: what is recorded of it, and whether the task ends with it.
+"""A whole decision: the facts that record it, and whether the task ends with it.
 
 Theory. All of a decision holds or nothing of it (promise D3). It is bound to the digests that were
 shown, is made by somebody who may, while the request is open and in time.

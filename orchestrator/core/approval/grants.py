@@ -1,4 +1,4 @@
-"""Grants: what one decision allows beyond the call it was made on.
+"""Grants: the calls that one decision allows beyond the call it was made on.
 
 Theory. A grant comes from a person's decision on one call and is never wider than that call unless
 the person widened it before their eyes (promise G2). It covers the exact call for the task, or a

@@ -1,1 +1,1 @@
-"""The rules of the audit: chains of items, and what rows, rights and removals have to agree with."""
+"""The rules of the audit: chains of items, and their agreement with rows, rights and removals."""

@@ -1,4 +1,4 @@
-"""Whether what a task's items tell is in order: what ran was allowed, and what was allowed ran (promise A6).
+"""Checks the items of a task: each call that ran was allowed, and each allowed call ran (promise A6).
 
 Theory. Every call has at most one *allowance* at a time: the policy's own, a person's decision, a
 grant, or a release by a new policy. It is bound to a digest, except for the policy's

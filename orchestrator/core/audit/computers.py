@@ -1,4 +1,4 @@
-"""The computers' rows, held against the items: who is accepted, what is frozen, which numbers are in doubt, who claims.
+"""The rows of computers, compared with the items: accepted, frozen, doubtful numbers, claims.
 
 Theory. A row changes with a welcome, a new label, a freeze and a release, each of which is an item, and besides with
 each number that is allotted and with what is heard, which only rise. What was heard is noted with each checkpoint.

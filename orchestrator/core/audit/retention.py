@@ -1,6 +1,6 @@
-"""What of a store may go: which ended tasks, oldest first, and which blobs nobody needs.
+"""The parts of a store that may be removed: ended tasks, oldest first, and blobs that no item needs.
 
-Theory. A blob is needed by whoever names its hash, and a kind of item that is not known yet may name
+Theory. A blob is needed by each item that names its hash, and a kind of item that is not known yet may name
 one, too. So nothing is decoded here: every sha256 that stands anywhere in the bytes of an item or a row
 counts as named, and so does every file in the lines of a directory that is needed itself. What names too
 much keeps a few bytes longer; what names too little would lose somebody's file.

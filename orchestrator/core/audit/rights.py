@@ -1,4 +1,4 @@
-"""Whether somebody had the right to do what an item says, by the tokens that the items tell of.
+"""Checks that the author of an item had the right to it, by the tokens that the items record.
 
 Theory. A right is read from the row of a token. Who can write the database can change that row, use it, and put it
 back, so that no row tells of it. The items do: they say which roles somebody was given, and when the token was revoked.

@@ -1,4 +1,4 @@
-"""What nodes have in common, held against what the system stream says: the policy in force, and what they agreed on."""
+"""Values that nodes share, compared with the system stream: the active policy and agreed settings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -132,7 +132,7 @@ UPDATES: Final = "updates"
 SECRETS: Final = frozenset({UPDATES})
 """Of these the item has the sha256: many read the journal, and nobody is to read them there."""
 DUTY_US: Final = 7_200_000_000
-"""No duty is taken for longer at once."""
+"""No singleton job is taken for longer at once."""
 
 
 @dataclass
@@ -238,10 +238,10 @@ class AgreedBook:
 
 
 def duty_faults(after: Rows, now: int) -> Iterator[Fault]:
-    """Duties that nobody can have taken so."""
+    """Singleton jobs that no node can have taken in this way."""
     for name, row in after.items():
         if not isinstance(row["until"], int) or row["until"] > now + DUTY_US:
-            yield _agreed(f"The duty {name} is taken until {row['until']!r}, longer than any node takes it.")
+            yield _agreed(f"The singleton job {name} is taken until {row['until']!r}, longer than any node takes it.")
 
 
 def _agreed(detail: str) -> Fault:

@@ -1,4 +1,4 @@
-"""Who approved exactly these bytes, when, under which policy, and what happened: from the items alone (promise A5).
+"""The story of a call from the items alone: the approver, the bytes, the time, the policy, the outcome (promise A5).
 
 Each call becomes one :class:`Story`. Bytes are found by their sha256: the text that a call writes, in
 the encoding that it is written in; what was there before; what a run left behind; the program that

@@ -1,9 +1,9 @@
-"""The tables beside the journal, held against what the items say: tasks, grants, tokens.
+"""The tables beside the journal, compared with the items: tasks, grants, tokens.
 
-Theory. A row is written in the transaction of its item, so it follows from the items, and whoever
-changes a row alone is found out. While a node is at work rows change as they are read. So those of a
-table are read twice, before the items and after them: what a row had before, some item says; what
-an item says, a row has afterwards. At rest both are the same and nothing is left open.
+Theory. A row is written in the transaction of its item, so it follows from the items, and a change of a row alone is
+found. While a node works, rows change during the read. So a table is read twice, before its items and after them: an
+item says each value that a row had before, and a row has afterwards each value that an item says. At rest both reads
+are the same, and no question is left open.
 """
 
 import hashlib

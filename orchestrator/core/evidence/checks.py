@@ -1,4 +1,4 @@
-"""How far the checks of a task are: what was approved, what was made for the present claim, and what came of it.
+"""The state of a task's checks: approved, made for the present claim, and their results.
 
 Theory. The model claims success; the orchestrator proposes the calls of the checks, first the runs, then the looks at
 files; when all are over, each check is judged by what is recorded. A run of a check that the policy asks about needs

@@ -1,4 +1,4 @@
-"""Phrases of a final message that tell what was done by other means than a verb before its file.
+"""Phrases of a final message that report a change without a verb before its file.
 
 Three forms are heard. What tells a deed is said again with a plain verb ("Creation of a.lua complete" is "created
 a.lua"), so that the reading of sentences, with its negations and conditions, goes for it too. What tells how things

@@ -1,4 +1,4 @@
-"""What a final message claims, as far as its words say."""
+"""The claims of a final message, as far as its words say."""
 
 import re
 from collections.abc import Sequence

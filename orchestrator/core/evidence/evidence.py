@@ -1,4 +1,4 @@
-"""What the finished calls of a task show: net changes, runs, looks and failures. A part of the fold.
+"""The record of what the finished calls of a task show: net changes, runs, looks and failures. A part of the fold.
 
 Theory. Three things are kept, and each is a fact of the journal.
 

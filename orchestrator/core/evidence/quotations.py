@@ -1,4 +1,4 @@
-"""What a text quotes: what a program printed, what it was given, and what is to be written into a file.
+"""Quotations in a text: the output of a program, its arguments, and content for a file.
 
 Only numbers and quotations are taken, for what else a sentence means nobody can compare.
 """

@@ -1,4 +1,4 @@
-"""The short report of what the journal shows, for the end of every task and for every surface."""
+"""The short report from the journal, for the end of every task and for every surface."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which verb a sentence says of which file, read word by word."""
+"""Pairs of verb and file in a sentence, read word by word."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The checks of a task: lines of a small language that say what has to hold when the task ends.
+"""The checks of a task: lines of a small language about the state at the end of the task.
 
 ``runs PROGRAM [ARGS]``, ``prints TEXT``, ``file PATH contains TEXT``, ``file PATH exists``, ``unchanged PATH``.
 ``@COMPUTER`` in front names the computer, where a task has several. Words are split on blanks, and ``"`` groups, as

@@ -1,4 +1,4 @@
-"""What a claimed success lacks, judged by the words of the task and of the final against the facts of the journal.
+"""The gaps of a claimed success: the words of the task and of the final against the facts of the journal.
 
 Each rule is a row of the table in docs/design.md. A rule gives one sentence for the model that names the one missing
 step. Where the words leave something open, nothing is required.

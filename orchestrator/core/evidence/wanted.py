@@ -1,4 +1,4 @@
-"""What a task asks for, as far as its words say: files that have to change, and programs that have to run."""
+"""The wishes of a task, as far as its words say: files to change, and programs to run."""
 
 import re
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""What the model sees of a task: the prompt, its steps, the window, and secrets as markers."""
+"""The model's view of a task: the prompt, its steps, the window, and secrets as markers."""

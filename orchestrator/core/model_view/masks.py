@@ -1,4 +1,4 @@
-"""What a model that is not trusted with secrets is told instead of them, and how its own words get them back.
+"""Masks: markers in place of secrets for a model without trust, and the true bytes back in its own calls.
 
 Theory. All that goes to the model of a task passes through one :class:`Mask`, in the order of the task's journal, so
 that every node masks alike. It finds secrets as views for people do (``redact``), and knows more: the lines of a

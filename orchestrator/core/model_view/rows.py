@@ -1,4 +1,4 @@
-"""A finished call in one line, and the list of what was changed and run: what is left of steps that are folded.
+"""A finished call as one line, and the list of changes and runs: the rest of a folded step.
 
 Theory. A model that no longer sees a step still has to know what it asked for and what came of it, or it asks again.
 So the line keeps the tool and its arguments, and of the result what its kind needs: how many lines were read, how many

@@ -1,4 +1,4 @@
-"""What the model sees: a pure function of the task, its replies, the prompt's version and the policy's.
+"""The model's view: a pure function of the task, its replies, the prompt's version and the policy's.
 
 The instructions stand first in every request and are kept nowhere: what the policy says is told anew
 with each, and is the same text until the policy says something else (promise L6).

@@ -1,4 +1,4 @@
-"""The catalog: one record per tool, with the model of its arguments. What is not in it never runs."""
+"""The catalog: one record per tool, with the model of its arguments. A tool outside of it never runs."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal

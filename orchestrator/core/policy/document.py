@@ -1,4 +1,4 @@
-"""A policy as its file says it: rules, what becomes of requests, and examples that prove it."""
+"""A policy as its file says it: rules, the treatment of requests, and examples that prove it."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The gate's one question, with the shipped policy where nobody brings another."""
+"""The gate's one question, with the shipped policy as default."""
 
 import logging
 from collections.abc import Sequence

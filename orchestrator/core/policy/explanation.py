@@ -1,4 +1,4 @@
-"""Why a verdict is what it is: each rule, whether it matched, and what about it did not (promise P19)."""
+"""The reasons of a verdict: each rule, whether it matched, and the part that did not (promise P19)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal

@@ -102,7 +102,7 @@ PLAN_MODE: Final = "plan_mode"
 _DOES_AS: Final = {("cc_restore", "absent"): "cc_delete", ("cc_restore", "directory"): "cc_mkdir"}
 """The tool that does the same for a model, by the state that a place is to have; else it is the usual one."""
 _REMOVES_AS: Final = "cc_delete"
-"""The tool that does for a model what happens to that which is replaced by another kind of thing."""
+"""The tool that does for a model what happens to a file that a directory replaces, or the other way round."""
 
 _TOO_MANY_LABELS: Final = (
     "The computer had more labels than are kept, so no rule allows by label here, and each that asks or denies by "
@@ -262,7 +262,7 @@ def _stands_beside(rule: PolicyRule) -> bool:
 def _raised_by_model(
     spec: ToolSpec, context: PolicyContext, heard: Sequence[Heard], matched: Sequence[PolicyRule]
 ) -> str:
-    """What the model says of the risk, for whoever decides, where nothing else said as much; else empty."""
+    """What the model says of the risk, for the reviewer, where nothing else said as much; else empty."""
     stated = context.stated_risk
     if stated is None:
         return ""

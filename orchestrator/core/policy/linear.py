@@ -1,4 +1,4 @@
-"""Regular expressions that take linear time, whatever text a model sends against them.
+"""Regular expressions in linear time, for every text that a model sends.
 
 Theory. A pattern becomes a nondeterministic automaton; a text is read once, character by
 character, with the set of all states that the automaton may be in. Sets that were met before are

@@ -32,7 +32,7 @@ unknown_tool = "deny"
 # Where it is known what a program changes while it runs, so that `undo` puts it back; [] where nothing shall be.
 watch = ["**"]
 
-# cc_find shows lines of any file: whoever denies cc_read somewhere should deny or ask for cc_find, too.
+# cc_find shows lines of any file: a policy that denies cc_read on a path should deny or ask for cc_find there, too.
 [[rules]]
 id = "looking"
 effect = "allow"

@@ -1,4 +1,4 @@
-"""One rule of a policy: what it says of which calls. All predicates that it names have to match."""
+"""One rule of a policy: its effect, and the calls that it is about. All its predicates have to match."""
 
 from collections.abc import Mapping
 from functools import cached_property

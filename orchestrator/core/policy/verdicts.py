@@ -1,4 +1,4 @@
-"""What the gate can say of a call: an effect, a risk, and the verdict that is stored with the request."""
+"""A verdict of the gate on a call: an effect, a risk, and the reasons, stored with the request."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The ports: what the server needs from outside, each with a contract that every adapter passes.
+"""The ports: the server's needs from outside, each with a contract that every adapter passes.
 
 The conformance suites are in ``orchestrator.testing``; a port's numbered contracts stand there.
 """

@@ -1,4 +1,4 @@
-"""The ports towards the game: calls to computers, and what players say there."""
+"""The ports towards the game: calls to computers, and in-game commands of players."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Notifications only: parts may be missing. No bytes: the game is paused.
 """
 
 OWN_TOKEN: Final = "own_token"
-"""Of the data of a result: the pieces of the computer's own token that stand in it, for whoever makes a text of it."""
+"""Of the data of a result: the pieces of the computer's own token in it, for code that makes a text of it."""
 
 NOBODY: Final[Mapping[RunId, OnOutput]] = MappingProxyType({})
 """No run whose output anyone follows."""

@@ -1,4 +1,4 @@
-"""The ports of the journal, the queue and what is kept beside them: tasks, computers, tokens."""
+"""The ports of the journal, the queue and the tables beside them: tasks, computers, tokens."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -230,7 +230,7 @@ class TaskPersistenceManager(Protocol):
         """All tokens, oldest first."""
 
     async def count_revoked(self) -> int:
-        """How many tokens were revoked: it rises with each, whoever did it."""
+        """How many tokens were revoked, on all nodes: it rises with each."""
 
     async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
         """The grants of a session (None: of all), oldest first, with those that no longer stand.

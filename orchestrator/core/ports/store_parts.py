@@ -153,10 +153,10 @@ class Retention(Protocol):
         """The backups of a computer (None: of all), the newest first."""
 
 
-# -- The port of what the nodes of one store have in common: the policy, exclusive duties, and what they agreed on
+# -- The port of what the nodes of one store have in common: the policy, singleton jobs, and agreed values
 
 MOST_DUTY_S: Final = 7200.0
-"""No duty is taken for longer at once."""
+"""No singleton job is taken for longer at once."""
 
 
 @dataclass(frozen=True)
@@ -203,13 +203,13 @@ class Common(Protocol):
         """Keep that everything that waited was judged by this version; a newer one that is kept stays."""
 
     async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
-        """Take or renew an exclusive duty for so many seconds of the store's clock; False: another holder has it.
+        """Take or renew a singleton job for so many seconds of the store's clock; False: another holder has it.
 
         One that would last longer than MOST_DUTY_S from now is nobody's: none of us took it.
         """
 
     async def leave_duty(self, name: str, holder: str) -> None:
-        """Give a duty back at once; one that another holder has stays theirs."""
+        """Give a singleton job back at once; the job of another holder stays theirs."""
 
     async def agree(self, name: str, value: str) -> str:
         """What was said first under a name: ``value``, where nothing was, with an item of it. It stays for ever."""

@@ -24,7 +24,7 @@ ItemId = NewType("ItemId", str)
 
 
 AT_COMPUTER: Final = "computer:"
-"""Before the name of a computer in ``Actor.auth``: whoever typed there is taken for its owner."""
+"""Before the name of a computer in ``Actor.auth``: a person who types there counts as its owner."""
 
 
 class Actor(Value):

@@ -1,4 +1,4 @@
-"""Text from the world made safe to look at: what would hide or move on a screen is shown as an escape.
+"""Text from outside made safe to look at: characters that hide or move on a screen are shown as an escape.
 
 Letters that look alike (a Cyrillic a, a Greek question mark) are out of reach: they are shown as they are.
 """

@@ -1,4 +1,4 @@
-"""What people ask of an undo, and what they are told of it: the same at every endpoint."""
+"""Requests for an undo and the messages about one: the same at every endpoint."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches

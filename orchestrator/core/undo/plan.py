@@ -1,4 +1,4 @@
-"""What a restoration does at each place, by what is there now.
+"""The plan of a restoration: one action for each path, by the present content.
 
 Theory. A place goes back to the state before the task's first change of it, or, where somebody else changed it between
 two of them, to what that somebody had made of it. That is done where it is as the task left it. Where it is not,

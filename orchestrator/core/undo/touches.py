@@ -1,4 +1,4 @@
-"""What a task changed, place by place, as its items tell it."""
+"""The changes of a task, path by path, from its items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What a restoration is asked to put back."""
+"""The target of a restoration."""
 
 from typing import Final, Literal
 

@@ -1,14 +1,13 @@
-"""Whether who comes with a computer's token is the computer that the store knows, with the disk that it had.
+"""Whether a connection with a computer's token comes from the computer that the store knows, with the disk that it had.
 
-Theory. The store keeps for each computer the highest ``journal_seq`` that it has heard of, the number
-that it has allotted, and who was welcome last. A journal only grows, and so does the number. Whoever
-comes with an older journal, or none, had its disk put back; who has seen a higher number than the
-store has allotted tells that the store was put back. Then "it never ran" proves nothing, so the
-computer is *frozen*: nothing is sent to it until a person releases it, and what was open there by then
-is unknown. A token that comes from two that live at once was copied with a world: the same, and both are
-shown. A token that comes from another id was copied with the client's folder: the copy alone is turned away, and
-the computer with the id that was paired goes on. A new token in place of one that was revoked is a person's
-decision already.
+Theory. The store keeps for each computer the highest ``journal_seq`` that it has heard, the number that it has
+allotted, and the connection that was welcome last. A journal only grows, and so does the number. A computer with an
+older journal, or none, has an old disk again. A computer that has seen a higher number than the store has allotted
+shows that the store is an old one. In both cases "it never ran" proves nothing, so the computer is *frozen*: nothing
+is sent to it until a person releases it, and the outcome of calls that were open is unknown. A token that two living
+computers use was copied with a world: this freezes too, and both are shown. A token that comes with another id was
+copied with the client's folder: only the copy is turned away, and the computer that was paired goes on. A new token
+in place of a revoked one is a person's decision already.
 """
 
 import hashlib
@@ -78,7 +77,7 @@ class ComputerRecord:
     frozen: ComputerFrozen | None = None
     frozen_at: datetime | None = None
     released: bool = False
-    """A person let it come back, and it has not come yet: whoever comes next is welcome."""
+    """A person let it come back, and it has not come yet: the next computer with its token is welcome."""
 
     def heard_with(self, heard: Heard) -> int:
         """The highest ``journal_seq`` with what else was heard.
@@ -143,7 +142,7 @@ def _genuine(record: ComputerRecord, token: str, *, paired_anew: bool, paired_id
 def former_labels(known: ComputerSide | None, label: str, *, paired_anew: bool) -> tuple[str, ...]:
     """The other labels of a computer that comes with ``label``: a rule by label holds for them, too.
 
-    Whoever reaches the computer can rename it. Who pairs it anew, which an admin allows, begins with the label of then.
+    A player at the computer can rename it. A new pairing, which an admin allows, begins with the label at that time.
     """
     return () if known is None or paired_anew else former_of(label, (*known.former_labels, known.label))
 
@@ -203,7 +202,7 @@ COPIES: Final = frozenset({"other_computer", "two_computers"})
 
 
 def copied_sentence(computer: ComputerId, genuine: int, came: int) -> str:
-    """Why a copy is turned away, for whoever sits there."""
+    """Why a copy is turned away, for the player who sits there."""
     return (
         f"The client's folder here is a copy: it has the token of computer {computer}, which is number {genuine} in "
         f"the game, and this is number {came}. Nothing is sent here; {computer} goes on."

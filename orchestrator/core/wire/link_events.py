@@ -1,4 +1,4 @@
-"""What a frame of a computer means to whoever drives its link."""
+"""The events that a frame of a computer becomes for the owner of its link."""
 
 import hashlib
 from collections import deque
@@ -9,7 +9,7 @@ from orchestrator.core.errors import FrameRefused
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import RunId, SettledCall
 
-# -- What a frame of a computer means to whoever drives its link -------------------------
+# -- The events that a frame of a computer becomes for the owner of its link -------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A computer's own token in what comes from that computer, in every form that a program can easily give it.
+"""A computer's own token in its messages, in every form that a program can easily give it.
 
 Theory. Programs that an agent starts share the computer with the token, so whatever a computer says is searched for it.
 Letters and digits alone are compared, whatever their case: then spaces, hyphens, line ends and escapes between them

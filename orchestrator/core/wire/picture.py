@@ -1,4 +1,4 @@
-"""What a computer's screen shows, put together from the frames that it sends. Whatever they say is data, within limits.
+"""The picture of a computer's screen, built from its frames. Frames are data, within limits.
 
 A body of rows is, for each row: its number from 1 (one byte), how many characters follow (one byte), the characters;
 then how many runs of colours (one byte) and for each how many cells (one byte) and their colours (one byte: the

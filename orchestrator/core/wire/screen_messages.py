@@ -1,4 +1,4 @@
-"""The messages about screens that somebody watches from outside, and about keys that are typed from there.
+"""The messages about watched screens and about keys that a person sends to them.
 
 All are notifications: never acknowledged, never in a journal, never sent again.
 """

@@ -1,4 +1,4 @@
-"""The actor of one task: what it knows, what it judges, what it does."""
+"""The actor of one task: its journal, its judgement, its calls."""
 
 from orchestrator.engine.actor.actor import TaskActor
 from orchestrator.engine.actor.interrupts import Leaving, note_failure

@@ -1,4 +1,4 @@
-"""The actor of one task: fold, ask what to do, do it, append what happened; until it waits or is over.
+"""The actor of one task: fold, next effects, perform, append; until the task waits or is over.
 
 A wait is never held in memory: the actor gives its lease back, and the next wake, here or on
 another day, carries on from the journal.
@@ -218,7 +218,7 @@ class TaskActor:
         try:
             begun = await self._undoing.begin(self._journal.task)
         except NotFound as gone:
-            # It does not come back: whoever asks for the undo is told the same.
+            # It does not come back: a person who asks for the undo is told the same.
             logger.warning("task %s cannot be undone: %s", self._journal.task.task_id, gone)
             begun = False
         if begun:
@@ -271,7 +271,7 @@ class TaskActor:
             self._service.falls_due(self._journal.task.task_id)
 
     async def _hand_over(self) -> None:
-        """Give the lease back with the task due at once, its claims kept for whoever goes on. Raises Conflict."""
+        """Give the lease back with the task due at once, its claims kept for the next actor. Raises Conflict."""
         task = self._journal.task
         await self._store.park(self._journal.lease, task.version, due=self._clock.now())
         self._service.falls_due(task.task_id)
@@ -283,7 +283,7 @@ class TaskActor:
         seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s(), self._until_deadline_s())
         due = self._clock.now() + timedelta(seconds=max(0.0, seconds)) if seconds < math.inf else None
         if wait.computer is not None:
-            # Before it sleeps: from here on whoever hears that the computer came, to whichever node, wakes it.
+            # Before it sleeps: from here on each node that hears that the computer came wakes it.
             self._world.awaited.add(wait.computer)
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
         # From here on nobody holds the task: what is left undone now, because the store is away, nobody makes up for.

@@ -1,4 +1,4 @@
-"""Doing the calls of a step: a bracket around each, and a settle for what nobody heard of."""
+"""Performs the calls of a step: a bracket around each, and a settle where no answer was heard."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The checks of a task as its actor makes them: what is due, shown beside approvals, proposed as calls, and judged.
+"""The actor's part of checks: due checks, shown beside approvals, proposed as calls, and judged.
 
 Theory. A claim of success is a reply that waits while its checks are made: the fold keeps it (phase ``replied``), so
 the next worker goes on from the record. First the programs run, in the order of the checks, then

@@ -1,4 +1,4 @@
-"""Keeps an eye on a task while its actor is busy: what a person cancels, or runs out of time, stops at once.
+"""Watches a task while its actor is busy: a cancel or the end of its time stops it at once.
 
 The actor itself looks at the journal only between two effects. The watch reads along beside it,
 woken by the bus, and never changes what the actor has folded: the actor's own next append meets
@@ -59,7 +59,7 @@ async def _give_up(journal: TaskJournal, why: str) -> None:
 
 # -- A node is about to stop: its actors hand their tasks over ---------------------------
 #
-# Theory. First it begins: whoever acts comes to the next boundary between two effects, gives the lease back with
+# Theory. First it begins: each actor comes to the next boundary between two effects, gives the lease back with
 # the task due at once, and another node, or the next start of this one, goes on within milliseconds. Who waits
 # for a long effect has time until it is let go: then the effect is canceled and the lease given back with its
 # bracket open, which the next holder settles. Nothing that has not begun by then begins.

@@ -2,7 +2,7 @@
 
 While the store is away the actor knows what nobody else does: an outcome. So an append is asked for again, the same
 items with the same ids, of which the store keeps one: until it answers, says that the lease is another's, or
-``patience_s`` are over. What is lost then is settled by whoever comes next.
+``patience_s`` are over. The next actor settles what is lost then.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Programs are watched: what the policy names on their computer is listed before and after, the old bytes kept."""
+"""Programs are watched: the files that the policy names are listed before and after, with their old bytes kept."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The steps of a restoration: what is left to put back, planned anew in each round from what is there."""
+"""The steps of a restoration, planned anew in each round from the present content."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -22,7 +22,7 @@ from orchestrator.engine.tasks import new_call_id
 from orchestrator.engine.undo import Undoing, Wish, told_of
 
 _UNHEARD_S: Final = 30.0
-"""Whoever hears how the last call of the task that is taken back ended wakes it; after so long it looks by itself."""
+"""The node that hears how the last call of the undone task ended wakes it; after so long it looks by itself."""
 _NAMED: Final = 50
 _WORDS: Final = {False: "put back", True: "applied"}
 """What is done to a place, by whether a rehearsal is carried out."""

@@ -50,7 +50,7 @@ def new_request_id() -> RequestId:
 
 
 def new_grant_id() -> GrantId:
-    """An unguessable id: whoever knows it can be asked what it allows."""
+    """An id that nobody can guess."""
     return GrantId("g-" + secrets.token_hex(8))
 
 
@@ -132,15 +132,15 @@ def final_result(task: AgentTask) -> TaskResult | None:
     )
 
 
-# -- What only one of several nodes does at a time: the store says whose duty it is. A node alone has all of them
+# -- Singleton jobs: the store says which of several nodes does each. A node alone has all of them
 
 _AGAIN_S: Final = 0.05
-"""Until a duty that another node has for a moment is asked for again."""
+"""The wait before a job that another node holds for a short time is asked for again."""
 
 
 @dataclass(frozen=True)
 class SingletonJobs:
-    """The duties of one node on its store."""
+    """The singleton jobs of one node on its store."""
 
     store: Store
     node: str
@@ -180,7 +180,7 @@ _POLL_S = 5.0
 
 
 class StoredTasks:
-    """The tasks as whoever holds no lease reads and adds to them."""
+    """The tasks, read and added to without a lease."""
 
     def __init__(
         self,

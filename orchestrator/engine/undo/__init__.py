@@ -1,4 +1,4 @@
-"""Undos and other restorations, from the side of the server: what one would do, and the task that does it."""
+"""Undos and other restorations on the server: the preview of one, and the task that performs it."""
 
 from orchestrator.engine.undo.plans import Plans, Wish
 from orchestrator.engine.undo.submission import Preview, Undoing, told_of

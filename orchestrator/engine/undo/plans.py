@@ -1,4 +1,4 @@
-"""What a restoration would do: its goals, read off a task's journal or off a listing, and a look at each place."""
+"""Plans of restorations: goals from a task's journal or from a listing, and a look at each path."""
 
 import asyncio
 import contextlib

@@ -86,7 +86,7 @@ class Undoing(Plans):
     ) -> AgentTask:
         """A task that restores; ``title`` empty: by the task that it undoes.
 
-        ``key``: the same one of the same person begins no second one; ``keyed_by``: of this one, whoever asks. Raises
+        ``key``: the same one of the same person begins no second one; ``keyed_by``: of this person instead. Raises
         as :meth:`preview`, InvalidDecision where the key came with another restoration, and BeingUndone where an undo
         that wants the same goes on, unless it was begun with this key.
         """
@@ -122,7 +122,7 @@ class Undoing(Plans):
         return await self.service.of_key(by, _key_of(key))
 
     async def begin(self, task: AgentTask) -> bool:
-        """Submit the undo of a task for whoever it was of, as the policy wants it; once, however often it is asked for.
+        """Submit the undo of a task for its requester, as the policy wants it; once, however often it is asked for.
 
         False: the task changed nothing.
         """
@@ -138,7 +138,7 @@ class Undoing(Plans):
         return True
 
     async def note(self, undo: AgentTask) -> None:
-        """Write down on the task that is taken back which one does it, as said by whoever began that; once."""
+        """Write down on the task that is taken back which one does it, in the name of the person who began it; once."""
         if undo.undoes is None:
             return
         submitted = (await self.service.store.read(undo.task_id))[0]
@@ -275,7 +275,7 @@ class Undoing(Plans):
             changed = of_real_places(await self.changes(task.task_id))
             return Left(told_changes(changed), len(changed.unseen))
         except OrchestratorError as error:
-            # Whoever asks for the undo is told the same; that a task is shown hangs on nothing that it changed.
+            # A person who asks for the undo is told the same; a task is shown whatever it changed.
             logger.warning(
                 "nobody can say now what task %s changed: %s", task.task_id, error, extra={"task_id": task.task_id}
             )

@@ -268,7 +268,7 @@ class Checkpoints:
         line = _Step(at=at, changed=dict(changed), gone=tuple(sorted(gone)), previous=before.sha256)
         line = line.model_copy(update={"hmac": _signature(line, self.key())})
         encoded = line.encoded()
-        # What was made before stays as it was for whoever has it but for its streams: a copy would cost what there is.
+        # Older checkpoints stay as they were, but share their streams: a copy would cost as much as there are streams.
         streams = before.streams
         streams |= changed
         for stream in gone:

@@ -1,6 +1,6 @@
 """The heads of streams as they leave the host: lines that any collector keeps, and that a verification reads again.
 
-Theory. Whoever can write the store and the checkpoint beside it puts both back together, and nothing here knows better.
+Theory. An attacker who can write the store and the checkpoint beside it can put both back together, unseen.
 Lines that went to another machine do. Each has the heads that changed since the line before; what a syslog server puts
 before them is passed over. All that they ever said has to hold still, so that a store that was put back and grew again
 is found by its older lines.
@@ -222,11 +222,11 @@ def _refusal(message: str) -> Unreadable:
 
 # -- What was verified, kept beside the store, so that a verification can go on from there
 #
-# Theory. A stream whose head and whose row are those that were verified last says the same of all tables as then,
-# unless somebody edited its items behind its head. So of each there is kept where it ended, a digest over its
-# row, and what it says of the tables. Whoever can write the store must not be able to say that something was
-# verified: the file lies with the checkpoint and is signed with its key. Only clean streams of tasks stand in it;
-# the stream ``system``, on which most of the tables rest, is read anew each time.
+# Theory. A stream with the head and the row of its last verification says the same about all tables as then, unless
+# somebody edited its items behind its head. So the file keeps for each stream its end, a digest over its row, and
+# its statements about the tables. A person who can write the store must not be able to forge this: the file is beside
+# the checkpoint and signed with its key. It has clean streams of tasks only. The stream ``system``, on which most
+# tables rest, is read anew each time.
 
 NOTE_NAME: Final = "audit.verified"
 _SIGNS: Final = b"cc-orchestrator verified\n"

@@ -1,4 +1,4 @@
-"""One stream of a store, page by page: its chain, its fold, and whether what its items name is there.
+"""One stream of a store, page by page: its chain, its fold, and the blobs that its items name.
 
 Nothing is held whole: of each item only what the chain, the fold and the books need stays, and the fold forgets its
 finished steps.

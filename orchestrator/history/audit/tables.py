@@ -1,4 +1,4 @@
-"""The tables beside the items, read a page at a time and held against what the items say."""
+"""The tables beside the items, read page by page and compared with the items."""
 
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from typing import Final

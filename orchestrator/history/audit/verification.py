@@ -1,4 +1,4 @@
-"""Verifying a store: every stream, what its items name, and the tables beside them.
+"""The verification of a store: every stream, the blobs that its items name, and the tables beside them.
 
 Theory. The rows of the tables are read before the items and after them, because a node may be at work (see
 :mod:`orchestrator.core.audit.tables`). The row of a task is read before its items, and they are held against it as it

@@ -1,4 +1,4 @@
-"""The end of a rehearsal: what it came to, recorded once, and the task that asks for all of it."""
+"""The end of a rehearsal: its result, recorded once, and the task that asks for all its changes."""
 
 import asyncio
 import contextlib

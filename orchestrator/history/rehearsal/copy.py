@@ -1,4 +1,4 @@
-"""Taking the copy: all that is on a real computer, its bytes in the store, and what of it may be in the copy."""
+"""The copy of a real computer for a rehearsal: its files, their bytes in the store, and the files to copy."""
 
 import asyncio
 import contextlib
@@ -318,7 +318,7 @@ def simulated_version(host: str) -> str:
 CAPACITY_BYTES: Final = 1_000_000
 """What a computer has by the mod's own settings, where it does not say."""
 COPY_WITHIN_S: Final = 60.0
-"""Each file is a command of its own, some 30 ms; whoever asked waits for the answer."""
+"""Each file is a command of its own, some 30 ms; the asker waits for the answer."""
 _NAMED: Final = 20
 """Paths that are not in the copy and are recorded by name."""
 _LOOKS: Final = 2

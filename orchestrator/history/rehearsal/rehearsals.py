@@ -1,9 +1,9 @@
-"""The rehearsals of a node: how many there may be, and who sees each through, across restarts and among several nodes.
+"""The rehearsals of a node: their number, and the node that runs each, across restarts and among several nodes.
 
-Theory. How far one is stands in its task and in a directory of its own (see ``performance``),
-so whoever starts again after a kill finds either the open task or the directory, and goes on from there. Of several
-nodes one sees a rehearsal through: that is a duty in the store. Where that node is gone, another takes the duty over.
-It does not have the directory, so it begins anew where the task has touched nothing, and else the rehearsal has failed.
+Theory. The state of a rehearsal is in its task and in a directory of its own (see ``copy``). So the next start after a
+kill finds the open task or the directory, and goes on from there. Among several nodes one runs a rehearsal, by a
+singleton job in the store. If that node is gone, another one takes the job. It does not have the directory: it begins
+anew if the task has touched nothing, else the rehearsal has failed.
 """
 
 import asyncio
@@ -370,7 +370,7 @@ class Rehearsals:
                 await duties.leave(name)
 
     async def _hold(self, name: str) -> None:
-        """Renew a duty until another node has it, or nobody knows any more whether it is still ours."""
+        """Renew a singleton job until another node has it, or until nobody knows whether it is ours."""
         loop = asyncio.get_running_loop()
         until = loop.time() + DUTY_S
         while loop.time() < until:
@@ -381,7 +381,7 @@ class Rehearsals:
                     return
                 until = asked + DUTY_S
             except OrchestratorError as error:
-                logger.warning("the duty %s was not renewed: %s", name, error)
+                logger.warning("the singleton job %s was not renewed: %s", name, error)
 
     async def _tried(self, task_id: TaskId) -> None:
         """See it through; what fails, but for a store that is away, is recorded and tried a few times."""

@@ -1,4 +1,4 @@
-"""Moving a whole store: to a file and back, to another engine, and what an operator looks at before and after."""
+"""Moves a whole store: to a file and back, to another engine, with an inspection before and after."""
 
 from orchestrator.history.store_move.copy import Moved, bring_forward, copy_store, export_store, import_store
 from orchestrator.history.store_move.inspection import Checked, check_store_at, verify_store_at

@@ -78,7 +78,7 @@ class Dump:
     def pages(self) -> Iterator[Page]:
         """All rows in order. Raises InvalidRequest at the first thing that is not as it was written.
 
-        Whoever reads them may keep none before the last one was given: the end tells whether all were right.
+        A reader may keep none of them before the last one: only the end tells whether all were right.
         """
         line = self._line()
         for table in travelling(self.header.schema):

@@ -1,4 +1,4 @@
-"""Looking at a store as it is: its schema, what is in it, who works on it, and whether all of it is whole."""
+"""The inspection of a store: its schema, its content, the nodes that work on it, and whether it is complete."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,7 +95,7 @@ class _Kept(SqlStore):
         raise store_closed()
 
     async def close(self) -> None:
-        """Its side is closed by whoever opened it."""
+        """Its side is closed by the code that opened it."""
 
 
 async def verify_store_at(

@@ -19,7 +19,7 @@ from orchestrator.runtime.postgresql.sessions import must_give_sessions, place
 T = TypeVar("T")
 
 _SETTINGS: Final = {
-    # A large store takes as long as it takes; whoever waits for others is told soon.
+    # A large store may take long; a wait for other connections is told soon.
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "5000",
@@ -143,7 +143,7 @@ async def _connected(url: str) -> AsyncIterator[Any]:
     try:
         await must_give_sessions(url)
         connection = await connect(url, _SETTINGS)
-    except Exception as error:  # noqa: BLE001 - whoever moves a store is told in a sentence
+    except Exception as error:  # noqa: BLE001 - the error of a move becomes a sentence
         raise not_connected(error, place(url)) from None
     try:
         yield connection

@@ -25,7 +25,7 @@ _MOST_DAMAGE: Final = 20
 
 
 class SqliteSide:
-    """One connection with an open transaction. It blocks: whoever moves a store does nothing else."""
+    """One connection with an open transaction. It blocks: a program that moves a store does nothing else."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection

@@ -1,1 +1,1 @@
-"""What the store and the bus share of PostgreSQL: connections that are sessions, and errors in plain words."""
+"""The common part of store and bus on PostgreSQL: connections as sessions, and errors in plain words."""

@@ -1,4 +1,4 @@
-"""What can go wrong with a PostgreSQL server, in plain words and with the next step: the one place for both its users.
+"""Problems with a PostgreSQL server, in plain words and with the next step: one place for store and bus.
 
 A sentence may quote the server, which speaks to people. It never quotes asyncpg, and never a URL, which holds a
 password.

@@ -1,4 +1,4 @@
-"""The commands that keep what is on a computer and put it back."""
+"""The commands that back up the files of a computer and put them back."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ def watched(client: "Client", what: str | None, computer: str, *, as_json: bool)
                 if what is not None:
                     row = _transfer(client, what, computer)
             except OrchestratorError:
-                # Whoever waits is told what is wrong with the server; one that is older has no such endpoint.
+                # The waiting person is told what is wrong with the server; an older server has no such endpoint.
                 return
             with writing:
                 if over.is_set():

@@ -1,4 +1,4 @@
-"""What the commands share: their options, the client, JSON, and complaints."""
+"""The common parts of commands: options, the client, JSON, and complaints."""
 
 import json
 import os

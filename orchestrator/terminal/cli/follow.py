@@ -1,4 +1,4 @@
-"""What a command does with a task that it began or found: follow it to its end, or leave it."""
+"""A command follows its task to the end, or leaves it."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ _TOLD_CHARS = 600
 def follow(
     client: "Client", task_id: str, as_json: bool, patience_s: float, where: str, *, rehearses: bool = False
 ) -> None:
-    """Follow a task and exit as it ended; after a rehearsal, that which asks for all of it."""
+    """Follow a task and exit as it ended; after a rehearsal, follow the task that asks for all of it."""
     from orchestrator.runtime.program import program
     from orchestrator.terminal.follow import Follower
     from orchestrator.terminal.output import Screen

@@ -1,4 +1,4 @@
-"""What becomes of a request: the review, and beside a decision more time, taking it back, asking again."""
+"""The commands on requests: review, more time, withdrawal, and a new request."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

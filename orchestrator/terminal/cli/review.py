@@ -1,4 +1,4 @@
-"""What `review` does: the prompt, the list, and one decision on requests that are named.
+"""The command `review`: the prompt, the list, and one decision on named requests.
 
 What is decided by name is what was printed: the ids that were named, with the digests that stood there, and nothing
 that comes later (promise D4).

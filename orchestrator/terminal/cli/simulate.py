@@ -145,7 +145,7 @@ def _start(
         "--until-eof",
         "--url",
         paired["url"],
-        # Read from the pipe: whoever lists the processes of this machine sees their arguments.
+        # Read from the pipe: everybody on this machine can see the arguments of processes.
         "--token=-",
     ]
     command += ["--disk", str(disk), "--id", str(number), "--label", name, "--family", kind, *options]

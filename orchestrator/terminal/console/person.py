@@ -1,4 +1,4 @@
-"""The person at the console: where they read, what they type, and whom they ask for more."""
+"""The person at the console: input, output, and the questions to the server."""
 
 import select
 import sys
@@ -33,7 +33,7 @@ class Person:
     """Where a person reads and types. ``ask`` None: nobody is there."""
 
     say: Callable[[str], None] = _AT_ONCE
-    """At once, also into a pipe: whoever reads there waits for it."""
+    """At once, also into a pipe: its reader waits for it."""
     ask: Callable[[str], str] | None = None
     color: bool = False
     told: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Looks at everything that has to be right, with or without a running server, and says what fixes what is not."""
+"""The doctor: it looks at each condition of a working server, and names the fix of each fault."""
 
 from orchestrator.terminal.doctor.local import Finding
 from orchestrator.terminal.doctor.reach import examine

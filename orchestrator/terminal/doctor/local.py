@@ -1,4 +1,4 @@
-"""What can be seen on this machine without a server: Python, the disk, the store, the policy, the prompt, the port."""
+"""Checks of the doctor on this machine without a server: Python, disk, store, policy, prompt, port."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Whether computers in the game can reach the server: its address, its certificate, and what came from them."""
+"""Checks of the doctor on the way from the game to the server: address, certificate, and news from computers."""
 
 import ipaddress
 import socket

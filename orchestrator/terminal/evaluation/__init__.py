@@ -1,4 +1,4 @@
-"""The evaluation of a model: tasks on simulated computers, checked by what is left and not by what is claimed."""
+"""The evaluation of a model: tasks on simulated computers, judged by the files that are left, not by claims."""
 
 from orchestrator.terminal.evaluation.cases import EvalTask
 from orchestrator.terminal.evaluation.comparison import (

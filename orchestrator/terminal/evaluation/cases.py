@@ -1,4 +1,4 @@
-"""What a task of the evaluation is: a prompt, the world before it, what must hold after, and how it is done best."""
+"""A task of the evaluation: a prompt, the world before it, its conditions after it, and the best way to do it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

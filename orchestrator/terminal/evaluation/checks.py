@@ -1,4 +1,4 @@
-"""What must hold after a task: of files, of what programs print, of the answer, of the world, of the journal."""
+"""Conditions after a task: of files, of printed output, of the answer, of the world, of the journal."""
 
 import fnmatch
 from collections.abc import Iterator

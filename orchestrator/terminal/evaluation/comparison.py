@@ -1,4 +1,4 @@
-"""What repeated runs come to, task by task, and two models side by side."""
+"""The result of repeated runs, task by task, and two models side by side."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Plays the tasks one after the other: submits each, decides what asks, and looks at what is left."""
+"""Plays the tasks one after the other: submits each, decides its requests, and looks at the result."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""A call's arguments in the person's own editor: what they wrote, and what it changes.
+"""A call's arguments in the person's own editor: the new text, and its differences.
 
 The editor gets a file of its own in a directory that only this user can read, and both are gone
 afterwards. What is opened is the view without its secrets; a marker that stays is the secret again.

@@ -1,4 +1,4 @@
-"""The app: its parts under one line of tabs, and below them what was said, the connection, and the keys."""
+"""The app: its parts under one line of tabs, and below them messages, the connection, and the keys."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""The audit: what happened, the newest first, narrowed down as one likes; and whether it is as it was written."""
+"""The audit: the newest events first, with filters, and a verification."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A computer's backups: what was kept and when, what is in each, one more, and putting back all of one or a part."""
+"""A computer's backups: their list, the files of each, a new one, and a restore of all or a part."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

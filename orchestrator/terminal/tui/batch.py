@@ -1,4 +1,4 @@
-"""Several requests decided together: each is shown whole, one below the other, and what became of each is said."""
+"""Several requests decided together: each is shown whole, and the outcome of each is told. Questions of the model."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The computers: who is here, what they do, and a live picture of their screens where the server has one."""
+"""The computers: connected or not, their work, and a live picture of their screens where the server has one."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is decided of one request by keys: each is asked once more, and carries the digests of what was shown."""
+"""The decision on one request by keys: each is confirmed once, and carries the digests of the shown texts."""
 
 import asyncio
 import threading

@@ -67,7 +67,7 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
     @on(Input.Changed)
     @on(TextArea.Changed)
     def _wrote_on(self) -> None:
-        """Whoever writes on drops nothing: the next Escape is the first again."""
+        """Typing on drops nothing: the next Escape is the first again."""
         if self._warned:
             self._warned = False
             self.query_one(".dialog-keys", Static).update(self.hint())

@@ -1,4 +1,4 @@
-"""Who may come in: people, programs and computers. A token is shown once, and revoked at once."""
+"""Tokens of people, programs and computers. A token is shown once, and revoked at once."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence

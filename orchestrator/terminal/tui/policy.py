@@ -1,4 +1,4 @@
-"""The policy: what is in force, its rules in words, a dry run, the grants, and loading its file now."""
+"""The policy: its active version, its rules in words, a dry run, the grants, and a reload of its file."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What waits for this person, as the reviewers' socket tells it, and what is decided over it.
+"""The requests that wait for this person, from the reviewers' socket, and the decisions over it.
 
 Theory. One connection after another: each begins with a snapshot. A decision waits for the server's answer to it;
 where the connection ends before that, it is sent once more over the next one, since the same decision of the same
@@ -147,7 +147,7 @@ class Reviews(Inbox):
         self.unheard += 1
         self.tell("Sent, and not confirmed yet.")
         outcome = await self._until_heard(sent)
-        # Whoever leaves before that is told so: then it stays counted.
+        # A person who leaves before that is told so: then it stays counted.
         self.unheard -= 1
         return outcome
 

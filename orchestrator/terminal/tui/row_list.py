@@ -1,4 +1,4 @@
-"""A list of which one row is chosen; it stays chosen by its key when the rows change. It knows no markup."""
+"""A list with one selected row, by key: the selection stays when the rows change. Rows are plain text."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

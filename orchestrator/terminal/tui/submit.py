@@ -1,4 +1,4 @@
-"""A new task: what to do, on which computers, how carefully, what has to hold at the end, and within which limits."""
+"""A new task: prompt, computers, carefulness, checks and limits; and the log of a task as it happens."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""The ``cc_*`` tools: what they do on a computer, and what a reviewer is shown before."""
+"""The ``cc_*`` tools: their work on a computer, and the observation for a reviewer before it."""

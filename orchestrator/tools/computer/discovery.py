@@ -1,4 +1,4 @@
-"""The ``cc_*`` tools that tell what a computer is and shows: its facts, its neighbours, its screens."""
+"""The ``cc_*`` tools that describe a computer: its facts, its neighbors, its screens."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

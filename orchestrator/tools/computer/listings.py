@@ -169,7 +169,7 @@ OnRead = Callable[[int, int, int], None]
 
 
 def nobody_waits(files: int, of_files: int, size: int) -> None:
-    """Whoever is told of nothing."""
+    """A listener that drops all."""
     del files, of_files, size
 
 

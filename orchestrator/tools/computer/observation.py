@@ -1,4 +1,4 @@
-"""What a reviewer is shown before a change on a computer, and the old bytes put where an undo finds them."""
+"""The observation before a change on a computer: the diff for a reviewer, and the old bytes for an undo."""
 
 import re
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The ``cc_*`` tools that run a program: the very bytes that were shown, and what they printed."""
+"""The ``cc_*`` tools that run a program: exactly the bytes that were shown, and their output."""
 
 import json
 import re

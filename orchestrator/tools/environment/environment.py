@@ -245,7 +245,7 @@ class Environment(Reach):
         number = await self.store.allot_number(computer, lease=lease)
         runs = [record.run_id for record in records if record.run_id is not None]
         answers = await self.computers.settle(computer, run_ids=runs, number=number, on_output=on_output)
-        # After the answers: what froze the computer before it gave them is in the record then, whoever welcomed it.
+        # After the answers: then the record has what froze the computer before it gave them, on every node.
         doubtful = (await self.store.computer(computer)).doubtful_below
         return [
             in_doubt(record)

@@ -1,4 +1,4 @@
-"""What Lua wants where a text has a mistake from another language, or was cut.
+"""Advice for a Lua text with a habit of another language, or with its end missing.
 
 Each rule looks at the tokens around a syntax error; the first that knows the mistake speaks. They only word a refusal
 that stands already, so a wrong guess costs one sentence, never a program.

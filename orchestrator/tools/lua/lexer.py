@@ -1,4 +1,4 @@
-"""The tokens of a Lua text: one compiled regular expression per dialect, and a slow path for what is rare.
+"""The tokens of a Lua text: one compiled regular expression per dialect, and a slow path for rare forms.
 
 A token is an entry at the same index of three lists, which a parser in Python reads fastest. Whatever cannot be a token
 becomes the last one, of kind ``bad``, with its complaint: a mistake of the grammar before it is told first.

@@ -1,4 +1,4 @@
-"""The offline reference of ComputerCraft: what its Lua offers, where and since when, and a search over it.
+"""The offline reference of ComputerCraft: its Lua API by version, and a search over it.
 
 The facts stand in ``data/*.json``, one file for each part of the API, for people to read and fix.
 """

@@ -1,4 +1,4 @@
-"""Answers of the reference, cut to what a small window bears."""
+"""Answers of the reference, cut to fit a small window."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the data files hold: modules and their entries, as plain values.
+"""The content of the data files: modules and their entries, as plain values.
 
 The files are trusted once tests have validated them; reading them again at run time would only
 cost the start.

@@ -1,1 +1,1 @@
-"""What the endpoints answer: the models that handlers return, and of which the OpenAPI document consists."""
+"""Answers of the endpoints: the models that handlers return, and the source of the OpenAPI document."""

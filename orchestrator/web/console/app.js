@@ -106,7 +106,7 @@ function Person() {
   </div>`;
 }
 
-// Whoever goes to another view by a link that is gone then stands at its beginning, not before the frame.
+// After a link that is gone then, the focus is at the beginning of the new view, not before the frame.
 function useArrival(place) {
   const before = useRef(place);
   useEffect(() => {

@@ -1,9 +1,9 @@
-"""What somebody types at a computer in the game, done as the person who paired it, with that person's present rights.
+"""In-game commands: done as the person who paired the computer, with that person's present rights.
 
 Theory. A computer proves nothing but its own token, and its token says who paired it: for that person the in-game
 commands submit, list, follow, answer, stop and undo that person's tasks on this very computer. Everything goes
 through ``TaskService``, so the commands have no power that the person has not. They never decide a request:
-whoever types on somebody's computer need not be that person. All that comes from a computer is data.
+a player who types on a computer is perhaps not its owner. All that comes from a computer is data.
 """
 
 import asyncio

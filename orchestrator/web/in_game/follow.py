@@ -64,7 +64,7 @@ async def follow(
 ) -> None:
     """Tell what happens to a task until it has ended; ``after``: the version that was told last.
 
-    ``may`` raises once whoever follows has lost the right to: it is asked before each frame. ``left``: what is to be
+    ``may`` raises once the follower has lost the right to: it is asked before each frame. ``left``: what is to be
     said last.
     """
     feed = _Feed(present=task.version)

@@ -419,7 +419,7 @@ async def test_one_node_makes_the_checkpoints(nodes: Nodes) -> None:
 
 
 async def test_one_node_prunes(nodes: Nodes) -> None:
-    """The duty to prune by the settings is one node's."""
+    """The singleton job to prune by the settings is one node's."""
     first, second = await nodes.node("a", retain_days=1), await nodes.node("b", retain_days=1)
     await first.orchestrator.endpoints.pruner.by_settings()
     assert not await second.orchestrator.service.duties.take("pruning", 1)
@@ -430,7 +430,7 @@ async def test_one_node_prunes(nodes: Nodes) -> None:
 
 
 async def test_a_rehearsal_is_seen_through_by_one_node(nodes: Nodes) -> None:
-    """As long as another node has the duty nobody here begins it; once that is gone one node does, and is enough."""
+    """As long as another node has the job nobody here begins it. When that node is gone, one node does it."""
     first, second = await nodes.node("a"), await nodes.node("b")
     second.orchestrator.workers.may_act = lambda: False
     base = await nodes.store.put_blob(Listing({}).lines)

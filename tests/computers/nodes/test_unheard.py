@@ -41,7 +41,7 @@ class House:
 
 
 async def test_nodes_on_one_bus_hear_each_other() -> None:
-    """Nothing is wrong, neither when a node comes nor when the one goes in whose name the duty was taken."""
+    """Nothing is wrong, neither when a node comes nor when the one goes in whose name the lease was taken."""
     house, bus = House(), LocalBus()
     async with house.node(bus) as second:
         async with house.node(bus) as first:

@@ -54,7 +54,7 @@ export async function problemOf(answer) {
   return problem;
 }
 
-// `stop`: a signal of whoever no longer wants to know.
+// `stop`: a signal of a caller that no longer wants to know.
 export async function ask(method, path, body, stop) {
   const headers = method === "GET" ? {} : { "X-CSRF-Token": held.csrf };
   if (body !== undefined) headers["Content-Type"] = "application/json";

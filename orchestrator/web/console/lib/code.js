@@ -1,4 +1,4 @@
-// A text of several lines with their numbers; a long one is at first cut, and whoever shows it is told when it is
+// A text of several lines with their numbers; a long one is at first cut, and the view that shows it is told when it is
 // whole.
 import { html, useCallback, useMemo } from "./html.js";
 import { AT_FIRST, Blocks, useLines } from "./blocks.js";

@@ -1,4 +1,4 @@
-// Decisions: bound to what was shown, sent by a key, and confirmed to whoever made them.
+// Decisions: bound to what was shown, sent by a key, and confirmed to the person who made them.
 //
 // Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has
 // a key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as

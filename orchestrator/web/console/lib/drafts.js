@@ -1,4 +1,4 @@
-// What was typed and not sent yet: kept in this tab over views, reloads and signing in again, for whoever typed it.
+// Unsent input: kept in this tab over views, reloads and signing in again, for the person who typed it.
 import { useState } from "./html.js";
 import { session } from "./session.js";
 

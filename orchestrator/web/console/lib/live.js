@@ -2,7 +2,7 @@
 //
 // Theory. Nothing is kept over a lost connection: the next snapshot is the truth, and lists are read anew (`epoch`).
 // A hidden page lets go of its stream; the socket goes on telling what waits. A line that is dead without a word is
-// found by asking: whoever was told nothing for a while asks whether the server is there.
+// found by asking: a page that was told nothing for a while asks whether the server is there.
 import { Store } from "./store.js";
 import { whileSeen } from "./seen.js";
 import { backoff, pause } from "./events.js";

@@ -23,7 +23,7 @@ export function stop() {
   transfers.set([]);
 }
 
-// Something is about to begin, as whoever calls this knows.
+// Something is about to begin, as the caller knows.
 export const lookSoon = () => sleeping?.abort();
 
 async function run(signal) {

@@ -136,8 +136,8 @@ export function Computer({ name }) {
         list=${{ address: link("computers"), name: "All computers" }} />
     ${!value && !problem && html`<${Loading} rows=${4} />`}
     ${value?.frozen && html`<${Frozen} one=${value} onDone=${again} />`}
-    ${value?.released && html`<div class="note warn"><p>It was let come back and has not come yet: whoever dials next is
-      this computer.</p></div>`}
+    ${value?.released && html`<div class="note warn"><p>It may come back and has not come yet: the next one that
+      connects is this computer.</p></div>`}
     ${value && html`<${Watching} one=${value} /><${About} one=${value} task=${tasks.get(name)} />
       <${Backups} computer=${name} online=${value.online} />`}
   </div>`;
