@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final, NamedTuple, assert_never
 
 from orchestrator.adapters.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, Table, tables_of
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Schedule
 from orchestrator.core.wire.wire import ComputerId

@@ -28,7 +28,7 @@ from orchestrator.adapters.store.postgres_dialect import (
 from orchestrator.adapters.store.postgres_links import AT_WORK, PATIENCE_S, PREPARING, READING, WRITING, Links
 from orchestrator.adapters.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
 from orchestrator.adapters.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, needed
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.errors import InvalidRequest, StoreBusy
 from orchestrator.core.ports import Clock

@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 import asyncpg
 
+from orchestrator.adapters.store.script import Rows, Script, Statement, of_a_row
 from orchestrator.adapters.store.sql import ENTRY_COLUMNS
-from orchestrator.adapters.store.sql_grants import Rows, Script, Statement, of_a_row
 from orchestrator.adapters.store.sql_queue import Cell
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway, StoreBusy
 from orchestrator.core.ports import Clock

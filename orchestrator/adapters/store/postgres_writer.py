@@ -34,7 +34,7 @@ from orchestrator.adapters.store.postgres_dialect import (
     verdict,
 )
 from orchestrator.adapters.store.postgres_links import PATIENCE_S, Links
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_queue import append_many, is_plain
 from orchestrator.core.errors import StoreAway
 from orchestrator.core.task.items import AgentTaskItem

@@ -25,7 +25,7 @@ from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql_grants
 from orchestrator.adapters.store.objects import Entry, holds, renewed, scheduled
 from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
-from orchestrator.adapters.store.sql_grants import Script, text, whole
+from orchestrator.adapters.store.script import Script, text, whole
 from orchestrator.core.audit.chain import read_written
 from orchestrator.core.audit.retention import LISTS
 from orchestrator.core.audit.tables import PROMPT_HEAD_CHARS

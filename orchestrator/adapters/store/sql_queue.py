@@ -24,6 +24,7 @@ from orchestrator.adapters.store.objects import (
     scheduled,
     seconds_to_us,
 )
+from orchestrator.adapters.store.script import Rows, Script
 from orchestrator.adapters.store.sql import (
     ENTRY_COLUMNS,
     SET_HEAD,
@@ -35,7 +36,6 @@ from orchestrator.adapters.store.sql import (
     next_number,
     set_entry,
 )
-from orchestrator.adapters.store.sql_grants import Rows, Script
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Lease, Token
 from orchestrator.core.task.facts import TaskId

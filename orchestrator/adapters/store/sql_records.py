@@ -6,7 +6,7 @@ from typing import Any, Final
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_system
 from orchestrator.adapters.store.objects import seconds_to_us
-from orchestrator.adapters.store.sql_grants import Script, text, whole
+from orchestrator.adapters.store.script import Script, text, whole
 from orchestrator.core.audit.shared import IN_FORCE
 from orchestrator.core.ports import SYSTEM_STREAM, Coming, PolicyRow, SignInRow
 from orchestrator.core.ports.store_parts import MOST_DUTY_S

@@ -14,7 +14,7 @@ from orchestrator.adapters.store import sql_records as sql_shared
 from orchestrator.adapters.store import sql_records as sql_sign_ins
 from orchestrator.adapters.store import sql_system as sql_kept
 from orchestrator.adapters.store import sql_system as sql_retention
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.ports import (
     SYSTEM_STREAM,

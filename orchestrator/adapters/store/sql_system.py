@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_grants, sql_queue
-from orchestrator.adapters.store.sql_grants import Script, text
+from orchestrator.adapters.store.script import Script, text
 from orchestrator.core.audit.chain import files_listed
 from orchestrator.core.audit.retention import LISTS, referred
 from orchestrator.core.ports import (

@@ -22,7 +22,7 @@ from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_queue
 from orchestrator.adapters.store.objects import check_objects, odd_values, strange_in_file
 from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.adapters.store.sqlite_thread import CACHED_STATEMENTS, SqliteThread, drive, explained
 from orchestrator.core.errors import OrchestratorError, StoreBusy

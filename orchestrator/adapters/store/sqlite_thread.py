@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.adapters.store import sql_queue
 from orchestrator.adapters.store.drafts import store_closed
+from orchestrator.adapters.store.script import Script, of_a_row
 from orchestrator.adapters.store.sql import Append
-from orchestrator.adapters.store.sql_grants import Script, of_a_row
 from orchestrator.adapters.store.sql_queue import InChunks, append_many, is_plain
 from orchestrator.core.errors import OrchestratorError, StoreAway, StoreBusy, StoreDamaged
 from orchestrator.core.ports import Clock

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 from orchestrator.adapters.store.drafts import store_closed
 from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql import Append
-from orchestrator.adapters.store.sql_grants import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.audit.chain import Fault
 from orchestrator.core.errors import InvalidRequest

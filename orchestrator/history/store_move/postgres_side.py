@@ -11,7 +11,7 @@ from orchestrator.adapters.store.postgres import MIGRATING, TABLES, PostgresPers
 from orchestrator.adapters.store.postgres_dialect import drive, explained, kept, not_connected
 from orchestrator.adapters.store.postgres_links import connect
 from orchestrator.adapters.store.schema import STAYS, TRAVELS, Table
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.core.errors import NotFound
 from orchestrator.history.store_move.sides import Row, asked, not_empty, schema_of
 from orchestrator.runtime.postgresql.sessions import must_give_sessions, place

@@ -22,7 +22,7 @@ from orchestrator.adapters.store.schema import (
     Table,
     travelling,
 )
-from orchestrator.adapters.store.sql_grants import Rows, Script, of_a_row
+from orchestrator.adapters.store.script import Rows, Script, of_a_row
 from orchestrator.core.errors import InvalidRequest, NewerSchema, Unreadable
 
 # -- Rows as they move: read in pages in one order, written as lines, and taken together to one sha256

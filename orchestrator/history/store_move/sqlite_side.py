@@ -10,7 +10,7 @@ from orchestrator.adapters.store import SqlitePersistenceManager, sql
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store.objects import odd_values, strange_in_file
 from orchestrator.adapters.store.schema import MIGRATIONS, STAYS, TRAVELS, Table, tables_of
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.adapters.store.sqlite_thread import drive, explained
 from orchestrator.core.errors import NotFound, StoreBusy

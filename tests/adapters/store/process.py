@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 from orchestrator.adapters.store import open_store, sql, sql_queue
-from orchestrator.adapters.store.sql_grants import Script
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.errors import GrantVoid, OrchestratorError, StoreAway
 from orchestrator.core.ports import Store
