@@ -17,7 +17,7 @@ import pytest
 
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.column_rules import DECIDES, GONE, HIGH, ROW, Cover, Fate
-from orchestrator.adapters.store.schema import MIGRATIONS, Table, tables_of
+from orchestrator.adapters.store.schema import SCHEMA, Table, tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
@@ -36,7 +36,7 @@ from tests.harness.browsing import signed_in
 from tests.servers import PostgresServer, RunServer
 from tests.thinning import thinned
 
-TABLES = tables_of(len(MIGRATIONS))
+TABLES = tables_of(SCHEMA)
 BY_KIND = {"TEXT": "'mine'", "BIGINT": "0", "BYTEA": "NULL"}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.column_rules import DECIDES
-from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
+from orchestrator.adapters.store.schema import SCHEMA, tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store, TokenRow
 from orchestrator.core.task.facts import TaskId
@@ -24,7 +24,7 @@ from tests.contract.house import House, Playing
 from tests.contract.test_10_hostile_edits import _begun
 from tests.thinning import thinned
 
-TABLES = tables_of(len(MIGRATIONS))
+TABLES = tables_of(SCHEMA)
 VALUES: Final = {"NULL": None, "bytes": b"\xff\x00", "text": "x", "huge": 2**62, "negative": -7, "real": 0.5}
 _SCHEMA: Final = "UPDATE sqlite_master SET sql = ? WHERE name = ? AND type = 'table'"
 HARMLESS: Final = {

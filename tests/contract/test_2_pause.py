@@ -48,7 +48,7 @@ from tests.waiting import HANG_S, within
 READ = call("cc_read", path="b.lua")
 OTHER = call("cc_write", path="b.lua", content="print('allowed')\n")
 DELETE = call("cc_delete", path="hello.lua")
-OLD_STORE = TESTS / "golden" / "store" / "schema_2.sql"
+OLD_STORE = TESTS / "golden" / "store" / "schema_7.sql"
 
 
 def siblings(mode: str | None = None) -> str:

@@ -12,7 +12,7 @@ from contextlib import closing
 from functools import cache
 from typing import Final, NamedTuple, assert_never
 
-from orchestrator.adapters.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, Table, tables_of
+from orchestrator.adapters.store.schema import READ_META, SCHEMA, SCHEMA_KEY, Table, statements, tables_of
 from orchestrator.adapters.store.script import Script
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Schedule
@@ -115,7 +115,7 @@ def seconds_to_us(seconds: float) -> int:
 # -- Whether the tables, indexes, triggers and views of a store are those of its schema
 
 _OBJECTS: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-_OURS: Final = ", ".join(f"'{name}'" for name in tables_of(len(MIGRATIONS)))
+_OURS: Final = ", ".join(f"'{name}'" for name in tables_of(SCHEMA))
 _AMONG: Final = f"c.relname IN ({_OURS}) AND pg_table_is_visible(c.oid)"
 _ON_SERVER: Final = f"""
     SELECT 'trigger', t.tgname::text, c.relname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
@@ -222,13 +222,13 @@ def _compared(found: list[_Object], ours: list[_Object], schema: int) -> list[St
     for one in found:
         key = (one.kind, one.name, one.table)
         # Of a newer schema only that is known which none may have.
-        if one.kind not in _ACTS and (expected.get(key) == one.sql or schema > len(MIGRATIONS)):
+        if one.kind not in _ACTS and (expected.get(key) == one.sql or schema > SCHEMA):
             continue
         of = "" if one.name == one.table else f" of {one.table}"
         why = "is not defined as this version made it" if key in expected else "is not one of this store"
         stops = key in expected or one.kind != "index"
         strange.append(Strange(f"The {one.kind} {one.name}{of} {why}.", stops))
-    if schema == len(MIGRATIONS):
+    if schema == SCHEMA:
         strange += [
             Strange(f"The {kind} {name} of {table} is not there.", stops=kind != "index")
             for kind, name, table in sorted(expected.keys() - there)
@@ -248,13 +248,10 @@ _AUTOMATIC: Final = "automatic"
 @cache
 def _of_schema() -> tuple[_Object, ...]:
     with closing(sqlite3.connect(":memory:")) as made:
-        for step in MIGRATIONS:
-            for statement in step:
-                made.execute(statement)
+        for statement in statements(SCHEMA):
+            made.execute(statement)
         objects = [_Object(kind, name, table, _plain(sql)) for kind, name, table, sql in made.execute(_OBJECTS)]
-    columns = [
-        _Object("column", name, table.name) for table in tables_of(len(MIGRATIONS)).values() for name in table.names
-    ]
+    columns = [_Object("column", name, table.name) for table in tables_of(SCHEMA).values() for name in table.names]
     return (*objects, *columns)
 
 

@@ -27,7 +27,7 @@ from orchestrator.adapters.store.postgres_dialect import (
 )
 from orchestrator.adapters.store.postgres_links import AT_WORK, PATIENCE_S, PREPARING, READING, WRITING, Links
 from orchestrator.adapters.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
-from orchestrator.adapters.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, needed
+from orchestrator.adapters.store.schema import READ_META, SCHEMA, SCHEMA_KEY, needed
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.errors import InvalidRequest, StoreBusy
@@ -200,7 +200,7 @@ async def _must_be_left_by_all(connection: Any) -> None:
     """Raises StoreBusy where older nodes are at work on tables that would then be none of theirs."""
     rows = await run(connection, (READ_META, (SCHEMA_KEY,)))
     others = await connection.fetchval(_AT_WORK)
-    if others and rows and int(rows[0][0]) < needed(len(MIGRATIONS)):
+    if others and rows and int(rows[0][0]) < needed(SCHEMA):
         raise StoreBusy(
             f"Older nodes are at work ({others} connections) on tables that this version has to change for good.",
             remedy="Stop all nodes, then start this version. Make a backup before: `cc-orchestrator store export`.",

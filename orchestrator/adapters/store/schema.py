@@ -1,20 +1,18 @@
-"""The tables of the SQL stores and the way there from every older version.
+"""The tables of the SQL stores, and the way there from the tables of version 0.6.0.
 
 The text is read by both dialects: SQLite takes any type name, and BYTEA leaves bytes as they
 are. Times are microseconds since 1970 in UTC; computers and roles are JSON arrays.
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-# -- The tables of the SQL stores and the way there from every older version -------------
-
 SCHEMA_KEY: Final = "cc-orchestrator schema"
-"""The row of ``meta`` whose value is the number of migrations that the tables have seen."""
+"""The row of ``meta`` whose value is the schema of the tables."""
 
 READ_META: Final = "SELECT value FROM meta WHERE name = ?"
 SET_META: Final = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -48,7 +46,7 @@ _FIRST: Final = (
         lease_for BIGINT NOT NULL DEFAULT 0,
         waiting_for TEXT,
         woken SMALLINT NOT NULL DEFAULT 0
-    )""",
+    , pinned SMALLINT NOT NULL DEFAULT 0)""",
     "CREATE INDEX tasks_newest ON tasks (created_at, task_id)",
     "CREATE INDEX tasks_by_status ON tasks (status, created_at, task_id)",
     # In the order in which lease() wants them, so that a long queue is not sorted for each lease.
@@ -56,7 +54,10 @@ _FIRST: Final = (
     "CREATE INDEX tasks_held ON tasks (task_id) WHERE holder IS NOT NULL",
     "CREATE INDEX tasks_waiting ON tasks (waiting_for, task_id) WHERE waiting_for IS NOT NULL",
     "CREATE TABLE requests (request_id TEXT PRIMARY KEY, task_id TEXT NOT NULL)",
-    "CREATE TABLE computers (computer TEXT PRIMARY KEY, number BIGINT NOT NULL, task TEXT)",
+    # What was heard from a computer and who came last, so that a disk put back or a copy is noticed.
+    "CREATE TABLE computers (computer TEXT PRIMARY KEY, number BIGINT NOT NULL, task TEXT, "
+    "heard BIGINT NOT NULL DEFAULT 0, doubtful_below BIGINT NOT NULL DEFAULT 0, known TEXT, "
+    "token TEXT NOT NULL DEFAULT '', frozen TEXT, frozen_at BIGINT, released SMALLINT NOT NULL DEFAULT 0)",
     "CREATE INDEX computers_claimed ON computers (task, computer) WHERE task IS NOT NULL",
     "CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, content BYTEA NOT NULL)",
     """CREATE TABLE tokens (
@@ -67,11 +68,7 @@ _FIRST: Final = (
         created_at BIGINT NOT NULL,
         revoked SMALLINT NOT NULL DEFAULT 0
     )""",
-)
-
-_SESSIONS: Final = ("CREATE INDEX tasks_by_session ON tasks (session_id, created_at, task_id)",)
-
-_SYSTEM: Final = (
+    "CREATE INDEX tasks_by_session ON tasks (session_id, created_at, task_id)",
     # Streams that are no tasks; their items are in ``items``, with the stream's name for a task's id.
     "CREATE TABLE streams (stream TEXT PRIMARY KEY, version BIGINT NOT NULL, head_hash TEXT NOT NULL)",
     """CREATE TABLE grants (
@@ -86,20 +83,6 @@ _SYSTEM: Final = (
         revoked SMALLINT NOT NULL DEFAULT 0
     )""",
     "CREATE INDEX grants_by_session ON grants (session_id)",
-)
-
-_MEETING: Final = (
-    # What was heard from a computer and who came last, so that a disk put back or a copy is noticed.
-    "ALTER TABLE computers ADD COLUMN heard BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE computers ADD COLUMN doubtful_below BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE computers ADD COLUMN known TEXT",
-    "ALTER TABLE computers ADD COLUMN token TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE computers ADD COLUMN frozen TEXT",
-    "ALTER TABLE computers ADD COLUMN frozen_at BIGINT",
-    "ALTER TABLE computers ADD COLUMN released SMALLINT NOT NULL DEFAULT 0",
-)
-
-_KEEPING: Final = (
     # What is to be known of blobs without reading them. Of one without a row nothing is known: it stays.
     """CREATE TABLE blob_marks (
         sha256 TEXT PRIMARY KEY,
@@ -107,8 +90,6 @@ _KEEPING: Final = (
         lists SMALLINT NOT NULL,
         touched BIGINT NOT NULL
     )""",
-    "INSERT INTO blob_marks (sha256, size, lists, touched) SELECT sha256, LENGTH(content), 1, 0 FROM blobs",
-    "ALTER TABLE tasks ADD COLUMN pinned SMALLINT NOT NULL DEFAULT 0",
     "CREATE TABLE pruned (task_id TEXT PRIMARY KEY, pruned_at BIGINT NOT NULL)",
     """CREATE TABLE backups (
         backup_id TEXT PRIMARY KEY,
@@ -118,9 +99,6 @@ _KEEPING: Final = (
         data TEXT NOT NULL
     )""",
     "CREATE INDEX backups_of ON backups (computer, made_at)",
-)
-
-_SIGN_INS: Final = (
     # Browsers that are signed in; who signs out, or was away for too long, has no row.
     """CREATE TABLE sign_ins (
         session_hash TEXT PRIMARY KEY,
@@ -129,9 +107,6 @@ _SIGN_INS: Final = (
         begun_at BIGINT NOT NULL,
         used_at BIGINT NOT NULL
     )""",
-)
-
-_SHARED: Final = (
     # What the nodes of one store have in common. Of policies one row: what was in force before is in the system stream.
     """CREATE TABLE policies (
         name TEXT PRIMARY KEY,
@@ -151,8 +126,15 @@ _CHANGED: Final = (
     "CREATE INDEX tasks_changed ON tasks (updated_at, task_id, created_at)",
 )
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS, _SHARED, _CHANGED)
-"""One step per version, run in order and never changed once released; new steps go at the end."""
+MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {7: _FIRST, 8: _CHANGED}
+"""The step to each schema, run in order and never changed once released; new steps go at the end.
+
+The first one makes the tables of version 0.6.0. Lower numbers were the schemas of older versions.
+"""
+SCHEMA: Final = max(MIGRATIONS)
+"""The schema of this version."""
+OLDEST: Final = min(MIGRATIONS)
+"""The oldest schema from which a store is brought forward."""
 
 NEEDS_KEY: Final = "cc-orchestrator needs"
 """The row of ``meta`` whose value is the lowest schema that a program must know to work on the tables."""
@@ -167,9 +149,14 @@ A version that is not named here needs a program that knows it.
 """
 
 
+def statements(schema: int) -> Iterator[str]:
+    """All statements that make the tables of a schema, in order."""
+    return (statement for number, step in MIGRATIONS.items() if number <= schema for statement in step)
+
+
 def needed(schema: int) -> int:
     """The lowest schema that a program must know to work on tables of this one."""
-    return max((WORKS_FROM.get(number, number) for number in range(1, schema + 1)), default=0)
+    return max(WORKS_FROM.get(number, number) for number in MIGRATIONS if number <= schema)
 
 
 # -- What a store's tables are made of, told by the migrations themselves, and what of them moves to another store
@@ -231,11 +218,10 @@ class Table:
 
 @cache
 def tables_of(schema: int) -> Mapping[str, Table]:
-    """All tables of a store that has seen so many migrations."""
+    """All tables of a store with this schema."""
     with closing(sqlite3.connect(":memory:")) as made:
-        for step in MIGRATIONS[:schema]:
-            for statement in step:
-                made.execute(statement)
+        for statement in statements(schema):
+            made.execute(statement)
         names = [name for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
         return {name: _table(made, name) for name in names}
 

@@ -24,7 +24,16 @@ from typing import Any, Final, NamedTuple
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql_grants
 from orchestrator.adapters.store.objects import Entry, holds, renewed, scheduled
-from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
+from orchestrator.adapters.store.schema import (
+    MIGRATIONS,
+    NEEDS_KEY,
+    OLDEST,
+    READ_META,
+    SCHEMA,
+    SCHEMA_KEY,
+    SET_META,
+    needed,
+)
 from orchestrator.adapters.store.script import Script, text, whole
 from orchestrator.core.audit.chain import read_written
 from orchestrator.core.audit.retention import LISTS
@@ -160,24 +169,28 @@ class Append(NamedTuple):
     release: bool = False
 
 
-def migrate(*, fresh: bool, upto: int = len(MIGRATIONS)) -> Script[None]:
+def migrate(*, fresh: bool, upto: int = SCHEMA) -> Script[None]:
     """Bring the tables, ``fresh``: there is none yet, to this version's, or to the older schema ``upto``.
 
     Tables of a newer version that this one may work on stay as they are.
-    Raises NewerSchema when it may not, InvalidRequest when another program made them.
+    Raises NewerSchema when it may not, InvalidRequest when another program or a version before 0.6 made them.
     """
     rows = [(0,)] if fresh else (yield READ_META, (SCHEMA_KEY,))
     if not rows or not str(rows[0][0]).isdecimal():
         raise sealing.not_a_store()
     done = int(rows[0][0])
-    if done > len(MIGRATIONS):
+    if done > SCHEMA:
         needs = yield READ_META, (NEEDS_KEY,)
-        if not needs or int(needs[0][0]) > len(MIGRATIONS):
+        if not needs or int(needs[0][0]) > SCHEMA:
             raise NewerSchema(
-                f"The store has schema {done}; this version knows up to {len(MIGRATIONS)}.",
+                f"The store has schema {done}; this version knows up to {SCHEMA}.",
                 remedy="Start a newer version of cc-orchestrator on this store.",
             )
-    for number, step in enumerate(MIGRATIONS[done:upto], start=done + 1):
+    if not fresh and done < OLDEST:
+        raise sealing.of_old_version("The store", done)
+    for number, step in MIGRATIONS.items():
+        if not done < number <= upto:
+            continue
         for statement in step:
             yield statement, ()
         yield SET_META, (SCHEMA_KEY, str(number))

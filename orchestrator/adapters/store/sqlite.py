@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_queue
 from orchestrator.adapters.store.objects import check_objects, odd_values, strange_in_file
-from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
+from orchestrator.adapters.store.schema import SCHEMA, tables_of
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.adapters.store.sqlite_thread import CACHED_STATEMENTS, SqliteThread, drive, explained
@@ -100,7 +100,7 @@ _VACUUM: Final = "PRAGMA incremental_vacuum"
 _INCREMENTAL: Final = 2
 _MOST_PAGES: Final = 20_000
 """Of 4 KiB that one sweep gives back: some 100 ms in which nobody writes."""
-_SMALL: Final = tuple(one for one in tables_of(len(MIGRATIONS)).values() if one.name not in ("items", "blobs"))
+_SMALL: Final = tuple(one for one in tables_of(SCHEMA).values() if one.name not in ("items", "blobs"))
 """The tables that are read whole at once; what is in the others is compared by hash."""
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 

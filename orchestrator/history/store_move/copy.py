@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import IO, Any, Final, NamedTuple
 
-from orchestrator.adapters.store.schema import MIGRATIONS, Table, travelling
+from orchestrator.adapters.store import drafts as sealing
+from orchestrator.adapters.store.schema import OLDEST, SCHEMA, Table, travelling
 from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
 from orchestrator.history.store_move.sides import (
     Digest,
@@ -121,8 +122,10 @@ class Dump:
             raise _newer(f"{self._name} has the format {version}; this version reads {FORMAT}.")
         if line != header.line() or not isinstance(header.schema, int) or header.schema < 1:
             raise self._refusal("the header is not as it was written")
-        if header.schema > len(MIGRATIONS):
-            raise _newer(f"{self._name} has schema {header.schema}; this version knows up to {len(MIGRATIONS)}.")
+        if header.schema > SCHEMA:
+            raise _newer(f"{self._name} has schema {header.schema}; this version knows up to {SCHEMA}.")
+        if header.schema < OLDEST:
+            raise sealing.of_old_version(self._name, header.schema)
         return header
 
     def _row(self, table: Table, line: bytes) -> Row:
@@ -238,7 +241,7 @@ async def bring_forward(url: str) -> tuple[int, int]:
         from orchestrator.history.store_move.sqlite_side import forward_sqlite
 
         before = await forward_sqlite(path_of(url))
-    return before, len(MIGRATIONS)
+    return before, SCHEMA
 
 
 async def _passed(side: Side, schema: int, write: Callable[[bytes], object], told: Telling) -> Digest:

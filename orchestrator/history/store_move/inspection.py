@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from orchestrator.adapters.store.drafts import store_closed
-from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.schema import SCHEMA
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql import Append
 from orchestrator.adapters.store.sql_store import SqlStore
@@ -111,9 +111,9 @@ async def verify_store_at(
         if damage:
             return Verification(streams=0, items=0, heads_sha256="", faults=tuple(damage))
         schema = await schema_of(side)
-        if schema < len(MIGRATIONS):
+        if schema < SCHEMA:
             raise InvalidRequest(
-                f"The store has schema {schema}, and this version verifies {len(MIGRATIONS)}.",
+                f"The store has schema {schema}, and this version verifies {SCHEMA}.",
                 remedy="Start the server once, or verify with the version that wrote it.",
             )
         return await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full)
@@ -128,14 +128,14 @@ async def check_store_at(url: str) -> Checked:
     async with reading(url) as side:
         schema = await schema_of(side)
         damage = await _damage(side)
-        strange = await side.strange() if not damage and schema == len(MIGRATIONS) else []
-        if not damage and not strange and schema == len(MIGRATIONS):
+        strange = await side.strange() if not damage and schema == SCHEMA else []
+        if not damage and not strange and schema == SCHEMA:
             damage = await side.odd()
         held = [] if damage else await side.run(_held())
         found = Checked(
             store=side.where,
             schema=schema,
-            known=len(MIGRATIONS),
+            known=SCHEMA,
             bytes=await side.size(),
             counts=await counts_of(side, schema),
             served_by=await side.held_by(),
@@ -143,7 +143,7 @@ async def check_store_at(url: str) -> Checked:
             held=held,
             faults=tuple(damage),
         )
-        if schema < len(MIGRATIONS) or damage:
+        if schema < SCHEMA or damage:
             # What follows reads the tables of this version, and pages that are whole.
             return found
         verified = await verify_store(_Kept(side))

@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol, TypeVar
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store.schema import (
     LEFT_BEHIND,
-    MIGRATIONS,
+    OLDEST,
     READ_META,
+    SCHEMA,
     SCHEMA_KEY,
     STAYING_ROWS,
     Column,
@@ -206,7 +207,7 @@ class Side(Protocol):
 
 
 async def schema_of(side: Side) -> int:
-    """How many migrations the store has seen. Raises InvalidRequest where it is none, NewerSchema."""
+    """The schema of the store. Raises InvalidRequest where it is none or of a version before 0.6, NewerSchema."""
     rows = await side.run(asked(READ_META, SCHEMA_KEY))
     if not rows:
         raise sealing.not_a_store()
@@ -214,11 +215,13 @@ async def schema_of(side: Side) -> int:
         schema = int(rows[0][0])
     except (TypeError, ValueError) as error:
         raise of_a_row(error) from None
-    if schema > len(MIGRATIONS):
+    if schema > SCHEMA:
         raise NewerSchema(
-            f"The store has schema {schema}; this version knows up to {len(MIGRATIONS)}.",
+            f"The store has schema {schema}; this version knows up to {SCHEMA}.",
             remedy="Use a newer version of cc-orchestrator for this store.",
         )
+    if schema < OLDEST:
+        raise sealing.of_old_version("The store", schema)
     return schema
 
 

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from orchestrator.adapters.store import SqlitePersistenceManager, sql
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store.objects import odd_values, strange_in_file
-from orchestrator.adapters.store.schema import MIGRATIONS, STAYS, TRAVELS, Table, tables_of
+from orchestrator.adapters.store.schema import SCHEMA, STAYS, TRAVELS, Table, tables_of
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.adapters.store.sqlite_thread import drive, explained
@@ -66,7 +66,7 @@ class SqliteSide:
 
     async def odd(self) -> list[str]:
         """SQLite takes any value in any column; here those are told that we never write."""
-        return [one for table in tables_of(len(MIGRATIONS)).values() for one in await self.run(odd_values(table))]
+        return [one for table in tables_of(SCHEMA).values() for one in await self.run(odd_values(table))]
 
     async def held_by(self) -> str:
         """The process that has the file's lock."""
@@ -120,7 +120,7 @@ async def forward_sqlite(path: Path) -> int:
     """Bring a file's tables to this version's; the schema that it had. Raises NotFound, StoreBusy, NewerSchema."""
     async with reading_sqlite(path) as side:
         before = await schema_of(side)
-    if before < len(MIGRATIONS):
+    if before < SCHEMA:
         await SqlitePersistenceManager(path, clock=SystemClock()).close()
     return before
 

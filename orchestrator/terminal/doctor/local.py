@@ -18,7 +18,8 @@ from orchestrator.adapters.models.ollama_errors import missing
 from orchestrator.adapters.models.ollama_server import Refusal
 from orchestrator.adapters.models.openai_server import NO_MODELS, ModelServer, refused
 from orchestrator.adapters.models.options import DEFAULT_CTX, OllamaOptions, ServerOptions
-from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY
+from orchestrator.adapters.store import drafts as sealing
+from orchestrator.adapters.store.schema import NEEDS_KEY, OLDEST, READ_META, SCHEMA, SCHEMA_KEY
 from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.core.connection_problems import Told
 from orchestrator.core.errors import ModelFailed, OrchestratorError, StoreBusy
@@ -157,10 +158,12 @@ def _schema(path: Path) -> Finding:
     except sqlite3.Error as error:
         remedy = "Put a backup of it back, or move it away to begin anew."
         return Finding("store", "fail", f"{path} cannot be read: {error}.", (remedy,))
-    known, found = len(MIGRATIONS), int(row[0]) if row else 0
+    known, found = SCHEMA, int(row[0]) if row else 0
     if found > known and (least is None or int(least[0]) > known):
         sentence = f"{path} was written by a newer cc-orchestrator (schema {found}, this one knows {known})."
         return Finding("store", "fail", sentence, ("Update cc-orchestrator.",))
+    if found < OLDEST:
+        return failed("store", sealing.of_old_version(str(path), found))
     later = "; `serve` brings it up to date" if found < known else ""
     return Finding("store", "ok", f"{path} can be opened, schema {found}{later}.")
 

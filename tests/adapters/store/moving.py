@@ -13,11 +13,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from orchestrator.adapters.store.schema import MIGRATIONS, Column, Table, travelling
+from orchestrator.adapters.store.schema import SCHEMA, Column, Table, travelling
 from orchestrator.history.store_move.copy import Moved, copy_store, export_store, import_store
 from orchestrator.history.store_move.sides import Row, filling, in_order, key_of, pages_of, reading, schema_of
 
-TODAY = len(MIGRATIONS)
+TODAY = SCHEMA
 Drawn = Mapping[str, Sequence[Row]]
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from orchestrator.adapters.bus import installation_of
 from orchestrator.adapters.store import open_store, postgres_links
-from orchestrator.adapters.store.schema import MIGRATIONS, travelling
+from orchestrator.adapters.store.schema import SCHEMA, travelling
 from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, StoreBusy
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import ItemId, verify_chain
@@ -65,7 +65,6 @@ async def test_the_same_content_gives_the_same_bytes_from_either_engine(
     assert await rows_of(back) == await rows_of(here)
 
 
-@pytest.mark.thinned(4)
 @pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
 async def test_an_older_store_goes_on_where_it_was_moved_to(tmp_path: Path, released: Path, target: str) -> None:
     made_by(released, tmp_path / "source.db")
@@ -78,7 +77,7 @@ async def test_an_older_store_goes_on_where_it_was_moved_to(tmp_path: Path, rele
         assert verify_chain(await store.read(TaskId("t1"))) is None
     finally:
         await store.close()
-    assert (await check_store_at(target)).schema == len(MIGRATIONS)
+    assert (await check_store_at(target)).schema == SCHEMA
 
 
 async def test_a_store_is_put_only_where_nothing_is(source: str, target: str) -> None:
@@ -196,7 +195,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 async def test_what_a_server_has_open_can_be_read(held: tuple[str, int], tmp_path: Path) -> None:
     url, pid = held
     found = await check_store_at(url)
-    assert (found.served_by, found.schema, found.counts["items"]) == (f"process {pid}", len(MIGRATIONS), 10)
+    assert (found.served_by, found.schema, found.counts["items"]) == (f"process {pid}", SCHEMA, 10)
     await imported(f"sqlite:///{tmp_path / 'one.db'}", await exported(url))
     moved = await copy_store(url, f"sqlite:///{tmp_path / 'two.db'}", quiet)
     assert moved.served_by == f"process {pid}"
@@ -228,7 +227,7 @@ async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: st
     """What is appended after the first rows were read is not among the others."""
     await copy_store(source, postgres_url, quiet)
     store = open_store(postgres_url, clock=SystemClock())
-    tables = {table.name: table for table in travelling(len(MIGRATIONS))}
+    tables = {table.name: table for table in travelling(SCHEMA)}
     try:
         async with reading(postgres_url) as side:
             tasks = [row async for page in pages_of(side, tables["tasks"]) for row in page]
@@ -251,10 +250,19 @@ async def test_a_statement_may_take_as_long_as_it_takes(
 
 
 async def test_tables_are_brought_forward(source: str, postgres_url: str) -> None:
-    assert await bring_forward(source) == (int(GOLDEN[-1].stem[-1]), len(MIGRATIONS))
-    assert await bring_forward(source) == (len(MIGRATIONS), len(MIGRATIONS))
+    assert await bring_forward(source) == (int(GOLDEN[-1].stem[-1]), SCHEMA)
+    assert await bring_forward(source) == (SCHEMA, SCHEMA)
     await copy_store(source, postgres_url, quiet)
-    assert await bring_forward(postgres_url) == (len(MIGRATIONS), len(MIGRATIONS))
+    assert await bring_forward(postgres_url) == (SCHEMA, SCHEMA)
+
+
+async def test_a_store_of_a_version_before_0_6_is_not_read(tmp_path: Path, source: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "source.db")) as connection, connection:
+        connection.execute("UPDATE meta SET value = '6' WHERE value = '7'")
+    for asked in (check_store_at, exported, bring_forward):
+        with pytest.raises(InvalidRequest, match=r"schema 6, of a version before 0\.6") as refusal:
+            await asked(source)
+        assert "version 0.6" in refusal.value.remedy
 
 
 async def test_what_is_not_there_is_told(tmp_path: Path, postgres_url: str, source: str) -> None:

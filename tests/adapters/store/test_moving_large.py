@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store.schema import MIGRATIONS, tables_of
+from orchestrator.adapters.store.schema import SCHEMA, tables_of
 from orchestrator.history.store_move.sides import filling
 from tests.adapters.store.moving import rows_of
 
 TASKS, ITEMS = 20_000, 50
 _REST = ("s", "fix my farm", '["3"]', 0, 1, 2, None, None, 1, 0, 0, None, 0, 0)
 """Of a task's row, from its session on."""
-TODAY = len(MIGRATIONS)
+TODAY = SCHEMA
 LEAST_ROWS_S = 2_000
 """Far below what was seen: a machine that does other things besides must not fail this."""
 MOST_KB = 200_000

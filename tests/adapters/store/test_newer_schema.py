@@ -19,7 +19,7 @@ from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append, refused, taken
 
-KNOWN: Final = len(schema.MIGRATIONS)
+KNOWN: Final = schema.SCHEMA
 STEP: Final = (
     "CREATE TABLE dreams (name TEXT PRIMARY KEY, told BIGINT NOT NULL)",
     "ALTER TABLE tasks ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'",
@@ -32,12 +32,13 @@ STEP: Final = (
 def newer(*, adds: bool) -> Iterator[None]:
     """This process is the newer version meanwhile; ``adds``: its step is one that older ones may work with."""
     with pytest.MonkeyPatch.context() as patch:
-        steps = (*schema.MIGRATIONS, STEP)
-        for module in (schema, sql, postgres):
-            patch.setattr(module, "MIGRATIONS", steps)
-        patch.setattr(sql.migrate, "__kwdefaults__", {"upto": len(steps)})
+        for module in (schema, sql):
+            patch.setattr(module, "MIGRATIONS", {**schema.MIGRATIONS, KNOWN + 1: STEP})
+        for module in (sql, postgres):
+            patch.setattr(module, "SCHEMA", KNOWN + 1)
+        patch.setattr(sql.migrate, "__kwdefaults__", {"upto": KNOWN + 1})
         if adds:
-            patch.setattr(schema, "WORKS_FROM", {len(steps): KNOWN})
+            patch.setattr(schema, "WORKS_FROM", {KNOWN + 1: KNOWN})
         yield
 
 

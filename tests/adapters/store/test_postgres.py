@@ -17,7 +17,7 @@ import pytest
 from orchestrator.adapters.store import open_store, postgres, postgres_links
 from orchestrator.adapters.store.postgres import PostgresPersistenceManager
 from orchestrator.adapters.store.postgres_dialect import explained, numbered
-from orchestrator.adapters.store.schema import MIGRATIONS, NEEDS_KEY, SCHEMA_KEY
+from orchestrator.adapters.store.schema import NEEDS_KEY, OLDEST, SCHEMA, SCHEMA_KEY, statements
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreAway
 from orchestrator.core.ports import SYSTEM_STREAM, Lease, Schedule, Store
 from orchestrator.core.task.facts import TaskId
@@ -330,15 +330,14 @@ async def test_nodes_that_start_at_once_on_an_empty_database(postgres_url: str) 
     await asyncio.gather(*(store.close() for store in stores))
 
 
-@pytest.mark.thinned(4)
-@pytest.mark.parametrize("schema", range(1, len(MIGRATIONS)))
+@pytest.mark.parametrize("schema", range(OLDEST, SCHEMA))
 async def test_a_store_of_an_older_version_is_brought_forward(
     schema: int, postgres_url: str, postgres_server: PostgresServer
 ) -> None:
     database = name_in(postgres_url)
-    statements = [numbered(one) for step in MIGRATIONS[:schema] for one in step]
+    made = map(numbered, statements(schema))
     known = f"INSERT INTO meta VALUES ('{SCHEMA_KEY}', '{schema}')"
-    await postgres_server.execute(*statements, known, database=database)
+    await postgres_server.execute(*made, known, database=database)
     async with opened(postgres_url) as store:
         await store.create(T1, [Author(ManualClock()).submitted()])
         await store.put_blob(b"content")
@@ -353,7 +352,7 @@ async def test_a_store_of_an_older_version_is_brought_forward(
 
 
 @pytest.mark.thinned(3)
-@pytest.mark.parametrize("needs", [None, 99, len(MIGRATIONS)])
+@pytest.mark.parametrize("needs", [None, 99, SCHEMA])
 async def test_a_store_of_a_newer_version_is_used_where_its_steps_allow_it(
     needs: int | None, postgres_url: str, postgres_server: PostgresServer
 ) -> None:
@@ -367,7 +366,7 @@ async def test_a_store_of_a_newer_version_is_used_where_its_steps_allow_it(
         statements[1] = f"DELETE FROM meta WHERE name = '{NEEDS_KEY}'"
     await postgres_server.execute(*statements, database=database)
     async with opened(postgres_url) as store:
-        if needs == len(MIGRATIONS):
+        if needs == SCHEMA:
             assert await store.list_tasks() == []
         else:
             await refused(NewerSchema, store.list_tasks())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.adapters.store import open_store
-from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.schema import OLDEST, SCHEMA
 from orchestrator.core.errors import InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreBusy
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId, ToolStarted
@@ -178,17 +178,22 @@ async def test_damage_inside_the_file_is_told(tmp_path: Path) -> None:
         assert "backup" in refusal.remedy
 
 
-async def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("schema", "refusal"), [(99, NewerSchema), (OLDEST - 1, InvalidRequest)])
+async def test_a_store_of_a_newer_or_much_older_version_is_refused(
+    tmp_path: Path, schema: int, refusal: type[OrchestratorError]
+) -> None:
     path = tmp_path / "store.db"
     async with opened(path):
         """Made by this version."""
+    before = tables_of(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE meta SET value = '99'")
-    with pytest.raises(NewerSchema, match="schema 99"):
+        connection.execute(f"UPDATE meta SET value = '{schema}'")
+    with pytest.raises(refusal, match=f"schema {schema}") as told:
         open_store(f"sqlite:///{path}", clock=ManualClock())
+    assert "version" in told.value.remedy
+    assert tables_of(path) == before
 
 
-@pytest.mark.thinned(3)
 @pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
 async def test_a_store_of_an_older_version_is_brought_forward(tmp_path: Path, released: Path) -> None:
     """A file as an older release left it, told as SQL: all is there, goes on, and has the tables of today."""
@@ -237,7 +242,7 @@ def tables_of(path: Path) -> list[tuple[str, ...]]:
 
 
 def test_every_schema_before_todays_has_a_file_that_a_release_left() -> None:
-    assert {path.stem for path in GOLDEN} >= {f"schema_{number}" for number in range(2, len(MIGRATIONS))}
+    assert {path.stem for path in GOLDEN} >= {f"schema_{number}" for number in range(OLDEST, SCHEMA)}
 
 
 async def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:

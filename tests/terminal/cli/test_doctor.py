@@ -120,8 +120,12 @@ async def test_a_store_that_is_newer_or_held_or_well(tmp_path: Path) -> None:
     path = tmp_path / "orchestrator.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        connection.execute("INSERT INTO meta VALUES ('cc-orchestrator schema', '1')")
-    assert "schema 1; `serve` brings it up to date" in (await one(tmp_path, "store")).sentence
+        connection.execute("INSERT INTO meta VALUES ('cc-orchestrator schema', '7')")
+    assert "schema 7; `serve` brings it up to date" in (await one(tmp_path, "store")).sentence
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '6'")
+    older = await one(tmp_path, "store")
+    assert (older.state, "before 0.6" in older.sentence) == ("fail", True)
     lock = FileLock(path)
     held = await one(tmp_path, "store")
     lock.release()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.adapters.store import open_store
-from orchestrator.adapters.store.schema import MIGRATIONS
+from orchestrator.adapters.store.schema import SCHEMA
 from orchestrator.core.ports import SYSTEM_STREAM
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
@@ -55,7 +55,7 @@ def test_check_tells_what_is_there(data_dir: Path) -> None:
     done = typed("check", "--data-dir", str(data_dir))
     text = done.stdout.decode()
     assert (done.returncode, done.stderr) == (0, b"")
-    assert f"schema {len(MIGRATIONS)}" in text
+    assert f"schema {SCHEMA}" in text
     assert "1 tasks, 4 items" in text
     assert "t1 is held by alpha-1" in text
     assert "All is as it was written." in text
@@ -104,7 +104,7 @@ def test_a_store_goes_through_a_pipe(data_dir: Path, tmp_path: Path) -> None:
     target = f"sqlite:///{tmp_path / 'new.db'}"
     back = typed("import", "-", "--store", target, "--json", said=out.stdout)
     found = json.loads(back.stdout)
-    assert (found["counts"]["items"], found["schema"]) == (4, len(MIGRATIONS))
+    assert (found["counts"]["items"], found["schema"]) == (4, SCHEMA)
     assert f"rows sha256 {found['sha256']}".encode() in out.stderr
     cut = typed("import", "-", "--store", f"sqlite:///{tmp_path / 'cut.db'}", said=out.stdout[:-9])
     assert cut.returncode == 2
@@ -155,7 +155,7 @@ def test_migrate_alone_brings_the_tables_forward(data_dir: Path) -> None:
     done = typed("migrate", "--data-dir", str(data_dir))
     assert b"has schema" in done.stdout
     found = json.loads(typed("migrate", "--json", "--data-dir", str(data_dir)).stdout)
-    assert (found["from_schema"], found["schema"]) == (len(MIGRATIONS), len(MIGRATIONS))
+    assert (found["from_schema"], found["schema"]) == (SCHEMA, SCHEMA)
     nothing = typed("migrate", "--store", "memory:")
     assert nothing.returncode == 2
     assert b"cannot be moved" in nothing.stderr
