@@ -1,7 +1,7 @@
 """Writes tests/golden/items: one sealed item of each fact kind, and of each that got fields since, one with them.
 
 Run ``python -m tests.core.golden_items`` after adding a kind or a field. A file that exists is never
-touched again: an item of any released version must still decode, and its hash must still hold.
+touched again: an item of version 0.6.0 and of each one since must still decode, and its hash must still hold.
 """
 
 from datetime import UTC, datetime, timedelta, timezone
@@ -99,7 +99,14 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     ),
     (
         SYSTEM,
-        facts.ModelAsked(attempt=2, prompt_version="1", policy_version="0123456789abcdef", view_digest="a" * 64),
+        facts.ModelAsked(
+            attempt=2,
+            prompt_version="1",
+            policy_version="0123456789abcdef",
+            view_digest="a" * 64,
+            num_ctx=8192,
+            num_predict=1024,
+        ),
     ),
     (
         SYSTEM,
@@ -117,7 +124,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             usage=facts.Usage(input_tokens=1200, output_tokens=64),
         ),
     ),
-    (SYSTEM, facts.ReplyRefused(reason="Your reply was empty. Send one JSON object.")),
+    (SYSTEM, facts.ReplyRefused(reason="You say success, but nothing was changed or run.", because="unproven")),
     (_MODEL, facts.CallsProposed(explanation="I mend it.", calls=(_CALL,), evaluations=(_VERDICT,))),
     (
         SYSTEM,
@@ -244,9 +251,11 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     ),
     (
         SYSTEM,
-        system_facts.NodeStarted(version="0.2.0", policy_version="0123456789abcdef", settings={"port": "8766"}),
+        system_facts.NodeStarted(
+            version="0.6.0", policy_version="0123456789abcdef", settings={"port": "8766"}, node="alpha-3f9c2a1b"
+        ),
     ),
-    (SYSTEM, system_facts.NodeStopped()),
+    (SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
     (
         SYSTEM,
         system_facts.PolicyLoaded(
@@ -254,7 +263,12 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
         ),
     ),
     (SYSTEM, system_facts.PolicyRefused(source="policy.toml", reason="Rule 3: the effect 'alow' is not known.")),
-    (_ALICE, system_facts.TokenIssued(holder_kind="person", name="bob", roles=("submitter", "reviewer"))),
+    (
+        _ALICE,
+        system_facts.TokenIssued(
+            holder_kind="person", name="bob", roles=("submitter", "reviewer"), fingerprint="3" * 64
+        ),
+    ),
     (_ALICE, system_facts.TokenRevoked(holder_kind="person", name="bob", count=2)),
     (
         _ALICE,
@@ -280,7 +294,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             more=3,
         ),
     ),
-    (SYSTEM, system_facts.CheckpointMade(streams=12, sha256="b" * 64)),
+    (SYSTEM, system_facts.CheckpointMade(streams=12, sha256="b" * 64, key="0123456789abcdef")),
     (
         _COMPUTER,
         system_facts.ComputerFrozen(
@@ -369,7 +383,13 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             max_wall_s=600.5,
             max_tokens=100_000,
             earlier=(
-                facts.EarlierTask(task_id=TaskId("t-0"), prompt="mend it", status="Completed", message="It runs."),
+                facts.EarlierTask(
+                    task_id=TaskId("t-0"),
+                    prompt="mend it",
+                    status="Completed",
+                    message="It runs.",
+                    since="It was taken back.",
+                ),
             ),
             tag="9f31ab02",
             roles=("submitter", "reviewer"),
@@ -377,179 +397,11 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
-        "2",
-        _MODEL,
-        facts.CallsProposed(
-            explanation="I mend it.",
-            calls=(_CALL,),
-            evaluations=(_VERDICT,),
-            siblings="run_safe",
-            partial="at_once",
-        ),
-    ),
-    (
-        "3",
-        _MODEL,
-        facts.CallsProposed(
-            explanation="I mend it.",
-            calls=(
-                _CALL.model_copy(update={"stated_risk": RiskLevel.CRITICAL}),
-                ToolCall(
-                    call_id=CallId("c0a1b2c3d4e5f6072"),
-                    index=1,
-                    tool="cc_format\\u{202e} [redacted 01234567]",
-                    args={"path": "/"},
-                    call_digest="0" * 64,
-                ),
-            ),
-            evaluations=(
-                _VERDICT.model_copy(update={"risk": RiskLevel.CRITICAL}),
-                _VERDICT.model_copy(update={"effect": Effect.DENY, "risk": RiskLevel.UNKNOWN, "matched_rules": ()}),
-            ),
-            siblings="run_safe",
-            partial="at_once",
-        ),
-    ),
-    (
-        "2",
-        SYSTEM,
-        facts.ReviewRequested(
-            request_id=_REQUEST,
-            reason="approval",
-            calls=(
-                facts.RequestedCall(
-                    call_id=_CALL.call_id, observed=_OBSERVED, evaluation=_VERDICT, action_digest="f" * 64
-                ),
-            ),
-            risk=RiskLevel.HIGH,
-            policy_version="0123456789abcdef",
-            expires_at=_AT + timedelta(hours=1),
-            remind_at=_AT + timedelta(minutes=50),
-            on_timeout="cancel",
-        ),
-    ),
-    (
-        "2",
-        _ALICE,
-        facts.DecisionRecorded(
-            request_id=_REQUEST,
-            decisions=(
-                facts.Decision(
-                    call_id=_CALL.call_id,
-                    action="edit",
-                    action_digest="f" * 64,
-                    args={"path": "startup.lua", "content": "print('tea')\n"},
-                    call_digest="1" * 64,
-                    evaluation=_VERDICT,
-                    runs_digest="2" * 64,
-                    said_digest="3" * 64,
-                ),
-                facts.Decision(call_id=CallId("c4"), action="respond", action_digest="4" * 64, answer="It is day."),
-                facts.Decision(
-                    call_id=CallId("c5"), action="approve", action_digest="5" * 64, grant_id=_GRANT.grant_id
-                ),
-            ),
-            grants=(_GRANT,),
-            self_approved=True,
-            valid_until=_AT + timedelta(minutes=15),
-            policy_version="0123456789abcdef",
-        ),
-    ),
-    (
-        "3",
-        _ALICE,
-        facts.DecisionRecorded(
-            request_id=_REQUEST,
-            decisions=(facts.Decision(call_id=_CALL.call_id, action="approve", action_digest="f" * 64),),
-            whole_digest="f" * 64,
-        ),
-    ),
-    (
-        "2",
-        _ALICE,
-        system_facts.TokenIssued(
-            holder_kind="person", name="bob", roles=("submitter", "reviewer"), fingerprint="3" * 64
-        ),
-    ),
-    (
-        "2",
-        SYSTEM,
-        facts.RequestEnded(
-            request_id=None,
-            end="expired",
-            call_ids=(_CALL.call_id,),
-            reason="The approval was not used in time.",
-            code="approval_expired",
-            then="stay_paused",
-        ),
-    ),
-    (
-        "2",
-        SYSTEM,
-        facts.ToolStarted(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            computer=ComputerId("3"),
-            number=42,
-            action_digest="f" * 64,
-            before={"shed": "6" * 64},
-            directories=("shed",),
-            grant_id=_GRANT.grant_id,
-        ),
-    ),
-    (
-        "2",
-        _COMPUTER,
-        facts.ToolSettled(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            state="finished",
-            ok=False,
-            code="stale",
-            after={"startup.lua": "absent"},
-        ),
-    ),
-    (
-        "3",
-        Actor(kind="computer", id="3", auth="pairing"),
-        system_facts.TokenIssued(holder_kind="computer", name="3", owner="alice"),
-    ),
-    (
-        "2",
-        SYSTEM,
-        facts.ModelAsked(
-            attempt=1,
-            prompt_version="own-0123456789ab",
-            policy_version="0123456789abcdef",
-            view_digest="a" * 64,
-            num_ctx=8192,
-            num_predict=1024,
-        ),
-    ),
-    (
         "3",
         SYSTEM,
-        facts.ModelAsked(
-            attempt=1,
-            prompt_version="1",
-            policy_version="0123456789abcdef",
-            view_digest="a" * 64,
-            num_ctx=8192,
-            num_predict=1024,
-            prompt_tokens=1260,
-        ),
-    ),
-    (
-        "2",
-        SYSTEM,
-        facts.ReplyRefused(reason="You say success, but nothing was changed or run.", because="unproven"),
-    ),
-    (
-        "3",
-        _ALICE,
         facts.TaskSubmitted(
-            prompt="undo t-1",
-            user_id="alice",
+            prompt="Undo t-1, which is Failed, as the policy says: mend my farm",
+            user_id="ci",
             session_id="s-1",
             computers=(ComputerId("3"),),
             model="undo",
@@ -558,6 +410,7 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             restores=Restoration(
                 task_id="t-1", step=2, paths=("lib",), on_conflict="beside", choices={"3:lib/a.lua": "restore"}
             ),
+            for_program=True,
         ),
     ),
     (
@@ -584,7 +437,7 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
-        "6",
+        "5",
         _ALICE,
         facts.TaskSubmitted(
             prompt="Restore 3 as it was in b-0123456789ab",
@@ -598,134 +451,87 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
-        "7",
+        "6",
         _ALICE,
         facts.TaskSubmitted(
-            prompt="fix my farm program",
-            user_id="alice",
+            prompt="Fix my farm.",
+            user_id="robot",
             session_id="s-1",
             computers=(ComputerId("3"),),
             model="ollama:qwen2.5-coder:7b",
             max_steps=20,
-            tag="9f31ab02",
-            wait_for_model=True,
-        ),
-    ),
-    (
-        "3",
-        SYSTEM,
-        facts.ToolStarted(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            computer=ComputerId("3"),
-            number=42,
-            action_digest="f" * 64,
-            before={"lib/new/a.lua": "absent"},
-            made=("lib", "lib/new"),
-        ),
-    ),
-    (
-        "2",
-        SYSTEM,
-        facts.TaskEnded(
-            status="Canceled", status_reason="canceled", message="canceled by alice", verified=None, undo="auto"
-        ),
-    ),
-    (
-        "5",
-        SYSTEM,
-        facts.TaskSubmitted(
-            prompt="Undo t-1, which is Failed, as the policy says: mend my farm",
-            user_id="ci",
-            session_id="s-1",
-            computers=(ComputerId("3"),),
-            model="undo",
-            max_steps=0,
-            tag="9f31ab02",
-            restores=Restoration(task_id="t-1"),
-            for_program=True,
-        ),
-    ),
-    (
-        "4",
-        SYSTEM,
-        facts.ToolStarted(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            computer=ComputerId("3"),
-            number=43,
-            action_digest="f" * 64,
-            before={"harvest.lua": "e" * 64},
-            watched=facts.Watched(
-                globs=("farm/**", "*.log"), listing="5" * 64, gaps="4" * 64, why="The computer took too long."
+            tag="1a2b3c4d",
+            rehearses=Rehearsal(
+                computer=ComputerId("3"), base="8" * 64, family="turtle", label="digger", former_labels=("reactor 1",)
             ),
+            wait_for_model=True,
+            checks=("runs farm.lua", "file farm.lua contains wheat"),
+            owner="alice",
         ),
     ),
     (
         "2",
-        _COMPUTER,
-        facts.ToolFinished(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            ok=True,
-            text="While it ran, these files changed: farm/log.",
-            watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
-        ),
-    ),
-    (
-        "3",
-        _COMPUTER,
-        facts.ToolSettled(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            state="interrupted",
-            reason="The computer restarted while this ran.",
-            watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
-        ),
-    ),
-    (
-        "4",
         SYSTEM,
-        facts.CallsProposed(explanation="It is put back.", calls=(_CALL,), evaluations=(_VERDICT,), present="3" * 64),
+        facts.ModelAsked(
+            attempt=1,
+            prompt_version="1",
+            policy_version="0123456789abcdef",
+            view_digest="a" * 64,
+            num_ctx=8192,
+            num_predict=1024,
+            prompt_tokens=1260,
+        ),
+    ),
+    (
+        "2",
+        _MODEL,
+        facts.CallsProposed(
+            explanation="It is put back.",
+            calls=(
+                _CALL.model_copy(update={"stated_risk": RiskLevel.CRITICAL}),
+                ToolCall(
+                    call_id=CallId("c0a1b2c3d4e5f6072"),
+                    index=1,
+                    tool="cc_format\\u{202e} [redacted 01234567]",
+                    args={"path": "/"},
+                    call_digest="0" * 64,
+                ),
+            ),
+            evaluations=(
+                _VERDICT.model_copy(update={"risk": RiskLevel.CRITICAL}),
+                _VERDICT.model_copy(update={"effect": Effect.DENY, "risk": RiskLevel.UNKNOWN, "matched_rules": ()}),
+            ),
+            siblings="run_safe",
+            partial="at_once",
+            present="3" * 64,
+        ),
     ),
     (
         "3",
-        _COMPUTER,
-        facts.ToolFinished(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            ok=True,
-            text="It ran 10 s without an error, and was then stopped.",
-            ran=_RAN,
-        ),
-    ),
-    (
-        "4",
-        _COMPUTER,
-        facts.ToolSettled(call_id=_CALL.call_id, run_id=_RUN, state="finished", ok=True, text="It ended.", ran=_RAN),
-    ),
-    (
-        "8",
-        _ALICE,
-        facts.TaskSubmitted(
-            prompt="fix my farm program",
-            user_id="alice",
-            session_id="s-1",
-            computers=(ComputerId("3"),),
-            model="qwen2.5-coder:7b",
-            max_steps=20,
-            tag="9f31ab02",
-            checks=("runs farm.lua", "file farm.lua contains wheat"),
-        ),
-    ),
-    (
-        "5",
         SYSTEM,
         facts.CallsProposed(
             explanation="The model says that it is done.",
             calls=(_CALL,),
             evaluations=(_VERDICT,),
             checks=("runs farm.lua",),
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.ReviewRequested(
+            request_id=_REQUEST,
+            reason="approval",
+            calls=(
+                facts.RequestedCall(
+                    call_id=_CALL.call_id, observed=_OBSERVED, evaluation=_VERDICT, action_digest="f" * 64
+                ),
+            ),
+            risk=RiskLevel.HIGH,
+            policy_version="0123456789abcdef",
+            expires_at=_AT + timedelta(hours=1),
+            remind_at=_AT + timedelta(minutes=50),
+            on_timeout="cancel",
         ),
     ),
     (
@@ -759,16 +565,145 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
-        "5",
+        "2",
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(
+                facts.Decision(
+                    call_id=_CALL.call_id,
+                    action="edit",
+                    action_digest="f" * 64,
+                    args={"path": "startup.lua", "content": "print('tea')\n"},
+                    call_digest="1" * 64,
+                    evaluation=_VERDICT,
+                    runs_digest="2" * 64,
+                    said_digest="3" * 64,
+                ),
+                facts.Decision(call_id=CallId("c4"), action="respond", action_digest="4" * 64, answer="It is day."),
+                facts.Decision(
+                    call_id=CallId("c5"), action="approve", action_digest="5" * 64, grant_id=_GRANT.grant_id
+                ),
+            ),
+            grants=(_GRANT,),
+            self_approved=True,
+            valid_until=_AT + timedelta(minutes=15),
+            policy_version="0123456789abcdef",
+            whole_digest="f" * 64,
+        ),
+    ),
+    (
+        "3",
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(
+                facts.Decision(
+                    call_id=_CALL.call_id,
+                    action="edit",
+                    action_digest="f" * 64,
+                    evaluation=_VERDICT.model_copy(update={"guards": ("a" * 64,)}),
+                ),
+            ),
+            grants=(_GRANT.model_copy(update={"risk": RiskLevel.HIGH, "guards": ("a" * 64,)}),),
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.RequestEnded(
+            request_id=None,
+            end="expired",
+            call_ids=(_CALL.call_id,),
+            reason="The approval was not used in time.",
+            code="approval_expired",
+            then="stay_paused",
+        ),
+    ),
+    (
+        "2",
         SYSTEM,
         facts.ToolStarted(
             call_id=_CALL.call_id,
             run_id=_RUN,
             computer=ComputerId("3"),
-            number=44,
+            number=42,
+            action_digest="f" * 64,
+            before={"shed": "6" * 64, "lib/new/a.lua": "absent"},
+            directories=("shed",),
+            made=("lib", "lib/new"),
+            grant_id=_GRANT.grant_id,
+            watched=facts.Watched(
+                globs=("farm/**", "*.log"), listing="5" * 64, gaps="4" * 64, why="The computer took too long."
+            ),
+        ),
+    ),
+    (
+        "3",
+        SYSTEM,
+        facts.ToolStarted(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            computer=ComputerId("3"),
+            number=45,
             action_digest="f" * 64,
             before={"harvest.lua": "e" * 64},
-            lines=(3, 1),
+            lines=(1, 0),
+            only_comments=True,
+        ),
+    ),
+    (
+        "2",
+        _COMPUTER,
+        facts.ToolFinished(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            ok=True,
+            text="While it ran, these files changed: farm/log.",
+            watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
+        ),
+    ),
+    (
+        "3",
+        _COMPUTER,
+        facts.ToolFinished(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            ok=True,
+            text="It ran 10 s without an error, and was then stopped.",
+            ran=_RAN,
+        ),
+    ),
+    (
+        "2",
+        _COMPUTER,
+        facts.ToolSettled(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            state="finished",
+            ok=False,
+            code="stale",
+            after={"startup.lua": "absent"},
+            watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
+        ),
+    ),
+    (
+        "3",
+        _COMPUTER,
+        facts.ToolSettled(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            state="finished",
+            ok=True,
+            text="It ended.",
+            ran=_RAN.model_copy(update={"tabs": ("tab-1",)}),
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.TaskEnded(
+            status="Canceled", status_reason="canceled", message="canceled by alice", verified=None, undo="auto"
         ),
     ),
     (
@@ -795,72 +730,22 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
                         said="harvest.lua:3: attempt to index nil",
                         times=2,
                     ),
-                ),
-                not_run=("harvest.lua",),
-                checks=(facts.CheckResult(check="runs harvest.lua", holds=None),),
-                looked=True,
-            ),
-        ),
-    ),
-    (
-        "4",
-        SYSTEM,
-        facts.TaskEnded(
-            status="Canceled",
-            status_reason="canceled",
-            message="canceled by alice",
-            finding=facts.Finding(
-                runs=(
                     facts.RunFound(
                         computer=ComputerId("3"), path="bg.lua", ended="finished", background="tab-1, tab-2"
                     ),
                 ),
+                not_run=("harvest.lua",),
                 unknown=("cc_run_program 4:harvest.lua",),
+                checks=(facts.CheckResult(check="runs harvest.lua", holds=None),),
+                looked=True,
                 several=True,
             ),
         ),
     ),
     (
-        "5",
-        _COMPUTER,
-        facts.ToolSettled(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            state="finished",
-            ok=True,
-            text="It ended.",
-            ran=_RAN.model_copy(update={"tabs": ("tab-1",)}),
-        ),
-    ),
-    (
-        "6",
-        SYSTEM,
-        facts.ToolStarted(
-            call_id=_CALL.call_id,
-            run_id=_RUN,
-            computer=ComputerId("3"),
-            number=45,
-            action_digest="f" * 64,
-            before={"harvest.lua": "e" * 64},
-            lines=(1, 0),
-            only_comments=True,
-        ),
-    ),
-    (
-        "4",
-        _ALICE,
-        facts.DecisionRecorded(
-            request_id=_REQUEST,
-            decisions=(
-                facts.Decision(
-                    call_id=_CALL.call_id,
-                    action="edit",
-                    action_digest="f" * 64,
-                    evaluation=_VERDICT.model_copy(update={"guards": ("a" * 64,)}),
-                ),
-            ),
-            grants=(_GRANT.model_copy(update={"risk": RiskLevel.HIGH, "guards": ("a" * 64,)}),),
-        ),
+        "2",
+        Actor(kind="computer", id="3", auth="pairing"),
+        system_facts.TokenIssued(holder_kind="computer", name="3", owner="alice"),
     ),
     (
         "2",
@@ -876,32 +761,12 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
-        "9",
-        _ALICE,
-        facts.TaskSubmitted(
-            prompt="Fix my farm.",
-            user_id="robot",
-            session_id="s-1",
-            computers=(ComputerId("3"),),
-            model="scripted:demo",
-            max_steps=20,
-            tag="1a2b3c4d",
-            rehearses=Rehearsal(
-                computer=ComputerId("3"), base="8" * 64, family="turtle", label="digger", former_labels=("reactor 1",)
-            ),
-            owner="alice",
-        ),
-    ),
-    ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
-    ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
-    ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),
-    (
-        "3",
+        "2",
         SYSTEM,
         system_facts.NodeStarted(version="0.7.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b", records=1),
     ),
     (
-        "3",
+        "2",
         SYSTEM,
         system_facts.CheckpointMade(
             streams=2, sha256="b" * 64, key="0123456789abcdef", heard={ComputerId("3"): ("b-1", 17)}
@@ -913,7 +778,7 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         system_facts.PolicyLoaded(source="policy.toml", policy_version="0123456789abcdef", sha256="a" * 64, number=3),
     ),
 )
-"""Kinds with the fields that they got after their first file was written; the number tells the files apart."""
+"""More of a kind: with fields that the first file has not, and with those that came after version 0.6.0."""
 
 
 def write_missing() -> list[str]:

@@ -153,12 +153,6 @@ def test_a5_what_kept_a_call_from_running_is_told_too() -> None:
     assert story.approvals == ()
 
 
-def test_a5_an_early_decision_is_told_with_the_policy_of_its_request() -> None:
-    """Items of an early release do not say which policy was in force; the request does, and if that fails, nothing."""
-    assert only(who_approved(asked(C1).approved(C1).items)).approvals[0].policy_version == "v1"
-    assert only(who_approved(Trail(C1).approved(C1).items)).approvals[0].policy_version == ""
-
-
 def test_a5_a_retry_is_a_story_of_its_own() -> None:
     """It has another id and no approval yet; a failed run and an unknown one are told as that."""
     retry = says(C1, "retry", retry_as=CallId("c7"))

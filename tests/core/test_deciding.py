@@ -17,7 +17,7 @@ from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import Actor, decode_item, encode_item
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.text.redact import redact
-from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
+from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown
 
 WRITE = real("c1", path="farm", content="old")
@@ -515,13 +515,6 @@ def test_D6_what_was_seen_belongs_to_a_decision(whole: bool, key: str) -> None:
         refused(kind, words, story, **sent)
 
 
-def test_D6_what_an_early_release_did_not_record_is_not_compared() -> None:
-    """Its items do not say what the whole of the request was: the repeat is known by what was said."""
-    story = paused()
-    story.decided(decision("c1"), decision("c2"))
-    assert said(story, action="approve", expected_digest="f" * 64) == ()
-
-
 def test_R2_a_person_of_a_programs_name_approves_no_task_of_their_own() -> None:
     """Whose task it is says the kind of the requester too."""
     for by, own in ((Actor(kind="person", id="alice", auth="token"), True), (Actor(kind="agent", id="alice"), False)):
@@ -541,18 +534,6 @@ def test_D6_a_repeat_after_the_request_expired_is_still_the_same() -> None:
     story.request_ended("expired", "c2")
     assert said(story, decisions=half, now=NOW + timedelta(days=1)) == ()
     refused(RequestExpired, "it expired", story, action="approve")
-
-
-def test_D6_a_decision_of_an_early_release_is_recognised() -> None:
-    """Its items have no digest of what was sent: verb and what a rejection does are all that could be said."""
-    story = paused()
-    early = decision("c1"), decision("c2", "reject", on_reject="continue")
-    story.decided(*early)
-    both = [*each(("c1", "approve")), *each(("c2", "reject"), on_reject="continue")]
-    assert said(story, decisions=both) == ()
-    refused(NotPending, "approved and rejected by alice", story, decisions=each(("c1", "approve")))
-    both[1]["on_reject"] = "cancel"
-    refused(NotPending, "approved and rejected by alice", story, decisions=both)
 
 
 def test_D3_a_refusal_of_many_is_short() -> None:

@@ -488,7 +488,7 @@ async def test_a_stream_that_cannot_be_read_is_never_left_out(tmp_path: Path) ->
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda path: path.stem)
 def test_a_whole_export_can_be_verified_again(path: Path) -> None:
-    """Also of an item that an early release wrote, whose kind got fields since."""
+    """Also of an item that version 0.6.0 wrote, whose kind got fields since."""
     item = decode_item(path.read_bytes())
     again = decode_item(json.dumps(as_written(item)))
     assert again == item

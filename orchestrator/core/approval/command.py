@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from orchestrator.core.approval.approval import CallDecision, ResumeRequest
 from orchestrator.core.errors import InvalidDecision, NotPending, RequestExpired
@@ -160,8 +160,8 @@ def _comparable(task: AgentTask, command: Decide) -> list[ClosedRequest]:
 def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:
     """Whether a decision says what was said then, of what was seen then; the reason may be another."""
     made = {one.call_id: one for one in closed.decisions if one.grant_id is None}
-    said = {call_id: one.said_digest or said_digest(task, one) for call_id, one in made.items()}
-    if closed.whole_digest and resume.expected_digest not in (None, closed.whole_digest):
+    said = {call_id: one.said_digest for call_id, one in made.items()}
+    if resume.expected_digest not in (None, closed.whole_digest):
         return False
     if resume.decisions is None:
         whole = CallDecision.model_construct(action=resume.action, on_reject=resume.on_reject)
@@ -171,14 +171,9 @@ def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool
     )
 
 
-def said_digest(task: AgentTask, one: facts.Decision | CallDecision) -> str:
-    """What a person said of a call, but for the reason and what they had seen, as one digest.
-
-    A decision of an early release, which has none of its own, knew the verb and what a rejection does.
-    """
+def said_digest(task: AgentTask, one: CallDecision) -> str:
+    """What a person said of a call, but for the reason and what they had seen, as one digest."""
     on_reject = (one.on_reject or task.on_reject) if one.action == "reject" else None
-    said: dict[str, Any] = {"action": one.action, "on_reject": on_reject}
-    if isinstance(one, CallDecision):
-        rest = one.model_dump(mode="json", include={"args", "answer", "remember"}, exclude_none=True)
-        said.update(rest)
+    rest = one.model_dump(mode="json", include={"args", "answer", "remember"}, exclude_none=True)
+    said = {"action": one.action, "on_reject": on_reject, **rest}
     return sha256_hex(canonical_json(said))

@@ -77,8 +77,7 @@ def read_written(data: bytes) -> Written:
     content = {name: one for name, one in value.items() if name not in ("hash", "prev_hash")}
     text = canonical_json(content)
     head = b'{"hash":"%b","prev_hash":"%b",' % (item.hash.encode(), item.prev_hash.encode())
-    # The earliest releases kept the two hashes in the order of their names.
-    canonical = data in (head + text[1:], canonical_json(value))
+    canonical = data == head + text[1:]
     return Written(item, "", hashlib.sha256(item.prev_hash.encode() + text).hexdigest() == item.hash, canonical)
 
 
@@ -113,13 +112,10 @@ def files_listed(manifest: bytes) -> list[str]:
 
 
 def _keeps(task: AgentTask | None, fact: facts.ToolStarted) -> bool:
-    """Whether the old bytes of what a call changes were put into the store.
-
-    An early release did not; its items lack the field that came with that.
-    """
+    """Whether the old bytes of what a call changes were put into the store."""
     record = None if task is None else task.call(fact.call_id)
     spec = None if record is None else BUILT_IN_CATALOG.get(record.call.tool)
-    return spec is not None and spec.recovery == "by_state" and "directories" in fact.model_fields_set
+    return spec is not None and spec.recovery == "by_state"
 
 
 # -- Whether a journal is as it was written: the chain of one stream, and the heads of all

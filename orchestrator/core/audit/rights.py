@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from orchestrator.core.audit.chain import SYSTEM_STREAM
 from orchestrator.core.policy import BUILT_IN_CATALOG, severity
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
@@ -56,20 +55,10 @@ class RightsBook:
     def __init__(self) -> None:
         self._held: defaultdict[tuple[str, str], list[_Held]] = defaultdict(list)
         self._deciding = {"reviewer", "admin"}
-        self._begun: datetime | None = None
-        """When the system stream began; None: it has no item."""
-        self._oldest: datetime | None = None
-        """When the first task came in."""
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item of any stream; those of one stream come in their order."""
-        if item.task_id == SYSTEM_STREAM and self._begun is None:
-            self._begun = item.at
         match item.fact:
-            case facts.TaskSubmitted():
-                self._came(item.at)
-            case TaskPruned() as fact:
-                self._came(fact.created_at)
             case NodeStarted() as fact:
                 # What the setting ever was: the role that it names decides too.
                 kind, _, role = fact.settings.get("approvers", "").partition(":")
@@ -83,9 +72,6 @@ class RightsBook:
             case _:
                 pass
 
-    def _came(self, at: datetime) -> None:
-        self._oldest = at if self._oldest is None else min(at, self._oldest)
-
     def why_not(self, item: AgentTaskItem, own: Collection[str]) -> str:
         """Why the author of the item had no right to it, as a sentence; empty: no fault is known.
 
@@ -95,10 +81,8 @@ class RightsBook:
         needed = self._needed(item, own)
         if not needed or not (by.auth in _BY_TOKEN or by.at_computer):
             return ""
-        tokens = self._held.get((by.kind, by.id), ())
-        if not tokens and self._may_lack():
-            return ""
-        if _one_had(tokens, needed, item.at):
+        # Where no token has an item, no server ever was.
+        if not self._held or _one_had(self._held.get((by.kind, by.id), ()), needed, item.at):
             return ""
         roles = " or ".join(sorted(needed))
         return f"{by.id} caused {item.fact.kind}, and no item says that {by.id} had the role {roles} at that time."
@@ -107,10 +91,6 @@ class RightsBook:
         """Whether a person who had tokens had none then with a role that decides; a grant of theirs did not count."""
         tokens = self._held.get(("person", name), ())
         return bool(tokens) and not _one_had(tokens, self._deciding, at)
-
-    def _may_lack(self) -> bool:
-        """Whether tokens may have no item: of a release that had no system stream, or where no server ever was."""
-        return self._begun is None or not self._held or (self._oldest is not None and self._oldest < self._begun)
 
     def _needed(self, item: AgentTaskItem, own: Collection[str]) -> Set[str]:
         """The roles of which one is needed; empty: none is, or it depends on more than roles."""

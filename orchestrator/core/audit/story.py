@@ -196,7 +196,6 @@ class _Teller:
     def __init__(self) -> None:
         self._requester = ""
         self._told: dict[CallId, _Told] = {}
-        self._shown_under: dict[RequestId, str] = {}
 
     def tell(self, items: Iterable[AgentTaskItem]) -> list[_Told]:
         """The stories, in the order in which their calls were proposed."""
@@ -247,7 +246,6 @@ class _Teller:
                 self._refused(told, item, "deny", verdict.reason)
 
     def _requested(self, fact: facts.ReviewRequested) -> None:
-        self._shown_under[fact.request_id] = fact.policy_version
         for shown in fact.calls:
             for told in self._of((shown.call_id,)):
                 told.requests.append(fact.request_id)
@@ -255,8 +253,7 @@ class _Teller:
                 told.verdict = shown.evaluation
 
     def _decided(self, item: AgentTaskItem, fact: facts.DecisionRecorded) -> None:
-        policy_version = fact.policy_version or self._shown_under.get(fact.request_id, "")
-        common = {"policy_version": policy_version, "request_id": fact.request_id}
+        common = {"policy_version": fact.policy_version, "request_id": fact.request_id}
         for decision in fact.decisions:
             for told in self._of((decision.call_id,)):
                 of_call = {**common, "self_approved": item.actor.id == self._requester, "reason": decision.reason}

@@ -161,18 +161,15 @@ class TokenBook:
 
     named: dict[str, _Issued] = field(default_factory=dict)
     """Those whose item has their fingerprint."""
-    unnamed: list[_Issued] = field(default_factory=list)
-    """Those of an early release."""
-    since: datetime | None = None
-    """When the system stream began; None: it has no item."""
+    begun: bool = False
+    """Whether the system stream has an item."""
     impossible: list[Fault] = field(default_factory=list)
     """Items that the store writes for nobody."""
     _standing: defaultdict[tuple[str, str], list[_Issued]] = field(default_factory=lambda: defaultdict(list))
 
     def take(self, item: AgentTaskItem) -> None:
         """The next item of any stream, each in its order."""
-        if item.task_id == SYSTEM_STREAM and self.since is None:
-            self.since = item.at
+        self.begun = self.begun or item.task_id == SYSTEM_STREAM
         match item.fact:
             case TokenIssued() as fact:
                 owned = (OWNER + fact.owner,) if fact.owner else ()
@@ -180,10 +177,7 @@ class TokenBook:
                 roles = fact.roles if fact.holder_kind == PAIRING else tuple(sorted((*fact.roles, *owned)))
                 issued = _Issued((fact.holder_kind, fact.name), roles, to_us(item.at))
                 self._standing[issued.holder].append(issued)
-                if fact.fingerprint:
-                    self.named[fact.fingerprint] = issued
-                else:
-                    self.unnamed.append(issued)
+                self.named[fact.fingerprint] = issued
             case TokenRevoked() as fact:
                 ended = self._standing.pop((fact.holder_kind, fact.name), ())
                 for issued in ended:
@@ -192,7 +186,7 @@ class TokenBook:
                     self._used(item, fact.name, ended)
 
     def _used(self, item: AgentTaskItem, name: str, ended: Sequence[_Issued]) -> None:
-        """A computer used a code, which can be done once, and for so long. One of an early release has no item."""
+        """A computer used a code, which can be done once, and for so long. One that version 0.6 made has no item."""
         made = [one.at for one in ended]
         why = ""
         if made and to_us(item.at) > max(made) + CODE_LIFE / timedelta(microseconds=1) + MADE_US:
@@ -203,22 +197,13 @@ class TokenBook:
             self.impossible.append(fault_of(item.task_id, item.version, "impossible", why))
 
     def faults(
-        self,
-        before: Rows,
-        after: Rows,
-        *,
-        oldest: datetime | None = None,
-        may_lack: Callable[[object], bool] = lambda _: True,
+        self, before: Rows, after: Rows, *, may_lack: Callable[[object], bool] = lambda _: True
     ) -> Iterator[Fault]:
-        """As :meth:`GrantBook.faults`; ``oldest``: when the first task came in.
+        """As :meth:`GrantBook.faults`; where no node ever started, tokens say nothing.
 
-        ``may_lack``: whether a pairing code that was made at a time may have no item, as those of an early release.
-
-        A release that had no system stream issued tokens without an item. So where a task is older
-        than that stream, tokens that are older say nothing.
+        ``may_lack``: whether a pairing code that was made at a time may have no item, as those of version 0.6.
         """
         yield from self.impossible
-        left = list(self.unnamed)
         rows = {token_fingerprint(str(key)): key for key in after}
         for fingerprint, issued in self.named.items():
             if fingerprint not in rows:
@@ -232,27 +217,10 @@ class TokenBook:
             if row["kind"] == PAIRING:
                 if key in before and not may_lack(row["created_at"]):
                     yield _token(PAIRING, row["name"], "is in the table, and nobody made that code")
-            else:
-                yield from self._unnamed(left, before.get(key), after[key], oldest)
-        for issued in left:
-            yield _token(*issued.holder, "was issued, and is not in the table as it was")
-
-    def _unnamed(self, left: list[_Issued], before: Row | None, row: Row, oldest: datetime | None) -> Iterator[Fault]:
-        """Of a row that no item names: one of an early release, of before all records, or nobody's."""
-        alike = [one for one in left if (*one.holder, list(one.roles)) == (row["kind"], row["name"], _roles(row))]
-        # A holder's rows are alike, so that one of them stands for any: first the one that fits.
-        alike.sort(key=lambda one: one.revoked != bool(row["revoked"]))
-        if alike:
-            left.remove(alike[0])
-            yield from _differences(alike[0], before, row)
-        elif before is not None and not self._is_older(row, oldest):
-            yield _token(row["kind"], row["name"], f"with roles {row['roles']} is in the table, and nobody issued it")
-
-    def _is_older(self, row: Row, oldest: datetime | None) -> bool:
-        since = self.since
-        if since is None or (oldest is not None and oldest < since):
-            return since is None or _number(row["created_at"]) < (_us(since) or 0)
-        return False
+            elif key in before and self.begun:
+                yield _token(
+                    row["kind"], row["name"], f"with roles {row['roles']} is in the table, and nobody issued it"
+                )
 
 
 def _differences(issued: _Issued, before: Row | None, row: Row) -> Iterator[Fault]:

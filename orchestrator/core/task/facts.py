@@ -360,7 +360,7 @@ class Decision(Value):
     grant_id: GrantId | None = None
     """The grant by which a sibling of the call was approved with it; None: this very call was decided."""
     said_digest: str = ""
-    """sha256 over what was sent: who says the same again decides nothing new. Empty in items of an early release."""
+    """sha256 over what was sent: who says the same again decides nothing new."""
 
 
 class DecisionRecorded(Value):
@@ -378,9 +378,9 @@ class DecisionRecorded(Value):
     valid_until: AwareDatetime | None = None
     """Until when what was approved may start; None: for as long as the task is open."""
     policy_version: str = ""
-    """The policy in force then; empty in items of an early release."""
+    """The policy in force then."""
     whole_digest: str = ""
-    """The digest of the request as it stood, over all calls that waited then; empty in items of an early release."""
+    """The digest of the request as it stood, over all calls that waited then."""
 
 
 class RequestEnded(Value):

@@ -80,7 +80,7 @@ class TokenIssued(Value):
     """Of a computer: the person for whom players ask there. Of an agent: the person whose tasks its tasks count as.
     Empty: nobody."""
     fingerprint: str = ""
-    """sha256 over the hash that the store keeps of it, filled in by the store; empty in items of an early release."""
+    """sha256 over the hash that the store keeps of it, filled in by the store."""
 
 
 class TokenRevoked(Value):
@@ -147,7 +147,7 @@ class CheckpointMade(Value):
     sha256: str
     """Of the checkpoint's content."""
     key: str = ""
-    """Which key signed it, as a fingerprint: each node has its own; empty in items of an early release."""
+    """Which key signed it, as a fingerprint: each node has its own."""
     heard: dict[ComputerId, tuple[str, int]] = Field(default_factory=dict, exclude_if=is_empty)
     """Computers of which more was heard since the last one: the boot that named it, and the ``journal_seq``."""
 

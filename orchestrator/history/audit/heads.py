@@ -250,8 +250,6 @@ class Says:
     uses: Counter[str] = field(default_factory=Counter)
     highest: dict[str, int] = field(default_factory=dict)
     """Computer to the highest number that a call was started with."""
-    came: int | None = None
-    """When it came in, in microseconds."""
     newest: int = 0
     work: Work | None = None
     whole: bool = True
@@ -262,8 +260,6 @@ class Says:
         self.items += 1
         self.newest = max(self.newest, to_us(item.at))
         match item.fact:
-            case facts.TaskSubmitted():
-                self.came = to_us(item.at)
             case facts.ReviewRequested() as fact:
                 self.requests.append(fact.request_id)
             case facts.DecisionRecorded() as fact:
@@ -285,7 +281,6 @@ class Says:
             "g": [one.model_dump(mode="json") for one in self.grants],
             "u": self.uses,
             "h": self.highest,
-            "c": self.came,
             "n": self.newest,
             "w": None if work is None else [work.version, sorted(work.open), sorted(work.computers), work.rests],
         }
@@ -302,7 +297,6 @@ class Says:
             grants=[Grant.model_validate_json(json.dumps(one)) for one in value.get("g", ())],
             uses=Counter(value.get("u", {})),
             highest=value.get("h", {}),
-            came=value.get("c"),
             newest=value.get("n", 0),
             work=None if work is None else Work(work[0], frozenset(work[1]), frozenset(work[2]), work[3]),
         )

@@ -35,7 +35,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import evolve
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.task.system_facts import CheckpointMade, TaskPruned
+from orchestrator.core.task.system_facts import CheckpointMade
 from orchestrator.core.task.task import AgentTask, changed
 from orchestrator.core.values import from_us, to_us
 from orchestrator.history.audit.checkpoint import AuditBroken, Journals, heads_of
@@ -79,8 +79,6 @@ class Books:
     """Of the tasks that may have a claim, and of those that just ended."""
     requests: int = 0
     items: int = 0
-    oldest: datetime | None = None
-    """When the first task came in."""
     newest: datetime | None = None
     """The latest time of an item: a clock that was put back does not make honest rows late."""
     checkpoints: dict[str, str] = field(default_factory=dict)
@@ -100,10 +98,8 @@ class Books:
         for computer, number in says.highest.items():
             if number > self.computers.highest.get(computer, (0, ""))[0]:
                 self.computers.highest[computer] = number, stream
-        newest, came = from_us(says.newest), None if says.came is None else from_us(says.came)
+        newest = from_us(says.newest)
         self.newest = newest if self.newest is None else max(newest, self.newest)
-        if came is not None:
-            self.oldest = came if self.oldest is None else min(came, self.oldest)
         if says.work is not None:
             self.work[stream] = says.work
 
@@ -119,10 +115,6 @@ class Books:
         if isinstance(fact, CheckpointMade):
             self.checkpoints.pop(fact.key, None)
             self.checkpoints[fact.key] = fact.sha256
-        elif isinstance(fact, TaskPruned) and (self.oldest is None or fact.created_at < self.oldest):
-            self.oldest = fact.created_at
-        elif isinstance(fact, facts.TaskSubmitted) and (self.oldest is None or item.at < self.oldest):
-            self.oldest = item.at
         elif isinstance(fact, facts.ReviewRequested):
             self.requests += 1
 

@@ -72,7 +72,7 @@ async def faults_beside(
     after = await rows_beside(store, [])
     found += books.grants.faults(before["grants"], after["grants"])
     since, now = books.since, books.now(store.clock)
-    found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest, may_lack=since.may_lack)
+    found += books.tokens.faults(before["tokens"], after["tokens"], may_lack=since.may_lack)
     found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"], now)
     found += books.computers.faults(before["computers"], after["computers"], since)
     found += await _claims(store, claim_faults(before["computers"], after["computers"], books.work, streams), books)
@@ -154,7 +154,7 @@ async def _blobs(store: Records, now: int) -> list[Fault]:
 def _wrong_mark(blob: KeptBlob, mark: KeptRow, now: int) -> str:
     """What is wrong with what is to be known of a blob without reading it; empty: nothing.
 
-    One that is not said to list files has them swept as if nobody named them. Marks of early releases say it of all.
+    One that is not said to list files has them swept as if nobody named them.
     """
     touched = mark["touched"]
     if mark["size"] != blob.size:

@@ -47,7 +47,7 @@ async def test_whatever_columns_can_hold_comes_back(drawn: Drawn) -> None:
 async def test_the_end_of_a_dump_says_what_is_in_it(dump: bytes) -> None:
     header, *lines, trailer = dump.splitlines(keepends=True)
     told = json.loads(trailer)
-    assert told["end"]["items"] == 10
+    assert told["end"]["items"] == 11
     assert sum(told["end"].values()) == sum(line.startswith(b"[") for line in lines)
     assert told["sha256"] == hashlib.sha256(b"".join(lines)).hexdigest()
     assert json.loads(header)["schema"] == told["schema"] == SCHEMA
@@ -90,7 +90,7 @@ def _is_there(path: Path) -> bool:
 async def test_a_refusal_says_where_and_what(tmp_path: Path, dump: bytes) -> None:
     target = tmp_path / "target.db"
     lines = dump.splitlines(keepends=True)
-    row = next(number for number, line in enumerate(lines) if line.startswith(b"["))
+    row = next(number for number, line in enumerate(lines) if line.startswith(b'["t1","Paused"'))
     for broken, said in (
         (b"".join(lines[:-1]), f"line {len(lines)}: it ends here"),
         (dump + b"x", "something stands behind its end"),
@@ -112,7 +112,7 @@ async def test_a_refusal_says_where_and_what(tmp_path: Path, dump: bytes) -> Non
 
 async def test_a_row_that_stands_twice_is_refused_also_where_the_end_agrees(tmp_path: Path, dump: bytes) -> None:
     header, *lines, trailer = dump.splitlines(keepends=True)
-    row = next(number for number, line in enumerate(lines) if line.startswith(b"["))
+    row = next(number for number, line in enumerate(lines) if line.startswith(b'["t1","Paused"'))
     lines.insert(row, lines[row])
     told = json.loads(trailer)
     told["end"]["tasks"] += 1

@@ -195,7 +195,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 async def test_what_a_server_has_open_can_be_read(held: tuple[str, int], tmp_path: Path) -> None:
     url, pid = held
     found = await check_store_at(url)
-    assert (found.served_by, found.schema, found.counts["items"]) == (f"process {pid}", SCHEMA, 10)
+    assert (found.served_by, found.schema, found.counts["items"]) == (f"process {pid}", SCHEMA, 11)
     await imported(f"sqlite:///{tmp_path / 'one.db'}", await exported(url))
     moved = await copy_store(url, f"sqlite:///{tmp_path / 'two.db'}", quiet)
     assert moved.served_by == f"process {pid}"
@@ -235,8 +235,8 @@ async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: st
             items = [row async for page in pages_of(side, tables["items"]) for row in page]
     finally:
         await store.close()
-    assert (len(tasks), len(items)) == (2, 10)
-    assert len((await rows_of(postgres_url))["items"]) == 11
+    assert (len(tasks), len(items)) == (2, 11)
+    assert len((await rows_of(postgres_url))["items"]) == 12
 
 
 async def test_a_statement_may_take_as_long_as_it_takes(
