@@ -1,7 +1,7 @@
 """Writes tests/golden/reviewer: one message of each type of the reviewer channel. A file that exists is never touched.
 
-Run ``python -m tests.harness.golden_review`` after adding a type. The files are for ever: what a released
-version said must still be read. The directories 0.1 to 0.4 hold what those releases wrote themselves.
+Run ``python -m tests.harness.golden_review`` after adding a type. What version 0.6.0 and each one since said must
+still be read. The directory 0.6 holds the messages of version 0.6.0 that are written in another form now.
 """
 
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""The golden messages of the reviewer channel: whatever a released version said is still read, for ever."""
+"""The golden messages of the reviewer channel: what version 0.6.0 and each one since said is still read."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.harness.golden_review import EXAMPLES, FROM_REVIEWER, GOLDEN, TO_REVI
 
 FILES = sorted(GOLDEN.rglob("*.json"))
 PRESENT = sorted(GOLDEN.glob("*.json"))
-RELEASES = ("0.1", "0.2", "0.3", "0.4")
+RELEASES = ("0.6",)
 
 
 def named(path: Path) -> str:
