@@ -121,7 +121,6 @@ local BIGGEST=3
 local MAX_LABEL_BYTES=32
 local OWN="/"..disk.OWN
 local BOOT,CONNECTION=disk.OWN.."/boot.lua",disk.OWN.."/connection"
-local OLD_CLIENT=disk.OWN.."/client.lua"
 local ANSWER_WITHIN_S=2
 
 
@@ -383,8 +382,8 @@ end
 local function put_startup()
 local ok,place=pcall(startups.put)
 must(ok,place,"the startup file")
-for _,sentence in ipairs(place.sentences)do
-say(sentence)
+if place.sentence then
+say(place.sentence)
 end
 if place.move then
 say(("Your %s is now %s, and still starts with the computer."):format(place.path,place.move))
@@ -396,9 +395,6 @@ for _,one in ipairs(startups.on_disks())do
 local sentence="The disk in the drive %s (/%s) has a startup file, and the game starts that instead of the"
 .." client: take the disk out, or type `set shell.allow_disk_startup false`."
 say(sentence:format(one.drive,one.mount))
-end
-if place.own and(disk.read(place.own)or""):find("/.cc-orchestrator/client.lua",1,true)then
-say(("Take the line that starts the client out of %s: it starts by itself now."):format(place.own))
 end
 end
 
@@ -477,8 +473,6 @@ local code,known=table.concat({...},""),read_connection()
 check_computer(code,known)
 local name,same,is_new=bring_or_clear(code,known)
 put_startup()
-local was_old=fs.exists(OLD_CLIENT)
-disk.try(fs.delete,OLD_CLIENT)
 
 local now=code~=""and"now"or nil
 local runs=same and tell_client((is_new or now)and"-restart"or"status",now)
@@ -488,12 +482,7 @@ local fault=code~=""and socket_fault(read_connection())
 if fault then
 say("It cannot connect yet. "..why.text(fault))
 end
-if not runs and was_old then
-
-say("The computer restarts, because a client of an older version may be running.")
-sleep(3)
-os.reboot()
-elseif not runs then
+if not runs then
 start_client()
 end
 end
@@ -2366,8 +2355,6 @@ local MARK="-- cc-orchestrator: starts the client"
 local FILE,LUA,DIRECTORY="/startup","/startup.lua","/startup"
 local IN_DIRECTORY="/startup/00-cc-orchestrator.lua"
 
-local OLD,OLD_MARK="/startup/zz-cc-orchestrator.lua","-- Starts the cc-orchestrator client"
-
 local TEXT=MARK
 ..[[, then what this computer started before. `cc uninstall` takes it away.
 local boot = loadfile("/.cc-orchestrator/boot.lua", nil, _ENV)
@@ -2397,21 +2384,6 @@ number=number+1
 path=("/startup_own_%d.lua"):format(number)
 end
 return path
-end
-
-
-
-local function remove_old()
-if not fs.exists(OLD)then
-return{}
-elseif not begins_with(OLD,OLD_MARK)then
-return{OLD.." was changed since, so it is left: take out of it what starts the client."}
-end
-fs.delete(OLD)
-if#fs.list(DIRECTORY)==0 then
-fs.delete(DIRECTORY)
-end
-return{}
 end
 
 
@@ -2466,12 +2438,11 @@ end
 
 
 function startups.put()
-local sentences,record=remove_old(),installed.read()
+local record=installed.read()
 local place=plan(record)
-place.sentences=sentences
 local text=TEXT:format(place.own and("%q"):format(place.own)or"nil",place.path)
 if begins_with(place.path,MARK)and not is_known(record,place.path,text)then
-sentences[#sentences+1]=place.path.." was changed by hand and is left as it is."
+place.sentence=place.path.." was changed by hand and is left as it is."
 return place
 end
 installed.add(record,("made %s %s"):format(place.path,sha256.hex(text)))

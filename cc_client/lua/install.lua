@@ -25,7 +25,6 @@ local BIGGEST = 3
 local MAX_LABEL_BYTES = 32
 local OWN = "/" .. disk.OWN
 local BOOT, CONNECTION = disk.OWN .. "/boot.lua", disk.OWN .. "/connection"
-local OLD_CLIENT = disk.OWN .. "/client.lua"
 local ANSWER_WITHIN_S = 2
 
 --- What was printed. Without tabs the client begins with an empty screen, and boot.lua says it again.
@@ -287,8 +286,8 @@ end
 local function put_startup()
   local ok, place = pcall(startups.put)
   must(ok, place, "the startup file")
-  for _, sentence in ipairs(place.sentences) do
-    say(sentence)
+  if place.sentence then
+    say(place.sentence)
   end
   if place.move then
     say(("Your %s is now %s, and still starts with the computer."):format(place.path, place.move))
@@ -300,9 +299,6 @@ local function put_startup()
     local sentence = "The disk in the drive %s (/%s) has a startup file, and the game starts that instead of the"
       .. " client: take the disk out, or type `set shell.allow_disk_startup false`."
     say(sentence:format(one.drive, one.mount))
-  end
-  if place.own and (disk.read(place.own) or ""):find("/.cc-orchestrator/client.lua", 1, true) then
-    say(("Take the line that starts the client out of %s: it starts by itself now."):format(place.own))
   end
 end
 
@@ -381,8 +377,6 @@ function install.run(...)
   check_computer(code, known)
   local name, same, is_new = bring_or_clear(code, known)
   put_startup()
-  local was_old = fs.exists(OLD_CLIENT)
-  disk.try(fs.delete, OLD_CLIENT)
   -- With a new token the old connection is worth nothing, so the client need not wait.
   local now = code ~= "" and "now" or nil
   local runs = same and tell_client((is_new or now) and "-restart" or "status", now)
@@ -392,12 +386,7 @@ function install.run(...)
   if fault then
     say("It cannot connect yet. " .. why.text(fault))
   end
-  if not runs and was_old then
-    -- It may run and cannot be told; two clients would be taken for two computers.
-    say("The computer restarts, because a client of an older version may be running.")
-    sleep(3)
-    os.reboot()
-  elseif not runs then
+  if not runs then
     start_client()
   end
 end

@@ -25,8 +25,6 @@ local startups = {}
 local MARK = "-- cc-orchestrator: starts the client"
 local FILE, LUA, DIRECTORY = "/startup", "/startup.lua", "/startup"
 local IN_DIRECTORY = "/startup/00-cc-orchestrator.lua"
---- What versions 0.2 and 0.3 made.
-local OLD, OLD_MARK = "/startup/zz-cc-orchestrator.lua", "-- Starts the cc-orchestrator client"
 
 local TEXT = MARK
   .. [[, then what this computer started before. `cc uninstall` takes it away.
@@ -57,21 +55,6 @@ local function free_name()
     path = ("/startup_own_%d.lua"):format(number)
   end
   return path
-end
-
---- Removes what older versions made; a directory with nothing else in it too.
--- @treturn table sentences about what is left
-local function remove_old()
-  if not fs.exists(OLD) then
-    return {}
-  elseif not begins_with(OLD, OLD_MARK) then
-    return { OLD .. " was changed since, so it is left: take out of it what starts the client." }
-  end
-  fs.delete(OLD)
-  if #fs.list(DIRECTORY) == 0 then
-    fs.delete(DIRECTORY)
-  end
-  return {}
 end
 
 --- `{path, own, move?}`: where ours comes, what it runs, and what is moved for it.
@@ -124,14 +107,13 @@ local function must(ok, why)
 end
 
 --- Makes room at the place of ours and puts it there, the record first. Raises a sentence.
--- @treturn table `{path, own, sentences}`
+-- @treturn table `{path, own, move?, sentence?}`
 function startups.put()
-  local sentences, record = remove_old(), installed.read()
+  local record = installed.read()
   local place = plan(record)
-  place.sentences = sentences
   local text = TEXT:format(place.own and ("%q"):format(place.own) or "nil", place.path)
   if begins_with(place.path, MARK) and not is_known(record, place.path, text) then
-    sentences[#sentences + 1] = place.path .. " was changed by hand and is left as it is."
+    place.sentence = place.path .. " was changed by hand and is left as it is."
     return place
   end
   installed.add(record, ("made %s %s"):format(place.path, sha256.hex(text)))

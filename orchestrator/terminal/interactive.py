@@ -71,9 +71,9 @@ def not_known(client: Client, task_id: str) -> list[str]:
 
 
 def _unseen(told: Mapping[str, Any]) -> list[str]:
-    """What is said of the first such programs; an older server does not name them apart."""
+    """What is said of the first such programs."""
     lines = []
-    for one in told.get("unseen", [])[:_NAMED]:
+    for one in told["unseen"][:_NAMED]:
         at = f" on {one_line(one['computer'])}" if one["computer"] else ""
         why = one_line(one["what"], limit=_TOLD_CHARS)
         lines.append(f"No undo puts back what its {one['tool']}{at} in step {one['step']} changed: {why}")
@@ -87,7 +87,7 @@ def how(offer: Mapping[str, Any], task_id: str, where: str = "") -> str:
     if outcome:
         return _by_now(outcome, undo, where)
     if offer.get("tasks"):
-        # An older server does not say what became of it, and of one that was pruned nobody knows.
+        # Of one that was pruned nobody knows what became of it.
         return f"task {one_line(offer['tasks'][-1])} was begun to put it back"
     if offer.get("automatic"):
         return f"it is put back, as the policy says; by which task:  {name} tasks show {task_id}{where}"
@@ -119,7 +119,6 @@ def _offer(client: Client, task_id: str, pause: Callable[[float], object]) -> di
     """What the server says of the undo; one that begins by itself is waited for, for a moment."""
     looks = round(_BEGINS_S / _LOOK_S)
     while True:
-        # An older server says nothing of it.
         offer: dict[str, Any] = client.request("GET", f"/v1/tasks/{task_id}").get("undo") or {}
         looks -= 1
         if offer.get("tasks") or not offer.get("automatic") or looks <= 0:

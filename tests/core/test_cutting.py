@@ -114,7 +114,7 @@ def test_an_output_that_ends_in_a_gap_keeps_it() -> None:
 
 
 def test_what_has_no_numbers_is_cut_as_an_output() -> None:
-    """Such as a result of an early release, or what a person answered in place of a file."""
+    """Such as what a person answered in place of a file."""
     text = "\n".join(f"row {number}" for number in range(1, 500))
     told = cut(text, 1000, FARM)
     ((first, last),) = gaps(told)

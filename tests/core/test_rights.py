@@ -31,7 +31,7 @@ def who(approvers: str, task: AgentTask, action: Saying = "approve") -> set[str]
         ("requester", of("sam", SUBMITTER), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("requester", of("bob", BOTH), {"bob"}, "bob"),
         ("requester", of("ann", ("admin",)), {"ann"}, "ann"),
-        # A reviewer by now, who was none when the task came in; and one of an early release, without roles.
+        # A reviewer by now, who was none when the task came in; and one of the library, without roles.
         ("requester", of("bob", SUBMITTER), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("requester", of("sam"), {"bob", "eve", "ann"}, "a reviewer or an admin"),
         ("requester", of("bob", BOTH, by_program=True), {"bob", "eve", "ann"}, "a reviewer or an admin"),

@@ -338,23 +338,6 @@ describe("installing again", function()
     expect(type_line(desk, "CODE")).to_contain("not known here")
   end)
 
-  it("takes away what versions 0.2 and 0.3 left", function()
-    local case = { nodes = { ["startup.lua"] = FARM } }
-    local desk = computer_with(case, "one", { tabs = true })
-    local before = desk:tree()
-    desk.disk.nodes["startup"], desk.disk.nodes[".cc-orchestrator"] = true, true
-    desk.disk.nodes["startup/zz-cc-orchestrator.lua"] =
-      '-- Starts the cc-orchestrator client beside the shell. Without this file it does not start.\nshell.run("x")\n'
-    desk.disk.nodes[".cc-orchestrator/client.lua"] = "old"
-    desk.disk.nodes[".cc-orchestrator/connection"] = "-- c\nws://server/computer\nold-token\n"
-    expect(type_line(desk)).to_be(true)
-    expect(desk.rebooted).to_be(true)
-    expect(desk.disk.nodes[".cc-orchestrator/client.lua"]).to_be(nil)
-    expect({ starts(desk) }).to_be({ "one", { "farm" } })
-    uninstall(desk)
-    expect(desk:tree()).to_be(before)
-  end)
-
   it("leaves a startup file of ours that was changed by hand", function()
     local desk = computer_with(BEFORE[1], "one", { tabs = true })
     type_line(desk, "CODE")

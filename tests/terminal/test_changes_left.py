@@ -46,7 +46,7 @@ def by_now(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_the_line_says_what_became_of_it_and_what_to_type(offer: dict[str, Any], begins: str, ends: str) -> None:
-    """Also where an older server says less of it."""
+    """Also where nobody knows what became of it."""
     line = how(offer, "t-1", " --url U")
     assert line.startswith(begins)
     assert line.endswith(ends)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
+from orchestrator.core.errors import ToolFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.stub_computer import StubComputer
@@ -116,8 +116,8 @@ async def test_info_of_a_turtle_tells_its_fuel_and_slots() -> None:
     ]
 
 
-async def test_info_of_an_old_client_is_as_much_as_it_says() -> None:
-    """Release 0.2 sends neither methods nor what the computer is; nothing is made up."""
+async def test_info_is_as_much_as_the_computer_says() -> None:
+    """It names no neighbours and not what it is; nothing is made up."""
     data = {"free": 10, "capacity": 20, "uptime_s": 5, "day": 3, "time": 0, "fuel": -1}
     deps = answering("info", data, [])
     assert (await use("cc_info", deps)).splitlines() == [
@@ -234,14 +234,6 @@ async def test_a_reviewer_sees_what_the_peripheral_is(house: House) -> None:
             await observed("cc_peripheral_call", deps, name="left", method="list")
 
 
-async def test_an_old_client_is_said_to_be_too_old() -> None:
-    """It names no methods, so nobody is asked to approve a call that could not be sent."""
-    deps = answering("info", FACTS, [{"name": "left", "types": ["modem"]}])
-    with pytest.raises(ToolFailed, match="too old to call peripherals") as failed:
-        await observed("cc_peripheral_call", deps, name="left", method="list")
-    assert "update" in str(failed.value)
-
-
 async def test_long_lists_of_names_are_cut() -> None:
     """A refusal names at most forty."""
     entries = [{"name": f"chest_{number:03}", "types": [], "methods": []} for number in range(99)]
@@ -268,7 +260,7 @@ async def test_facts_that_cannot_be_read_are_an_error_of_the_tool(tool: str, bod
     """A computer that answers nonsense gets the model a sentence, never a traceback."""
     deps = answering("info", FACTS, body)
     asked = use(tool, deps) if tool == "cc_info" else observed(tool, deps, name="x", method="list")
-    with pytest.raises(ToolFailed, match=r"cannot be read|too old"):
+    with pytest.raises(ToolFailed, match=r"cannot be read|has no method"):
         await asked
 
 
@@ -332,21 +324,6 @@ async def test_what_no_keyboard_of_the_game_has_is_refused_before_anybody_is_ask
                 await observed(tool, deps, **args, input=text)
         assert door.methods == []
         assert (await observed(tool, deps, **args, input="ok\n")).program == "quiz.lua"
-
-
-async def test_an_old_client_is_not_sent_input() -> None:
-    """The hub refuses it with a sentence; a client that would have refused it is said to be too old as well."""
-    channel = Channel()
-    channel.disk.files["a"] = b"x"
-    deps = CCAgentDeps(mode="live", ws_client=channel, computer="3")
-    channel.answers["run_program"] = ComputerFailed(
-        "bad_params", "There is a parameter that this method does not have."
-    )
-    with pytest.raises(ToolFailed, match="too old to be given input"):
-        await use("cc_run_program", deps, path="a", input="x")
-    channel.answers["run_program"] = FrameRefused("The client on this computer is too old for this: it was not sent.")
-    with pytest.raises(FrameRefused, match="too old"):
-        await use("cc_run_program", deps, path="a", input="x")
 
 
 # -- a computer that answers ---------------------------------------------------------------

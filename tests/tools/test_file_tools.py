@@ -680,12 +680,12 @@ async def test_a_name_that_is_no_utf_8_is_kept_too(deps: CCAgentDeps, farm: Farm
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [(b"", "The client on this computer is too old to tell what is in lib."), (b"a\0file\n", "cannot be read")],
+    [(b"", "changes while it is looked at"), (b"a\0file\n", "cannot be read")],
 )
 async def test_a_directory_that_cannot_be_told_is_refused(
     deps: CCAgentDeps, farm: Farm, body: bytes, words: str
 ) -> None:
-    """An old client names no entries, a broken one nonsense: nothing is deleted that could not be put back."""
+    """Of a broken client that names no entries, or nonsense: nothing is deleted that could not be put back."""
     farm.answers["fs_stat"] = CallResult({"kind": "directory", "sha256": "a" * 64}, body)
     assert words in await refusal("cc_delete", deps, path="lib")
 

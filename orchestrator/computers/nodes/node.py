@@ -31,7 +31,7 @@ _WITHIN_S: Final = 1.0
 
 
 class TransfersTold(Said):
-    """What goes on at one node; an older one says nothing of it."""
+    """What goes on at one node."""
 
     transfers: tuple[dict[str, Any], ...] = ()
 
@@ -283,7 +283,7 @@ class MeetingElsewhere:
             answer = await self._fleet.request(place.node, {"op": "yield", **asked.told()}, within_s=within_s)
             told = YieldAnswer.read(answer.payload)
         except (NobodyServes, RequestLost, InvalidRequest):
-            # It is dead, stopped or older: when it comes back, it hears of the welcome here and drops its session.
+            # It is dead or stopped: when it comes back, it hears of the welcome here and drops its session.
             return Yielded()
         heard = Heard(told.heard, told.boot)
         return Yielded(newer=told.outcome == "newer", lives=told.outcome == "lives", heard=heard)

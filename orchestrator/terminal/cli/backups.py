@@ -62,7 +62,7 @@ def watched(client: "Client", what: str | None, computer: str, *, as_json: bool)
                 if what is not None:
                     row = _transfer(client, what, computer)
             except OrchestratorError:
-                # The waiting person is told what is wrong with the server; an older server has no such endpoint.
+                # The waiting person is told what is wrong with the server.
                 return
             with writing:
                 if over.is_set():

@@ -161,12 +161,11 @@ def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) ->
     for line in table(head, [_row(one) for one in found["nodes"]], columns=Screen.of().columns):
         typer.echo(line)
     for one in found["nodes"]:
-        # Of an older server nothing is known.
-        if said := told_apart(one_line(one["name"]), one.get("clock_ahead_s", 0.0)):
+        if said := told_apart(one_line(one["name"]), one["clock_ahead_s"]):
             typer.echo(said, err=True)
-    for alert in found.get("alerts", ()):
+    for alert in found["alerts"]:
         typer.echo(alert, err=True)
-    if found.get("apart"):
+    if found["apart"]:
         apart = ", ".join(map(one_line, found["apart"]))
         typer.echo(f"On the same bus with another store, and so none of these: {apart}.", err=True)
 

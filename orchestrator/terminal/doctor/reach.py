@@ -230,7 +230,7 @@ def computers(patient: Patient) -> list[Finding]:
     old = [one for one in rows if one["client"] and one["client"] != current]
     if old:
         names = ", ".join(f"{one['computer']} ({one['client']})" for one in old)
-        newer = "A client from 0.4.0 on updates itself when it is idle; else type there:"
+        newer = "It updates itself when it is idle; to do it at once, type there:"
         line = f"wget run {patient.address}/install"
         plain = [warning] if (warning := plain_http(patient.address)) else []
         told = (newer, line, *plain)
@@ -351,9 +351,6 @@ def _refused_token(error: ServerRefused) -> Finding:
     if error.status == 403:
         sentence = "The token is good, and no admin's: what the server saw is not shown."
         return Finding("token", "warn", sentence, ("Look with an admin's token.",))
-    if error.status == 404:
-        remedy = "Stop it and start this version: cc-orchestrator serve"
-        return Finding("version", "warn", "The server is older than this program, and cannot be asked more.", (remedy,))
     return failed("token", error)
 
 

@@ -270,7 +270,7 @@ class ConsoleApp(App[int]):
             self.tell(why)
 
     async def _hear_changes(self) -> None:
-        """Read anew what changed, as the server tells; an older one is asked again and again."""
+        """Read anew what changed, as the server tells; one that refuses to is asked again and again."""
         try:
             told = self.live.hear("/v1/watch")
             async with aclosing(told):

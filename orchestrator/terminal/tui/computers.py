@@ -160,7 +160,6 @@ def _cell(char: str) -> str:
 # -- The computers: who is here, what they do, and a live picture of their screens where the server has one
 
 _CALM_S: Final = 0.3
-_NO_SUCH_DOOR: Final = 404
 _TERMINAL: Final = "terminal"
 _MOST_TYPED: Final = 512
 """Characters that are typed at once."""
@@ -405,6 +404,4 @@ class Computers(Pane):
                         continue
                     picture.take(one[0], as_object(one[1]))
         except ServerRefused as refused:
-            missing = refused.status == _NO_SUCH_DOOR and refused.message.startswith("GET ")
-            why = "This server has no pictures of screens: it is older than this program." if missing else str(refused)
-            picture.note(visible(why))
+            picture.note(visible(str(refused)))

@@ -51,7 +51,7 @@ class Unreachable:
 
 
 def unreachable_in(data: Mapping[str, Any]) -> Unreachable:
-    """What the answer to a look says of them; an older client says nothing."""
+    """What the answer to a look says of them; it names none where there is none."""
     count, lines = data.get("unreachable", 0), data.get("unreachable_names", "")
     if not isinstance(count, int) or not isinstance(lines, str) or count < 1:
         return Unreachable()

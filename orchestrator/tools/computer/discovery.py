@@ -253,12 +253,7 @@ async def observe_peripheral_call(deps: CCAgentDeps, *, name: str, method: str, 
     if one is None:
         others = f" There are: {_listed(found)}." if found else " There are none."
         raise ToolFailed(f"There is no peripheral {name} at the computer.{others}")
-    if "methods" not in one:
-        raise ToolFailed(
-            "The client on this computer is too old to call peripherals.",
-            remedy="Its user can update it: install it again from this orchestrator.",
-        )
-    methods = [shown_name(str(each)) for each in one["methods"]]
+    methods = [shown_name(str(each)) for each in one.get("methods", ())]
     if method not in methods:
         raise ToolFailed(f"{name} has no method {method}. Its methods: {_listed(methods)}.")
     types = ", ".join(shown_name(str(each)) for each in one["types"]) or "of an unknown type"

@@ -256,10 +256,7 @@ class _Listing:
             self._put(wire, sha256)
         elif looked.data.get("kind") == "directory":
             if sha256_hex(looked.body) != looked.data.get("sha256"):
-                raise ToolFailed(
-                    f"The client on this computer is too old to tell what is in {shown}.",
-                    remedy="Its user can update it.",
-                )
+                raise unreadable(shown)
             self._put(wire, DIRECTORY)
             for path, sha256 in manifest_lines(looked.body, shown):
                 self._put(_joined(wire, path), DIRECTORY if sha256 == NO_HASH else sha256)

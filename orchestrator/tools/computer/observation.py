@@ -178,11 +178,6 @@ async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) 
 
 async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: bytes, shown: str) -> Found:
     if sha256_hex(manifest) != found.sha256:
-        if not manifest:
-            raise ToolFailed(
-                f"The client on this computer is too old to tell what is in {shown}.",
-                remedy="Its user can update it; delete single files until then.",
-            )
         raise Changed
     files = {sha: path for path, sha in manifest_lines(manifest, shown) if sha != "-"}
     if len(files) > MAX_TREE_FILES:

@@ -266,10 +266,6 @@ async def _run(
     except ComputerFailed as error:
         if error.reason == "stale":
             raise
-        if error.reason == "bad_params" and text:
-            raise ToolFailed(
-                "The client on this computer is too old to be given input.", remedy="Its user can update it."
-            ) from error
         ran = ran_of(params, error.data, error.reason)
         if ran is not None and ran.ended == "timed_out":
             deps.ran = ran

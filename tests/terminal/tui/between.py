@@ -7,15 +7,13 @@ from urllib.parse import urlsplit
 
 
 @asynccontextmanager
-async def another_version(
-    url: str, *, asked: Mapping[str, str] | None = None, told: Mapping[str, str] | None = None
-) -> AsyncIterator[str]:
-    """The address of it. ``asked``: words on the way to the server, ``told``: on the way back, and what they become."""
+async def another_version(url: str, *, told: Mapping[str, str]) -> AsyncIterator[str]:
+    """The address of it. ``told``: words on the way back, and what they become."""
     there = urlsplit(url)
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back, forth = await asyncio.open_connection(there.hostname, there.port)
-        ways = (_carry(reader, forth, asked or {}), _carry(back, writer, told or {}))
+        ways = (_carry(reader, forth, {}), _carry(back, writer, told))
         await asyncio.gather(*ways)
 
     async with await asyncio.start_server(take, "127.0.0.1", 0) as server:

@@ -17,15 +17,13 @@ from orchestrator.terminal.review.channel import OddRequest, OddRequests, messag
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.approvals import Approvals
 from tests.harness.asked import console, request, shown
-from tests.harness.support import WRITE, Disk, Listening, Server, connected, dialed, final, running, says
+from tests.harness.support import WRITE, Disk, Listening, connected, dialed, final, running, says
 from tests.terminal.tui.between import another_version
 from tests.terminal.tui.driving import Seat, asked, seated_at, waiting
 from tests.waiting import within
 
 NEWER = {'"on_reject":': '"on_refuse":'}
 """A field of requests has another name."""
-OLDER = {"/screen": "/sKreen"}
-"""A server that has no such door."""
 
 
 def plain(lines: list[Line]) -> list[str]:
@@ -104,26 +102,20 @@ async def test_a_task_of_a_newer_server_is_said_to_be_newer(tmp_path: Path) -> N
 
 
 @pytest.mark.deep
-async def test_pictures_that_a_server_or_a_computer_does_not_have_are_said(tmp_path: Path) -> None:
-    """An older server and an older client on a computer are named in place of a picture."""
+async def test_pictures_that_a_computer_does_not_have_are_said(tmp_path: Path) -> None:
+    """Its client is named in place of a picture."""
     async with (
         running(tmp_path, model=Listening(final())) as server,
         dialed(server.url, await server.computer("3")) as old,
     ):
         await old.greet()
-        await shows_no_picture(server, {}, "The client on this computer")
-        await shows_no_picture(server, OLDER, "This server has no pictures of screens: it is older than this program.")
-
-
-async def shows_no_picture(server: Server, words: dict[str, str], *said: str) -> None:
-    """`s` shows a sentence where a picture would be."""
-    async with another_version(server.url, asked=words) as url, seated_at(url, server.admin) as seat:
-        await seat.press("4")
-        await seat.sees("3: s shows its screen")
-        await seat.press("s")
-        await seat.sees(*said)
-        await seat.press("escape")
-        await seat.sees("3: s shows its screen")
+        async with seated_at(server.url, server.admin) as seat:
+            await seat.press("4")
+            await seat.sees("3: s shows its screen")
+            await seat.press("s")
+            await seat.sees("The client on this computer")
+            await seat.press("escape")
+            await seat.sees("3: s shows its screen")
 
 
 def frame(**more: Any) -> dict[str, Any]:
