@@ -368,7 +368,7 @@ def _row_of(item: AgentTaskItem | None, row: PolicyRow | None) -> PolicyRow | No
     if item is None or not isinstance(item.fact, PolicyLoaded):
         return None
     fact, version = item.fact, 0 if row is None else row.version
-    # An item of an early release does not say which row it made.
+    # An item of version 0.6 does not say which row it made.
     number = fact.number or version
     judged = 0 if row is None else min(row.judged, number)
     return PolicyRow(number, fact.sha256, fact.source, item.at, item.actor.id, judged)

@@ -60,7 +60,7 @@ def policies(news: list[Fact], before: dict[str, Any], after: dict[str, Any] | N
 
 
 def test_an_honest_policy_has_no_fault() -> None:
-    """By an item of an early release too, before any, while it changes, and where that release had no table."""
+    """By an item of version 0.6 too, before any, and while it changes."""
     row = {"in force": policy_row()}
     assert policies([told.NodeStopped(), NEW], row) == []
     assert policies([OLD], {"in force": policy_row(version=9, loaded_at=1)}) == []

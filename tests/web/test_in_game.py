@@ -244,7 +244,7 @@ async def test_a_question_waits_until_somebody_is_there(tmp_path: Path) -> None:
 
 
 async def test_no_news_is_told_to_a_client_that_takes_none(tmp_path: Path) -> None:
-    """A client of an earlier release, which would take it for a broken frame, hears nothing of it."""
+    """One that would take it for a broken frame hears nothing of it."""
     async with running(tmp_path, model=Listening(ASKS)) as server:
         token = await server.computer("3")
         await server.until(await server.submit(("3",)), "question_asked")
@@ -470,7 +470,7 @@ async def test_a_question_is_news_as_it_opens_and_as_it_closes(tmp_path: Path) -
 
 
 async def test_without_a_known_owner_nobody_asks(tmp_path: Path) -> None:
-    """A token of an early release says no owner: the sentence says to pair again."""
+    """Its token says no owner: the sentence says to pair again."""
     async with running(tmp_path, model=Listening()) as server:
         at = server.orchestrator.service.clock.now()
         token = await issue_token(server.orchestrator.store, kind="computer", name="3", roles=(), at=at)

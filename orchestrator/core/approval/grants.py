@@ -85,7 +85,7 @@ class Grant(Value):
     expires_at: AwareDatetime | None = None
     max_uses: int | None = None
     risk: RiskLevel | None = Field(default=None, exclude_if=is_none)
-    """Of the call that it came from: a higher one is not covered. None: an earlier release did not record it."""
+    """Of the call that it came from: a higher one is not covered. None: version 0.6 did not record it."""
     guards: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """``PolicyDecision.guards`` of that call: where another such rule matches, a person decides."""
 

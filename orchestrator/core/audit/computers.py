@@ -159,7 +159,7 @@ def _frozen(computer: str, told: _Told, steady: Row, since: Since) -> Iterator[F
 
 
 def _met_at(row: Row) -> int:
-    """When who is known came, in microseconds; 0: a release that wrote no items may have met it."""
+    """When who is known came, in microseconds; 0: version 0.6, which wrote no items, may have met it."""
     side = _read(ComputerSide, row["known"])
     return to_us(side.at) if isinstance(side, ComputerSide) else 0
 

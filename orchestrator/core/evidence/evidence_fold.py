@@ -260,7 +260,7 @@ def _with_tabs(evidence: Evidence, record: Over) -> Evidence:
 
 
 def _as_before(record: Over) -> Ran | None:
-    """The run of an item of an early release, which names no program; None: nothing ran."""
+    """The run of an item of version 0.6, which names no program; None: nothing ran."""
     path, sha256 = next(iter((record.before or {}).items()), ("", ABSENT))
     if sha256 == ABSENT or record.state not in (CallState.EXECUTED, CallState.FAILED):
         return None

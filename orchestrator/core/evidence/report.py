@@ -63,7 +63,7 @@ def finding(
 
 
 def report(ended: TaskEnded) -> list[str]:
-    """The lines of the report; empty where an earlier version recorded the end, or there is nothing to tell."""
+    """The lines of the report; empty where version 0.6 recorded the end, or there is nothing to tell."""
     found = ended.finding
     if found is None:
         return []

@@ -310,7 +310,7 @@ class TokenRow:
     roles: tuple[str, ...] = ()
     """``submitter``, ``reviewer``, ``admin``. Of a pairing: the computer's name, its label, and who made the code. Of
     a computer: ``owner:NAME``, who that was, or who issued its token, and, where it was paired, ``id:NUMBER``, its own
-    in the game, and ``label:TEXT``, the label that it had; nothing of those in rows of early releases. Of an agent
+    in the game, and ``label:TEXT``, the label that it had; rows of version 0.6 have only the owner. Of an agent
     ``owner:NAME`` as well, besides its roles."""
     created_at: datetime | None = None
     revoked: bool = False

@@ -271,7 +271,7 @@ class ModelAsked(Value):
     """Tokens of them that were kept free for the reply."""
     prompt_tokens: int = Field(default=0, exclude_if=is_zero)
     """Of a task with a limit of tokens: those of the messages, as far as known counted and else estimated, rather too
-    many than too few; 0: it has no limit, or an earlier version recorded this."""
+    many than too few; 0: it has no limit, or version 0.6 recorded this."""
 
 
 class ModelAwaited(Value):
@@ -460,7 +460,7 @@ class ToolFinished(Value):
     watched: Watched | None = None
     """Of a program: what was in the watched places right after it had ended; None: nothing was watched."""
     ran: Ran | None = Field(default=None, exclude_if=is_none)
-    """The program that ran; None: the call runs none, it never began, or an earlier version recorded this."""
+    """The program that ran; None: the call runs none, it never began, or version 0.6 recorded this."""
 
 
 class ToolSettled(Value):
@@ -601,7 +601,7 @@ class TaskEnded(Value):
     doubt: str = Field(default="", exclude_if=is_empty)
     """Why ``verified`` is False, as the sentence that the model was told; empty: it is not False."""
     finding: Finding | None = Field(default=None, exclude_if=is_none)
-    """What the journal shows of the task; None: an earlier version recorded this."""
+    """What the journal shows of the task; None: version 0.6 recorded this."""
     undo: Undo = "offer"
     """What the policy said then of the changes of a task that failed or was canceled."""
 

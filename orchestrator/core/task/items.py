@@ -172,7 +172,7 @@ def item_hash(item: AgentTaskItem) -> str:
 def hash_holds(item: AgentTaskItem) -> bool:
     """Whether an item is as it was sealed.
 
-    An item of an earlier release lacks the fields that were added since (each has a default), so
+    An item of an earlier version lacks the fields that were added since (each has a default), so
     its hash is over the fields that it was written with.
     """
     written = _hash(item.prev_hash, _content(item, written_only=True))

@@ -29,7 +29,7 @@ class NodeStarted(Value):
     node: str = ""
     """Its name, another at each start: several nodes of one store start and stop as they like."""
     records: int = Field(default=0, ge=0, exclude_if=is_zero)
-    """1: from here on codes, welcomes and what nodes agree on have items too; 0: an early release started."""
+    """1: from here on codes, welcomes and what nodes agree on have items too; 0: version 0.6 started."""
 
 
 class NodeStopped(Value):
@@ -51,7 +51,7 @@ class PolicyLoaded(Value):
     previous: str = ""
     """The policy's version before it; empty at a start."""
     number: int = Field(default=0, ge=0, exclude_if=is_zero)
-    """The version of the row that the store has of it, filled in by the store; 0 in items of an early release."""
+    """The version of the row that the store has of it, filled in by the store; 0 in items of version 0.6."""
 
 
 class PolicyRefused(Value):

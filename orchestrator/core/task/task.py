@@ -209,7 +209,7 @@ class AgentTask:
     by_program: bool = False
     """Whether a program submitted it: a person of the same name is somebody else, and it decides nothing."""
     owner: str = ""
-    """Of a program's task: the person whose task it counts as; empty: a person's, or of an early release."""
+    """Of a program's task: the person whose task it counts as; empty: a person's, or of version 0.6."""
     session_id: str = ""
     computers: tuple[ComputerId, ...] = ()
     model: str = ""

@@ -28,7 +28,7 @@ PROTOCOL_VERSION: Final = 1
 COMPUTER_SUBPROTOCOL: Final = "cc-orchestrator.v1"
 REVIEWER_SUBPROTOCOL: Final = "cc-orchestrator.review.v1"
 REVIEWER_SUBPROTOCOL_1_1: Final = "cc-orchestrator.review.v1.1"
-"""Of reviewers who are told of tasks that are over as well: those of releases up to 0.4 know no such message."""
+"""Of reviewers who are told of tasks that are over as well."""
 
 MAX_HEADER_BYTES: Final = 4096
 """The header line without its newline: small enough to parse char by char in Lua in 2 ms."""
