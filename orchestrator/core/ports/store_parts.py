@@ -109,7 +109,7 @@ class BlobMark(NamedTuple):
     lists: bool
     """Whether it may be the lines of a directory, which name further blobs."""
     touched: datetime
-    """When it was put or counted on last; in 1970: before that was written down."""
+    """When it was put or counted on last."""
 
 
 class Retention(Protocol):

@@ -147,7 +147,7 @@ class ClosedRequest:
     key: str = ""
     at: datetime | None = None
     whole_digest: str = ""
-    """The digest of the request as it stood when a person decided; empty: nobody did, or it was not recorded."""
+    """The digest of the request as it stood when a person decided; empty: nobody did."""
 
 
 @dataclass(frozen=True)
