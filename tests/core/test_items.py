@@ -50,7 +50,7 @@ def journal() -> Journal:
 
 
 def test_every_kind_of_fact_has_a_golden_file() -> None:
-    """A new kind is not done before `python -m tests.core.golden_items` has written its file; none ever goes."""
+    """A new kind is not done before `python -m tests.core.golden_items` has written its file; no released one goes."""
     kinds = {model.model_fields["kind"].default for model in KINDS}
     assert {path.stem for path in FILES} == kinds | {f"{fact.kind}.{number}" for number, _, fact in GROWN}
     assert {fact.kind for _, fact in EXAMPLES} == kinds

@@ -2,7 +2,7 @@
 
 They are the audit, the conversation and the state at once, and they are for ever: kinds may be
 added and a kind may get a field with a default, nothing else changes; tests/golden/items holds one of
-each released schema. Such a field is left out while it has its default (``exclude_if``), so that nodes of
+each form since version 0.6.0. Such a field is left out while it has its default (``exclude_if``), so that nodes of
 the version before go on with what does not use it.
 """
 
