@@ -1,7 +1,7 @@
-"""What a transaction script is: a generator that does no I/O itself.
+"""A transaction script: a generator without I/O of its own.
 
-It yields a statement with its parameters, is sent the rows, and returns the answer or raises the
-refusal. Whoever drives it opens the transaction before and commits after.
+It yields a statement with its parameters, is sent the rows, and returns the answer or raises the refusal. Its caller
+opens the transaction before and commits after.
 """
 
 from collections.abc import Generator
