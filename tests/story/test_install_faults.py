@@ -129,6 +129,7 @@ async def test_http_off(server: Server, tmp_path: Path, family: str) -> None:
         await shows(player, fault, again="cc status")
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("family", thinned(["advanced", "computer", "turtle", "pocket"], 3))
 async def test_a_private_address_is_not_permitted(server: Server, tmp_path: Path, family: str) -> None:
@@ -145,6 +146,7 @@ async def test_a_private_address_is_not_permitted(server: Server, tmp_path: Path
     assert (await examined(server, tmp_path, "computers")).sentence == "Away: farm."
 
 
+@pytest.mark.deep
 async def test_pair_says_beforehand_what_minecraft_has_to_permit(server: Server, tmp_path: Path) -> None:
     """The file, the rule and the switches stand under the line, and nothing but the line on standard output."""
     arguments = ("pair", "--no-wait", "--url", server.url, "--data-dir", str(tmp_path / "server"))
@@ -296,6 +298,7 @@ async def test_another_protocol(
         await player.says("cc status", "Connected as farm")
 
 
+@pytest.mark.deep
 async def test_a_revoked_token(server: Server, tmp_path: Path) -> None:
     """The mod says only that the handshake failed; the client says what that means, and doctor whose it was."""
     token = await server.computer("farm")
@@ -311,6 +314,7 @@ async def test_a_revoked_token(server: Server, tmp_path: Path) -> None:
     assert list(await online(server)) == ["farm"]
 
 
+@pytest.mark.deep
 async def test_a_server_that_stops_is_said_once_and_forgotten_when_it_is_back(tmp_path: Path) -> None:
     """While it is away the log has one entry for all attempts."""
     async with running(tmp_path / "server", store="") as server:

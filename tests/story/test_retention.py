@@ -15,6 +15,8 @@ from tests.story.harness import Api, Server, check_laws, computer, ended, final,
 from tests.story.processes import Kill
 from tests.waiting import HANG_S
 
+pytestmark = pytest.mark.deep
+
 BIG = b"x" * 100_000
 
 

@@ -16,6 +16,8 @@ from tests.story.school import Node, School
 from tests.story.test_several_nodes import NODES, Size, school
 from tests.waiting import HANG_S
 
+pytestmark = pytest.mark.deep
+
 GRACE_S: Final = 1.0
 """Four times what the balancer takes to look."""
 DRAIN_S: Final = 4.0

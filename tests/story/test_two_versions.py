@@ -8,12 +8,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from tests.servers import PostgresServer
 from tests.story.harness import Api, final, last_words, tool
 from tests.story.newer import serve_newer
 from tests.story.processes import prompt
 from tests.story.school import POLICY, Node, Stub, running, stub_at
 from tests.waiting import HANG_S
+
+pytestmark = pytest.mark.deep
 
 LEASE_S: Final = 2.0
 AGAIN_AFTER: Final = timedelta(seconds=58)

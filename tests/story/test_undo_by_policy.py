@@ -34,6 +34,8 @@ from tests.story.harness import (
 from tests.story.processes import ALL_WRITES, Kill
 from tests.waiting import HANG_S
 
+pytestmark = pytest.mark.deep
+
 AUTO = DEFAULT_POLICY_TOML.replace('unknown_tool = "deny"\n', 'unknown_tool = "deny"\nundo = "auto"\n')
 UNASKED = """
 [[rules]]
@@ -193,7 +195,6 @@ async def _killed_anywhere(tmp: Path, kill: Kill) -> None:
                 await check(server.api(), pc, task_id, before)
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("side", ["before", "after"])
 async def test_a_server_killed_at_any_write_begins_the_undo_once(tmp_path: Path, side: str) -> None:
     """The same at every write to the store, from the submission of the task to the end of its undo."""
@@ -258,7 +259,6 @@ async def _nobody(request: dict[str, Any]) -> str:
     raise AssertionError(f"somebody was asked: {request}")
 
 
-@pytest.mark.deep
 async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
     """Rejected by a person, it is not taken back by itself, and another one can be begun by hand."""
     async with house(tmp_path / "home") as server:
@@ -285,7 +285,6 @@ async def _reject(request: dict[str, Any]) -> dict[str, Any]:
     return {"action": "reject", "on_reject": "cancel"}
 
 
-@pytest.mark.deep
 async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> None:
     """Those decide who decide for programs, and no submitter."""
     async with house(tmp_path / "home") as server:

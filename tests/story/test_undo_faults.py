@@ -25,11 +25,14 @@ from tests.story.harness import (
 from tests.story.proxy import Direction, Frame, LineCut, proxy
 from tests.thinning import thinned
 
-pytestmark = pytest.mark.filterwarnings(
-    # asyncio forgets a connection that the kernel hands to a server which is closing: the proxy of this
-    # process, while a computer dials for the last time. What is under test runs in processes of its own.
-    "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings(
+        # asyncio forgets a connection that the kernel hands to a server which is closing: the proxy of this
+        # process, while a computer dials for the last time. What is under test runs in processes of its own.
+        "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
+    ),
+    pytest.mark.deep,
+]
 
 FILES = {"a.lua": b"return 1\n", "lib/b.txt": b"gr\xfcn\r\n", "lib/empty": b"", "gone.txt": b"x" * 40_000}
 FILES |= {"kind": b"a file\n", "tree/x": b"in a directory\n", "tree/sub/y": b"y\n"}
@@ -129,7 +132,6 @@ async def test_an_undo_cut_short_is_taken_up_again(server: Server, tmp_path: Pat
     await each(_cases(server, tmp_path, how, frames), lambda _: last_words(server.home / "server.log"))
 
 
-@pytest.mark.deep
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("how", HOWS)
 async def test_an_undo_cut_short_at_any_frame_is_taken_up_again(server: Server, tmp_path: Path, how: str) -> None:

@@ -31,6 +31,8 @@ from tests.story.harness import (
 from tests.story.processes import ALL_WRITES, Kill
 from tests.story.test_server_kills import Reviewer
 
+pytestmark = pytest.mark.deep
+
 FILES = {
     "a.lua": b"return 1\n",
     "b.txt": b"gr\xfcn\r\n",
@@ -200,7 +202,6 @@ async def test_an_undo_goes_on_after_its_server_was_killed(tmp_path: Path) -> No
     await _each_kill(tmp_path, kills, ("create", "append"))
 
 
-@pytest.mark.deep
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("side", ["before", "after"])
 async def test_an_undo_goes_on_after_its_server_was_killed_anywhere(tmp_path: Path, side: str) -> None:
@@ -262,7 +263,6 @@ async def test_a_task_whose_server_was_killed_is_taken_back(tmp_path: Path) -> N
     await _each_task(tmp_path, [(at, ("before", "after")[at % 2], at % 3 == 0) for at in range(6, TASK_APPENDS, 25)])
 
 
-@pytest.mark.deep
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("canceled", [False, True], ids=["goes-on", "canceled"])
 async def test_a_task_whose_server_was_killed_anywhere_is_taken_back(tmp_path: Path, *, canceled: bool) -> None:

@@ -13,6 +13,8 @@ from orchestrator.core.wire.wire import MAX_WHOLE_BYTES
 from tests.story.harness import Api, Computer, Server, check_laws, computer, ended, facts_of, final, play, tool, tree
 from tests.story.undo_drawn import BALLAST, CAPACITY, Home
 
+pytestmark = pytest.mark.deep
+
 BIG = bytes(range(256)) * 1_200
 ROOM = f"--capacity={CAPACITY}"
 
@@ -44,7 +46,6 @@ async def _undone(
 # -- little room ---------------------------------------------------------------------------
 
 
-@pytest.mark.deep
 async def test_what_goes_makes_room_for_what_comes(server: Server, tmp_path: Path) -> None:
     """A tree that was moved does not fit twice: the old place is filled once the new one is free."""
     api = server.api()
@@ -91,7 +92,6 @@ async def test_an_undo_without_room_says_what_is_left_and_is_taken_up_by_another
 # -- very much -----------------------------------------------------------------------------
 
 
-@pytest.mark.deep
 async def test_a_file_as_large_as_can_be_comes_back_and_a_larger_one_is_not_taken(
     server: Server, tmp_path: Path
 ) -> None:
@@ -109,7 +109,6 @@ async def test_a_file_as_large_as_can_be_comes_back_and_a_larger_one_is_not_take
         assert tree(pc.disk) == before
 
 
-@pytest.mark.deep
 @pytest.mark.timeout(900)
 async def test_as_many_files_as_can_be_come_back_in_rounds_and_more_are_not_taken(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,8 @@ from tests.story.harness import (
     tree,
 )
 
+pytestmark = pytest.mark.deep
+
 FILES = {"a.lua": b"return 1\n", "d/x": b"\0\xff", "d/deep/y": b"", "lib/gr\xfcn.txt": b"gr\xfcn\r\n"}
 KINDS = {
     "write": tool("cc_write", path="a.lua", content="return 2\n"),
@@ -140,7 +142,6 @@ async def test_a_change_that_was_cut_is_taken_back(server: Server, tmp_path: Pat
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_change_that_was_cut_anywhere_is_taken_back(server: Server, tmp_path: Path, kind: str) -> None:
     """Every change of the disk."""

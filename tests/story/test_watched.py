@@ -26,6 +26,8 @@ from tests.story.harness import (
 )
 from tests.waiting import HANG_S
 
+pytestmark = pytest.mark.deep
+
 FILES = {
     "notes.txt": b"gr\xfcn\r\n\0\xff",
     "lib/old.lua": b"return 1\n",
@@ -96,7 +98,6 @@ async def test_what_a_program_wrote_moved_made_and_deleted_is_put_back(server: S
         assert tree(pc.disk) == after
 
 
-@pytest.mark.deep
 async def test_what_a_person_made_of_it_since_stays(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with computer(server, tmp_path) as pc:
@@ -111,7 +112,6 @@ async def test_what_a_person_made_of_it_since_stays(server: Server, tmp_path: Pa
         assert tree(pc.disk) == {**before, "notes.txt": b"my own", "made": None, "made/mine": b"mine"}
 
 
-@pytest.mark.deep
 async def test_programs_and_calls_of_one_task_are_taken_back_together(server: Server, tmp_path: Path) -> None:
     """And one step of them alone."""
     api = server.api()
@@ -231,7 +231,6 @@ async def test_only_what_the_policy_names_is_known_and_that_is_said(narrow: Serv
         assert (await api.ok("GET", "/v1/audit/verify"))["faults"] == []
 
 
-@pytest.mark.deep
 async def test_the_clients_own_files_the_games_and_other_disks_are_left_out(server: Server, tmp_path: Path) -> None:
     """A program that writes on a disk in a drive: that is not known, and not undone."""
     api = server.api()

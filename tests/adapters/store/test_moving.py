@@ -65,6 +65,7 @@ async def test_the_same_content_gives_the_same_bytes_from_either_engine(
     assert await rows_of(back) == await rows_of(here)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
 async def test_an_older_store_goes_on_where_it_was_moved_to(tmp_path: Path, released: Path, target: str) -> None:
     made_by(released, tmp_path / "source.db")
@@ -91,6 +92,7 @@ async def test_a_store_is_put_only_where_nothing_is(source: str, target: str) ->
     assert without_header(await exported(target)) == without_header(before)
 
 
+@pytest.mark.deep
 async def test_a_store_that_a_server_made_and_nobody_used_is_empty(source: str, target: str) -> None:
     store = open_store(target, clock=SystemClock())
     await store.heads()
@@ -99,6 +101,7 @@ async def test_a_store_that_a_server_made_and_nobody_used_is_empty(source: str, 
     assert await rows_of(target) == await rows_of(source)
 
 
+@pytest.mark.deep
 async def test_a_copy_is_another_installation(source: str, target: str) -> None:
     """On one bus the nodes of both keep apart; what else the nodes agreed on moves."""
     store = open_store(source, clock=SystemClock())
@@ -136,6 +139,7 @@ SPOILED = """CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGI
 """A database in which what is moved there as a task is something else when it is read."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("does", ["NEW.prompt := NEW.prompt || ' '; RETURN NEW;", "RETURN NULL;"])
 async def test_what_is_not_given_back_as_it_was_is_not_kept(
     source: str, postgres_server: PostgresServer, does: str
@@ -192,6 +196,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
+@pytest.mark.deep
 async def test_what_a_server_has_open_can_be_read(held: tuple[str, int], tmp_path: Path) -> None:
     url, pid = held
     found = await check_store_at(url)
@@ -201,6 +206,7 @@ async def test_what_a_server_has_open_can_be_read(held: tuple[str, int], tmp_pat
     assert moved.served_by == f"process {pid}"
 
 
+@pytest.mark.deep
 async def test_what_a_killed_server_left_is_read_whole(tmp_path: Path) -> None:
     """What was acknowledged may be in the WAL only, and nobody has made the index of that anew."""
     path = tmp_path / "killed.db"
@@ -216,6 +222,7 @@ async def test_what_a_killed_server_left_is_read_whole(tmp_path: Path) -> None:
     assert kept >= {(task.decode(), int(version)) for task, version, _ in acknowledged}
 
 
+@pytest.mark.deep
 async def test_what_a_server_has_open_is_not_filled(held: tuple[str, int]) -> None:
     url, pid = held
     dump = await exported(url)
@@ -223,6 +230,7 @@ async def test_what_a_server_has_open_is_not_filled(held: tuple[str, int]) -> No
         await imported(url, dump)
 
 
+@pytest.mark.deep
 async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: str, source: str) -> None:
     """What is appended after the first rows were read is not among the others."""
     await copy_store(source, postgres_url, quiet)
@@ -239,6 +247,7 @@ async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: st
     assert len((await rows_of(postgres_url))["items"]) == 12
 
 
+@pytest.mark.deep
 async def test_a_statement_may_take_as_long_as_it_takes(
     postgres_url: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +258,7 @@ async def test_a_statement_may_take_as_long_as_it_takes(
         assert await side.run(moved_rows.asked("SELECT 1 FROM pg_sleep(0.4)")) == [(1,)]
 
 
+@pytest.mark.deep
 async def test_tables_are_brought_forward(source: str, postgres_url: str) -> None:
     assert await bring_forward(source) == (int(GOLDEN[-1].stem[-1]), SCHEMA)
     assert await bring_forward(source) == (SCHEMA, SCHEMA)
@@ -265,6 +275,7 @@ async def test_a_store_of_a_version_before_0_6_is_not_read(tmp_path: Path, sourc
         assert "version 0.6" in refusal.value.remedy
 
 
+@pytest.mark.deep
 async def test_what_is_not_there_is_told(tmp_path: Path, postgres_url: str, source: str) -> None:
     for url in (f"sqlite:///{tmp_path / 'none.db'}", postgres_url):
         for asked in (check_store_at, exported, bring_forward):
@@ -277,6 +288,7 @@ async def test_what_is_not_there_is_told(tmp_path: Path, postgres_url: str, sour
         assert "secret" not in str(refusal.value)
 
 
+@pytest.mark.deep
 async def test_databases_of_other_programs_are_left_alone(
     tmp_path: Path, source: str, postgres_server: PostgresServer
 ) -> None:

@@ -80,6 +80,7 @@ files = { "belt.cfg" = "speed = 4" }
 """
 
 
+@pytest.mark.deep
 def test_own_tasks_are_played_and_two_results_are_compared(tmp_path: Path) -> None:
     """Twice for their spread; kept in a file that stands for the model, with which another is compared."""
     (tmp_path / "mine.toml").write_text(OWN)
@@ -112,6 +113,7 @@ def test_what_is_no_file_is_played_for_a_comparison(tmp_path: Path) -> None:
     assert kept == [found["a"]["rows"], found["b"]["rows"]]
 
 
+@pytest.mark.deep
 def test_what_cannot_be_compared_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(OWN.replace("unchanged", "unchange"))
     wrong = {
@@ -127,6 +129,7 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_played(tmp_path: 
         assert told in errors
 
 
+@pytest.mark.deep
 def test_it_is_left_with_what_there_is(tmp_path: Path) -> None:
     """Ctrl-C while the second task is played: the first one's row is printed, and nothing is left running."""
     options = ["--model", "scripted:hello", "--task", "hello", "--task", "rename", "--repeat", "50"]
@@ -156,6 +159,7 @@ def test_the_tasks_are_listed_and_a_wrong_name_is_refused(tmp_path: Path) -> Non
     assert "There is no task 'helo' in the evaluation." in errors
 
 
+@pytest.mark.deep
 def test_a_model_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     code, out, errors = ended(start(tmp_path, "--model", "scripted:nothing", "--task", "hello"))
     assert code == 2
@@ -183,6 +187,7 @@ def test_a_model_that_does_not_answer_is_not_asked_for_every_task(tmp_path: Path
     assert f"Ollama is not running at {where}." in errors
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["ollama", pytest.param("openai-chat", marks=pytest.mark.deep)])
 async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path, kind: str) -> None:
     """It cannot begin: the exit code says so, and the sentence is what helps."""

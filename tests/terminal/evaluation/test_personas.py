@@ -38,6 +38,7 @@ NOT_DECIDED = {
 """False successes that are known."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("part", "parts"), [(0, 44), *(pytest.param(one, 11, marks=pytest.mark.deep) for one in range(11))]
 )

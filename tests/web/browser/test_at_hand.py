@@ -10,7 +10,7 @@ from tests.story.harness import Computer, Server, final, tools
 from tests.web.browser.seats import PHONE, Seats
 from tests.web.browser.test_approving import waiting, write
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.deep]
 
 LONG = "print('" + "a very long line that goes on " * 8 + "')\n"
 
@@ -24,7 +24,6 @@ async def covered(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.deep
 async def test_two_columns_never_stand_on_one_another(server: Server, pc: Computer, seats: Seats) -> None:
     """Also where long lines are not wrapped otherwise; and a phone has one, whatever was chosen before."""
     api = server.api()
@@ -40,7 +39,6 @@ async def test_two_columns_never_stand_on_one_another(server: Server, pc: Comput
     await expect(seat.request().locator("tr.add")).to_contain_text("went on")
 
 
-@pytest.mark.deep
 async def test_the_queue_stays_as_it_was(server: Server, pc: Computer, seats: Seats) -> None:
     """Looking at another request neither scrolls it away nor drops what was ticked; its risk is that of its row."""
     api = server.api()
@@ -74,7 +72,6 @@ async def test_the_queue_stays_as_it_was(server: Server, pc: Computer, seats: Se
     await expect(seat.page.locator(".queue input:checked")).to_have_count(2)
 
 
-@pytest.mark.deep
 async def test_what_came_while_nobody_looked_is_told(server: Server, pc: Computer, seats: Seats) -> None:
     """A request by a line that is read aloud; a decision that failed by one that leads back to it."""
     api = server.api()
@@ -123,7 +120,6 @@ async def test_what_was_read_stands_there_while_the_server_is_away(server: Serve
     await expect(seat.button("Try again")).to_have_count(0)
 
 
-@pytest.mark.deep
 async def test_what_waits_next_on_a_task_is_in_sight(server: Server, pc: Computer, seats: Seats) -> None:
     """On a phone, after each decision; and from the head of the page it is one press away."""
     api = server.api()
@@ -165,7 +161,6 @@ async def test_a_success_that_nothing_bears_out_has_a_badge(server: Server, pc: 
     await expect(seat.page.locator(".steps")).not_to_contain_text("plan_mode")
 
 
-@pytest.mark.deep
 async def test_a_computer_is_found_among_many(server: Server, seats: Seats) -> None:
     """By a field and in the order of numbers; a long goal can be folded again, and is no long heading."""
     for number in range(1, 12):
@@ -189,7 +184,6 @@ async def test_a_computer_is_found_among_many(server: Server, seats: Seats) -> N
     await expect(seat.page.locator(".task-head details p")).to_be_hidden()
 
 
-@pytest.mark.deep
 async def test_what_cannot_be_named_or_found_is_told(server: Server, seats: Seats) -> None:
     """Names that an address would lose, parts and pages that are not, a day that is none, and an odd address."""
     api = server.api()
@@ -214,7 +208,6 @@ async def test_what_cannot_be_named_or_found_is_told(server: Server, seats: Seat
     await expect(seat.page.get_by_label("Since")).to_have_value("")
 
 
-@pytest.mark.deep
 async def test_a_day_begins_where_the_reader_is(server: Server, seats: Seats) -> None:
     """The audit of a day by the reader's clock; a verdict is read aloud; and a list is where it was on the way back."""
     api = server.api()
@@ -240,7 +233,6 @@ async def test_a_day_begins_where_the_reader_is(server: Server, seats: Seats) ->
     assert await seat.page.evaluate("scrollY") == before
 
 
-@pytest.mark.deep
 async def test_a_text_is_copied_without_a_clipboard(server: Server, seats: Seats) -> None:
     """The old way, as by plain http from another machine; and where that is refused it is selected."""
     seat = await seats.open("pairing")
