@@ -1,4 +1,5 @@
---- Keeps programs that run from here out of the client's own directory: the computer's token is there.
+--- Keeps programs that run from here out of the client's own directory, where the computer's token is, and from
+-- typing `cc` as if a player did.
 --
 -- A program finds these functions in `fs` while it runs, and so does all that it calls, such as `io.open`, `loadfile`
 -- and `copy`. A directory that has ours in it cannot be copied or moved either. They run in the program's turn, where
@@ -14,6 +15,10 @@ local paths = require("paths")
 local ours = {}
 
 local DENIED = ": Access denied"
+--- The events by which `cc` speaks with the client begin so.
+local EVENTS = "cc_orchestrator_"
+-- A program may put its own into the table.
+local native_sub = string.sub
 
 --- Whether a path, in any spelling, is our directory or below it; with `around` also what has it in it.
 local function checker(native)
@@ -70,9 +75,20 @@ function ours.functions(native)
   return own
 end
 
---- What a run has in `fs` in place of the game's, as `shared.view` takes it.
+--- `os.queueEvent` for a program: a task must not begin, answer or stop tasks in the name of a player.
+-- @tparam function native the function of the game
+function ours.queue(native)
+  return function(name, ...)
+    if type(name) == "string" and native_sub(name, 1, #EVENTS) == EVENTS then
+      error("A program of a task cannot use `cc`: only a player can.", 2)
+    end
+    return native(name, ...)
+  end
+end
+
+--- What a run has in `fs` and `os` in place of the game's, as `shared.view` takes it.
 function ours.own()
-  local library, own = _G.fs, {}
+  local library, own = _G.fs, { { _G.os, "queueEvent", ours.queue(_G.os.queueEvent) } }
   for name, fn in pairs(ours.functions(library)) do
     own[#own + 1] = { library, name, fn }
   end

@@ -153,8 +153,6 @@ class _Unusable:
         raise ModelFailed(self.why.message, remedy=self.why.remedy, lasting=True)
 
 
-# -- What a start finds in the data directory or makes there, and what the first one says
-
 # -- What this node says of itself: its version, and what it was started with ------------
 
 _WHO: Final = re.compile(r"(://[^:/@\s]*:)\S*@")

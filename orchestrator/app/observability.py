@@ -69,8 +69,6 @@ class _Counted:
         return watched
 
 
-# -- What an operator can watch of this node: its figures, its log, and spans where the environment asks for them
-
 # -- What happens to tasks, as lines of the log: each names its task, its call and its computer, and holds no
 # content
 

@@ -20,8 +20,6 @@ from orchestrator.testing.stub_parameters import ABSENT, Params, StubFailure, ch
 
 # -- What stands beside a stub computer: peripherals whose methods are Python callables, and monitors to look at
 
-# -- What stands beside a stub computer: peripherals whose methods are Python callables, and monitors to look at
-
 MAX_VALUE_BYTES: Final = 32 * 1024
 """What a computer answers at most of what a peripheral returned."""
 

@@ -123,8 +123,6 @@ def byte_string(text: str) -> str:
 
 # -- Bytes of a computer as text and back, and how much of a text the model is told ------
 
-# -- Bytes of a computer as text and back, and how much of a text the model is told ------
-
 MAX_RESULT_CHARS: Final = 12_000
 """What of an output the model is told: about 4,000 tokens, head and tail."""
 _FIRST_BYTES: Final = 32

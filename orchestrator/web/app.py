@@ -130,6 +130,7 @@ class Endpoints(
         self.render_metrics = metrics
         self.public_url = about.public_url
         self.policy = policy
+        self.trying = asyncio.Lock()
         self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
         self.checkpoints = checkpoints
         self.unsent = unsent

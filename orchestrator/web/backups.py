@@ -43,8 +43,6 @@ from orchestrator.web.base import Room
 from orchestrator.web.bodies import EmptyBody, read_body, read_number, short_form, task_id_of
 from orchestrator.web.tasks import preview_form
 
-# -- The endpoints to backups of computers -----------------------------------------------
-
 # -- The endpoint to what is being read from computers ---------------------------------------
 
 

@@ -37,10 +37,6 @@ def draining() -> NodeDraining:
     )
 
 
-# -- Every error of the endpoints in one form: what happened, and what to do next --------
-
-# -- Every error of the endpoints in one form: what happened, and what to do next --------
-
 # -- Every error of the endpoints in one form: what happened, and what to do next ------------
 
 logger = logging.getLogger(__name__)

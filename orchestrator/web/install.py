@@ -29,8 +29,6 @@ from orchestrator.web.bodies import MAX_OPEN_BYTES, PairBody, PairingBody, read_
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
 from orchestrator.web.people import Pairings
 
-# -- The endpoints by which a computer in the game joins: a code for a person to type, the installer, the client
-
 # -- Who fetched the installer last, and whether a pairing followed: what stopped in between is seen nowhere else
 
 KEPT: Final = 100

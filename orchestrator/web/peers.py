@@ -221,9 +221,6 @@ class Peers:
 # with 429. A right one is always taken, or one player could stop all others. What bounds guesses then is the size
 # of the secret, and where it is short, a pause before each further look.
 
-# -- Wrong secrets by who sends them, in a sliding minute: guessing is bounded, and a typing error locks out
-# nobody
-
 WRONG_WITHIN_S: Final = 60.0
 WRONG_TRIES: Final = 10
 """Wrong ones that one may send in ``WRONG_WITHIN_S``."""

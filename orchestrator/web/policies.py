@@ -53,6 +53,8 @@ class PolicyEndpoints(Room):
     policy: PolicyKeeper
     context_of: Callable[[ComputerId], PolicyContext]
     """What is known of a computer now."""
+    trying: asyncio.Lock
+    """Held by the dry run that works."""
 
     async def show_policy(self, request: Request) -> Response:
         """``GET /v1/policy``: what is in force; ``alert``: why this node's file is not, or why it judges nothing."""
@@ -86,16 +88,19 @@ class PolicyEndpoints(Room):
     async def dry_run(self, request: Request) -> Response:
         """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (promise P19).
 
-        ``policy``: the text of a policy to try instead of the one in force.
+        ``policy``: the text of a policy to try instead of the active one, for reviewers and admins: its rules may take
+        long. One dry run works at a time, beside the event loop.
         """
-        await self.who(request, agents=True)
+        identity = await self.who(request, agents=True)
         body = await read_body(request, DryRunBody)
+        if body.policy is not None:
+            must_have(identity, "reviewer")
         policy, custom = self.policy.policy, self.policy.custom
         if body.policy is not None:
             policy, custom = await asyncio.to_thread(load_with_plugins, body.policy, source="the policy that was sent")
-        explained = explain(
-            FunctionCall(tool=body.tool, args=body.args), policy=policy, context=self._context(body), custom=custom
-        )
+        call, context = FunctionCall(tool=body.tool, args=body.args), self._context(body)
+        async with self.trying:
+            explained = await asyncio.to_thread(explain, call, policy=policy, context=context, custom=custom)
         return JSONResponse({**explained.decision.model_dump(mode="json"), **_because(explained, policy)})
 
     def _context(self, body: DryRunBody) -> PolicyContext:

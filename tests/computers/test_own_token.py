@@ -48,6 +48,14 @@ async def test_a_failure_is_told_without_it() -> None:
     assert await secrecy.of_failure(plain) is plain
 
 
+def test_labels_and_typed_lines_are_starred() -> None:
+    """Any program sets a label, also to a piece of the token."""
+    secrecy = Secrecy(TOKEN)
+    assert secrecy.of_label(None) is None
+    assert secrecy.of_label("farm " + BARE[8:30].decode()) == "farm " + "*" * 22
+    assert secrecy.of_typed(b"do " + BARE[::-1]) == b"do " + b"*" * 43
+
+
 @pytest.mark.parametrize("size", [10, 200_000])
 async def test_a_long_body_is_looked_through_beside_the_loop(size: int) -> None:
     """With the same outcome."""

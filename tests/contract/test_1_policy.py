@@ -232,6 +232,23 @@ async def test_p4_a_rule_constrains_by(house: House) -> None:
             assert (await server.ask("POST", "/v1/policy/dry-run", body)).status_code == status
 
 
+async def test_a_costly_policy_that_is_tried_holds_nobody_up(house: House) -> None:
+    """Reviewers and admins try one beside the event loop; programs and submitters ask the active policy only."""
+    rules = [rule("one", "deny", args=[{"pointer": "/content", "regex": "(a|b|ab)*c{1,50}(x|y)+z"}])]
+    body = {"tool": "cc_write", "args": {"path": "a", "content": "ab" * 40_000}, "policy": policy(*rules)}
+    async with house.open(policy=policy()) as server:
+        for token in (await server.agent("robot"), await server.person("sub", "submitter")):
+            refused = await server.ask("POST", "/v1/policy/dry-run", body, token=token)
+            assert refused.status_code == 403
+            allowed = await server.ask("POST", "/v1/policy/dry-run", {**body, "policy": None}, token=token)
+            assert allowed.status_code == 200
+        trying = [asyncio.create_task(server.ask("POST", "/v1/policy/dry-run", body)) for _ in range(4)]
+        for _ in range(20):
+            assert (await server.ask("GET", "/healthz")).status_code == 200
+        assert not all(one.done() for one in trying)
+        assert [(await one).json()["effect"] for one in trying] == ["ask"] * 4
+
+
 async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_house: House) -> None:
     """P4: the old label counts after a rename, also after a restart, until an admin pairs the computer anew."""
     text = policy(

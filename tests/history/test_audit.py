@@ -231,6 +231,15 @@ async def test_a3_the_system_stream_is_verified_with_the_tasks(tmp_path: Path) -
     assert await faults(tmp_path) == [("system", 0, "gone")]
 
 
+async def test_a_stream_with_the_name_of_a_task_is_found(tmp_path: Path) -> None:
+    """Such a row would keep the true head of the task out of checkpoints; it makes no item and no head wrong."""
+    await filled(tmp_path)
+    tamper(tmp_path, "INSERT INTO streams SELECT task_id, version, head_hash FROM tasks WHERE task_id = 't1'")
+    assert await faults(tmp_path) == [("t1", 0, "row")]
+    tamper(tmp_path, "UPDATE streams SET version = 9999, head_hash = '00' WHERE stream = 't1'")
+    assert ("t1", 0, "row") in await faults(tmp_path)
+
+
 # -- the checkpoint's file ---------------------------------------------------------------
 
 

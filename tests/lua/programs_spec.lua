@@ -683,6 +683,19 @@ describe("programs", function()
     ]])
   end)
 
+  it("cannot type `cc` as a player does", function()
+    local sends = "local ok, why = pcall(%s) print(ok, why)"
+    for _, way in ipairs({
+      "os.queueEvent, 'cc_orchestrator_ask', 'n1', 'ask', 'dig'",
+      "function() return os['queue' .. 'Event']('cc_orchestrator_' .. 'left', 'n1') end",
+      "coroutine.wrap(function() string.sub = function() return '' end os.queueEvent('cc_orchestrator_ask') end)",
+    }) do
+      expect(tries(sends:format(way)).output).to_contain("only a player can")
+    end
+    local own = "os.queueEvent('mine', 7) print(os.pullEvent('mine'))"
+    expect(run(own, { events = { { "mine", 7, n = 2 } } }).output).to_contain("7")
+  end)
+
   it("keep what they put into fs to themselves", function()
     local result = tries("fs.open = function() return nil, 'mine' end print(select(2, fs.open('x')))")
     expect(result.output).to_contain("mine")

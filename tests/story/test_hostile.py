@@ -366,3 +366,17 @@ async def test_one_bad_call_does_not_lose_its_siblings(server: Server, tmp_path:
             (True, "1| here"),
             (True, "Wrote 1 bytes to f"),
         ]
+
+
+async def test_a_program_of_a_task_types_no_command(server: Server, tmp_path: Path) -> None:
+    """An approved program cannot begin or answer tasks as the person who paired the computer: only a player can."""
+    api = server.api()
+    async with computer(server, tmp_path) as one:
+        one.write("p.lua", b"os.queueEvent('cc_orchestrator_ask', 'n1', 'ask', 'dig')\n")
+        one.boot()
+        task_id = await api.submit(tool("cc_run_program", path="p.lua"), final(success=False), computers=(one.name,))
+        items = await play(api, task_id)
+        (ran,) = facts_of(items, facts.ToolFinished)
+        assert "only a player can" in ran.text
+        here = [row for row in (await api.ok("GET", "/v1/tasks"))["tasks"] if one.name in row["computers"]]
+        assert [row["task_id"] for row in here] == [task_id]

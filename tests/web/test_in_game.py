@@ -134,7 +134,9 @@ async def test_ask_begins_a_task_here_as_the_one_who_paired_it(tmp_path: Path) -
             assert texts(lines, "note") == ["ann: fix my farm"]
             assert texts(lines, "say") == ["because"]
             assert texts(lines, "tool") == ["cc_write farm.lua, content: print(1)"]
-            assert texts(lines, "wait") == ["cc_write waits for approval by ann (risk: medium), outside the game."]
+            assert texts(lines, "wait") == [
+                "cc_write waits for approval by a reviewer or an admin (risk: medium), outside the game."
+            ]
         (row,) = await tasks_of(server)
         assert (row["user_id"], row["computers"]) == ("ann", ["3"])
         task = (await server.ask("GET", f"/v1/tasks/{row['task_id']}")).json()
@@ -379,7 +381,7 @@ async def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
 
 
 async def test_undo_decides_nothing(tmp_path: Path) -> None:
-    """Where the policy asks a person, the undo waits for its owner as any other task does."""
+    """Where the policy asks a person, the undo waits as any other task does."""
     async with game(tmp_path, WRITES, final("no", success=False)) as (server, here):
         desk = await here.send("ask", "fix")
         await here.until(desk, "wait")
@@ -388,7 +390,9 @@ async def test_undo_decides_nothing(tmp_path: Path) -> None:
         await server.ask("POST", request["approval_url"])
         await left(here, desk)
         lines = await here.until(await here.send("undo"), "wait")
-        assert texts(lines, "wait") == ["cc_restore waits for approval by admin (risk: medium), outside the game."]
+        assert texts(lines, "wait") == [
+            "cc_restore waits for approval by a reviewer or an admin (risk: medium), outside the game."
+        ]
         assert here.disk.files == {"farm.lua": b"print(1)"}
         undo = (await tasks_of(server))[0]["task_id"]
         again = await here.refused("undo", task=row["task_id"])
@@ -437,6 +441,38 @@ async def test_the_owner_s_present_rights_count(tmp_path: Path) -> None:
         assert await tasks_of(server) == []
         items = (await server.ask("GET", "/v1/audit?system=1&kind=attempt_refused")).json()["items"]
         assert {one["fact"]["door"] for one in items} == {"desk ask at 3"}
+
+
+async def test_no_role_of_the_owner_above_submitter_counts(tmp_path: Path) -> None:
+    """The task of an admin's computer is a submitter's, so a rule for admins does not fit it."""
+    async with game(tmp_path, WRITES, final("done")) as (server, here):
+        await here.until(await here.send("ask", "fix"), "wait")
+        items = (await server.ask("GET", "/v1/audit?kind=task_submitted")).json()["items"]
+        assert [(one["fact"]["user_id"], one["fact"]["roles"]) for one in items] == [("admin", ["submitter"])]
+
+
+async def test_a_question_for_a_secret_is_not_answered_in_the_game(tmp_path: Path) -> None:
+    """A player is perhaps not the owner: the page and the command line take the answer."""
+    asks = says(call("ask_user", question="May the model see [redacted 1a2b3c4d]?"))
+    async with game(tmp_path, asks, final("done")) as (server, here):
+        await here.until(await here.send("ask", "fix"), "ask")
+        assert (await here.refused("answer", "yes")).code == "forbidden"
+        (row,) = await tasks_of(server)
+        assert row["status"] == "Paused"
+
+
+async def test_the_computers_token_in_a_command_is_starred(tmp_path: Path) -> None:
+    """Any program can type it; the task, its events and the audit have stars."""
+    async with running(tmp_path, model=Listening(final("done"))) as server:
+        token = await server.computer("3")
+        async with player(server, token) as here:
+            told, _ = await here.ask("ask", f"keep {token} and {token[::-1]} safe")
+            await server.until(str(told.task), "task_ended")
+        (row,) = await tasks_of(server)
+        secret = token.removeprefix("ccc_")
+        assert secret not in row["prompt"]
+        assert secret[::-1] not in row["prompt"]
+        assert "*" * len(secret) in row["prompt"]
 
 
 async def test_who_is_revoked_follows_no_further_and_is_told_no_questions(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ from pydantic_core import from_json, to_json
 from orchestrator.core.errors import BusAway, RequestLost
 from orchestrator.runtime.clock import steady_s
 
-# -- Letters between nodes: who waits for an answer under which tag, and what another node wants to know
-
 # -- A letter of the bus as bytes: what it says as JSON, and the bytes beside it ---------
 
 _LENGTH_BYTES: Final = 4

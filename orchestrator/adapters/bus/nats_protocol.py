@@ -175,8 +175,6 @@ def unsubscribe(number: int) -> bytes:
 
 # -- The URL of a NATS bus: its servers, what opens them, and the name under which an installation goes there
 
-# -- The URL of a NATS bus: its servers, what opens them, and the name under which an installation goes there
-
 PORT: Final = 4222
 REMEDY: Final = (
     "Write nats://[USER:PASSWORD@|TOKEN@]HOST[:PORT][,HOST[:PORT]…][/NAME][?creds=FILE|nkey=FILE], or tls://… alike, "

@@ -94,7 +94,9 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "stream": Cover("which stream it is", _CHAIN),
         "version": Cover("where the next item goes", _CHAIN),
         "head_hash": Cover("what the next item follows", _CHAIN),
-        ROW: Cover("which streams there are", _CHAIN, edits=("'mine', 3, 'x'",)),
+        ROW: Cover(
+            "which streams there are", _CHAIN, edits=("'mine', 3, 'x'", "(SELECT MIN(task_id) FROM tasks), 9999, '00'")
+        ),
         GONE: Cover("which streams there are", _CHAIN),
     },
     "requests": {

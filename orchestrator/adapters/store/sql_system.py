@@ -180,6 +180,7 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     ),
     "requests": ("request_id", "task_id"),
     "items": ("task_id", "items", "last"),
+    "streams": ("stream", "version", "head_hash"),
     "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
     "pruned": ("task_id", "pruned_at"),
     "sign_ins": ("session_hash", "token_hash", "name", "begun_at", "used_at"),

@@ -141,7 +141,8 @@ class Hub(Calls):
                     break
                 event = self._take(session, frame)
                 if isinstance(event, events.Greeted):
-                    await self._greet_or_refuse(session, Visitor(computer, event.hello, fingerprint, peer))
+                    hello = session.secrecy.of_hello(event.hello)
+                    await self._greet_or_refuse(session, Visitor(computer, hello, fingerprint, peer))
                     reason = _REFUSED if link.state is LinkState.CLOSED else reason
                 elif isinstance(event, events.Ended):
                     reason = event.reason
@@ -391,7 +392,7 @@ class Hub(Calls):
 
     def _labelled(self, session: Session, event: events.Labelled) -> None:
         """A computer has another label: the next call is judged by it, and what waits once it is kept."""
-        self.known.labelled(session.computer, event.label)
+        self.known.labelled(session.computer, session.secrecy.of_label(event.label))
         self._changed(session.computer)
         session.spawn(self._keep_label(session, event.n))
 
@@ -423,7 +424,7 @@ class Hub(Calls):
         """Hand over an in-game command; one that fails is not felt by the link."""
         if (players := self._players()) is not None:
             try:
-                players.asked(session, event.request, event.body)
+                players.asked(session, event.request, session.secrecy.of_typed(event.body))
             except Exception:
                 logger.exception("an in-game command of computer %s failed", session.computer, extra=session.log_extra)
             else:

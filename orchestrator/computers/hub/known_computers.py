@@ -25,8 +25,6 @@ from orchestrator.core.wire.wire import ComputerId, RunId
 
 # -- What the hub asks of the journal when a computer comes or goes ----------------------
 
-# -- What the hub asks of the journal when a computer comes or goes ----------------------
-
 
 @dataclass(frozen=True)
 class Visitor:
@@ -135,8 +133,6 @@ class Elsewhere(Protocol):
     def changed(self, computer: ComputerId) -> None:
         """A computer came to this node, or left it. Nothing of it waits, and nothing raises."""
 
-
-# -- What is known of each computer since this node started, whether or not it is connected
 
 # -- Who is accepted: which clients and which versions of the mod this orchestrator knows
 

@@ -42,6 +42,18 @@ class Secrecy:
         """A part of what a running program wrote."""
         return _starred(self._streamed, data)
 
+    def of_hello(self, hello: wire.Hello) -> wire.Hello:
+        """An introduction: any program can set the label that is in it."""
+        return hello.model_copy(update={"label": self.of_label(hello.label), "host": self._printed.starred(hello.host)})
+
+    def of_label(self, label: str | None) -> str | None:
+        """A label that is told later."""
+        return None if label is None else self._printed.starred(label)
+
+    def of_typed(self, body: bytes) -> bytes:
+        """The text of an in-game command."""
+        return self._printed.starred(body.decode("latin-1")).encode("latin-1")
+
     async def of_result(self, result: CallResult) -> CallResult:
         """What a computer answered."""
         data, body = await self._without(result.data, result.body)

@@ -13,8 +13,6 @@ from orchestrator.core.wire.wire import ComputerId
 
 # -- A WebSocket as the hub needs it, and what went over all of them ---------------------
 
-# -- A WebSocket as the hub needs it, and what went over all of them ---------------------
-
 
 class Socket(Protocol):
     """One accepted WebSocket."""

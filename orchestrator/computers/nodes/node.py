@@ -66,8 +66,6 @@ class Readings:
         return Answer(TransfersTold(transfers=tuple(self._here())).told())
 
 
-# -- This node as one of several: all parts of this room, opened and closed in order -----
-
 # -- Settings that the nodes of one store have to share: each node tells its own with its beat
 #
 # A difference is shown and refuses nothing: while nodes restart one by one with a new value, both values are there.

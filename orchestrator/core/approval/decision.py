@@ -123,8 +123,6 @@ def grant_covers(grant: Grant, record: CallRecord) -> bool:
     )
 
 
-# -- A decision whole: what is recorded of it, and whether the task ends with it ---------
-
 # -- One decision on one call, bound to the digests that were shown ----------------------
 #
 # An edit is validated and judged as the model's own call was, and keeps tool and computer; what it then runs is

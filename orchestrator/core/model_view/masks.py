@@ -277,6 +277,11 @@ class Mask(Redactor):
         return line.replace(bare, self.whole(bare)) if bare else line
 
 
+def asks_to_see(question: str) -> bool:
+    """Whether a question of the model is for a secret."""
+    return _MAY_SEE.fullmatch(question) is not None
+
+
 def seen_by(turn: Turn, reply: str) -> Iterator[str]:
     """The markers whose secrets a person let the model see in a step: it asked so, and they said yes."""
     if "May the model see" not in reply:

@@ -162,15 +162,6 @@ def _to_try(last: str, *, is_cut: bool, has_window: bool) -> str:
     return f'Try another model, {window}, or another value of think ("auto" or "off").'
 
 
-# -- What of a task's steps is told when not all of it fits the model's window -----------
-#
-# Theory. The instructions and the task itself always stand first: they are what a server that runs out of window
-# would drop. After them come the older steps as rows, then some in brief, then the last ones whole. Nothing is
-# masked before the window is full, and then enough at once for some steps to come, so that in between each
-# request only adds to the one before and the engine's cache of the prompt holds. Steps only ever lose detail, by
-# their order and by counts that are in the journal, so that any node makes the same of them. Masking instead of
-# summarising is as good and costs nothing (models.md, section 5).
-
 # -- How many tokens a text is, before a model's server has counted it: an estimate, and how it is corrected
 #
 # Theory. A word of the tokenizers of small models is about six letters; digits and signs stand for themselves in
@@ -223,6 +214,13 @@ class Count:
 
 
 # -- What of a task's steps is told when not all of it fits the model's window -----------
+#
+# Theory. The instructions and the task itself always stand first: they are what a server that runs out of window
+# would drop. After them come the older steps as rows, then some in brief, then the last ones whole. Nothing is
+# masked before the window is full, and then enough at once for some steps to come, so that in between each
+# request only adds to the one before and the engine's cache of the prompt holds. Steps only ever lose detail, by
+# their order and by counts that are in the journal, so that any node makes the same of them. Masking instead of
+# summarising is as good and costs nothing (models.md, section 5).
 
 _HEADROOM: Final = 0.05
 _AIM: Final = 0.7

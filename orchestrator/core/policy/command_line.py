@@ -31,8 +31,6 @@ def spellings(canonical: str) -> tuple[str, ...]:
 
 # -- Which programs a command line would run, read as the shell of CC: Tweaked reads it
 
-# -- Which programs a command line would run, read as the shell of CC: Tweaked reads it
-
 ALIASES: Final[Mapping[str, str]] = {
     "ls": "list",
     "dir": "list",

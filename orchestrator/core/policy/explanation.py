@@ -26,8 +26,6 @@ from orchestrator.core.values import Value
 
 # -- Why a verdict is what it is: each rule, whether it matched, and what about it did not (promise P19)
 
-# -- Why a verdict is what it is: each rule, whether it matched, and what about it did not (promise P19)
-
 
 class RuleReport(Value):
     """What became of one rule."""

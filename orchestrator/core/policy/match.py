@@ -98,8 +98,6 @@ class PolicyContext(Value):
         return len(self.former_labels) >= MAX_FORMER_LABELS
 
 
-# -- Whether a rule matches a call: predicates made ready once for each rule, asked for each call
-
 # -- Tests of a call's arguments: a JSON pointer to the value, and what it has to be -----
 #
 # A path argument is tested as the canonical path, an argument that is left out as its default, a list by its

@@ -19,6 +19,7 @@ KeptTable = Literal[
     "computers",
     "requests",
     "items",
+    "streams",
     "backups",
     "pruned",
     "sign_ins",

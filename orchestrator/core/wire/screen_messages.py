@@ -39,8 +39,6 @@ class Body(WireMessage):
     """Of the whole, not of this frame's part (but for ``output``)."""
 
 
-# -- The messages about screens that somebody watches from outside, and about keys that are typed from there
-
 # -- What a person types from outside, as the key events that a computer takes: keys, characters, pasted texts
 
 Stroke = dict[str, str | bool]

@@ -128,8 +128,6 @@ class MissedHints:
         return int(str(row["version"])) if row is not None else 0
 
 
-# -- Everything that may happen to a task from outside its actor, decided and appended
-
 # -- Who may say what of a task, and by whom an item is caused ---------------------------
 
 

@@ -35,9 +35,6 @@ from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoints, repl
 # -- The heads of streams as they leave the host: lines that any collector keeps, and that a verification reads
 # again
 
-# -- The heads of streams as they leave the host: lines that any collector keeps, and that a verification reads
-# again
-
 MARK: Final = "cc-orchestrator-heads "
 """Before the JSON of each line."""
 _A_LINE: Final = 8

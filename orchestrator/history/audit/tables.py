@@ -79,6 +79,7 @@ async def faults_beside(
     found += books.policy.faults(before["policies"], after["policies"])
     found += books.agreed.faults(before["agreed"], after["agreed"], since, shared=store.shared)
     found += await looked("duties", _duties(store, now))
+    found += await looked("streams", _named_as_tasks(store))
     found += books.pruned.faults(before["pruned"], after["pruned"], streams)
     found += books.backups.faults(before["backups"], after["backups"])
     found += await looked("blobs", _backed_up(store, books.backups))
@@ -112,6 +113,15 @@ async def _claims(store: Records, suspects: Mapping[str, list[tuple[str, Fault]]
 
 async def _duties(store: Records, now: int) -> list[Fault]:
     return list(duty_faults({str(row["name"]): row async for row in rows_of(store, "duties")}, now))
+
+
+async def _named_as_tasks(store: Records) -> list[Fault]:
+    """Streams with the name of a task: they would hide its head from checkpoints."""
+    return [
+        beside(name, "row", f"{name} is a task, and a row of the table streams has its name, too.")
+        async for row in rows_of(store, "streams")
+        if await store.kept_task(name := str(row["stream"])) is not None
+    ]
 
 
 async def unlisted(store: Records, heads: Mapping[str, Anchor], unread: set[str]) -> list[Fault]:

@@ -27,8 +27,6 @@ from orchestrator.core.task.facts import CallId, DecisionAction, OnReject, Reque
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.review.request_view import HASH_CHARS, Line, as_json, changes, field
 
-# -- A call's arguments in the person's own editor: what they wrote, and what it changes
-
 # -- An editor in the foreground of the terminal, so that its keys are its own: Ctrl-C in it does not end the
 # review
 

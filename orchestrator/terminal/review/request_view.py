@@ -21,8 +21,6 @@ from orchestrator.core.text.visible import one_line, visible
 
 # -- Lines of safe text: what every page of the console is made of, and how a terminal shows them
 
-# -- Lines of safe text: what every page of the console is made of, and how a terminal shows them
-
 Style = Literal["", "title", "alarm", "call", "file", "hunk", "added", "removed", "warning"]
 
 BAR: Final = "  │ "

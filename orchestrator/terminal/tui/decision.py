@@ -113,8 +113,6 @@ def nothing_waits(others: int) -> list[Line]:
     return [Line(others_wait(others), prose=True)]
 
 
-# -- What is decided of one request by keys: each is asked once more, and carries the digests of what was shown
-
 # -- A call's arguments changed by the person: in their own editor, the screen set aside, or in a field right here
 
 

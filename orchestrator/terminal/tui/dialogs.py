@@ -19,8 +19,6 @@ from orchestrator.terminal.tui.row_list import Entry, RowList
 
 # -- Small questions above the screen: yes or no, one of several, a line, a text. Escape takes each of them back
 
-# -- Small questions above the screen: yes or no, one of several, a line, a text. Escape takes each of them back
-
 Answer = TypeVar("Answer")
 
 

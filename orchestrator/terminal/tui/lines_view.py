@@ -25,8 +25,6 @@ from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.review.request_view import BAR, Line, Style, on_screen
 from orchestrator.terminal.tui.reviews import Reviews
 
-# -- What every part of the screen has at hand: the server, what waits, and a place to say things
-
 # -- Work that goes on beside the keys: asking the server, following a stream, a dialog that waits
 
 
@@ -98,8 +96,6 @@ def why_not(method: str, error: OrchestratorError) -> str:
     lost = isinstance(error, ServerUnreachable) and error.may_have_arrived
     return f"{'Not heard whether it was carried out' if lost else 'Not carried out'}: {error}"
 
-
-# -- A page of lines that scrolls: requests, a task's log, details. It draws text, and knows no markup
 
 # -- Lines as rows of a screen: nothing is cut, and no row of a broken line looks like a line of ours
 

@@ -20,8 +20,6 @@ from orchestrator.terminal.tui.dialogs import Boxes, Choose, Dialog, Field, Fill
 from orchestrator.terminal.tui.lines_view import Desk, LinesView, begin, name_of, segment
 from orchestrator.terminal.tui.row_list import Entry, Pane
 
-# -- Who may come in: people, programs and computers. A token is shown once, and revoked at once
-
 # -- A new token, shown this once: it closes only when somebody says that they have it
 
 

@@ -159,8 +159,6 @@ def _listed(values: Sequence[Any]) -> str:
     return one_line(", ".join(text_of(one) for one in values), limit=_CHARS)
 
 
-# -- The policy: what is in force, its rules in words, a dry run, the grants, and loading its file now
-
 # -- Grants: what runs without asking, and taking one back -------------------------------
 
 _SCOPES: Final = {

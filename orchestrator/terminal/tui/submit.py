@@ -23,9 +23,6 @@ from orchestrator.terminal.review.request_view import Line, Style, diff_lines
 from orchestrator.terminal.tui.dialogs import Dialog, Field, Filled, Form, Ticks, text_field
 from orchestrator.terminal.tui.lines_view import Desk, LinesView, begin, why_not
 
-# -- A new task: what to do, on which computers, how carefully, what has to hold at the end, and within which
-# limits
-
 # -- What more can be said about a new task: its model, its session and its limits -------
 
 _FIELDS: Final = (

@@ -41,8 +41,6 @@ def _shown(label: object) -> str:
 
 # -- The ``cc_*`` tools that tell what a computer is and shows: its facts, its neighbours, its screens
 
-# -- The ``cc_*`` tools that tell what a computer is and shows: its facts, its neighbours, its screens
-
 _SLOTS: Final = 16
 _COLOURS: Final = (
     *("white", "orange", "magenta", "lightBlue", "yellow", "lime", "pink", "gray"),

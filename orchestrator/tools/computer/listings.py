@@ -125,8 +125,6 @@ def _check(one: dict[str, Any], key: str) -> None:
 
 # -- All that is below a path of a computer, and its bytes put where they are found by their hash
 
-# -- All that is below a path of a computer, and its bytes put where they are found by their hash
-
 _AT_ONCE: Final = 4
 """Reads at one time: half of the calls that a computer takes."""
 _LOOKS: Final = 3

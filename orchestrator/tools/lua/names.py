@@ -81,8 +81,6 @@ def path_of(chain: Chain) -> tuple[str, ...] | None:
     return None
 
 
-# -- Which names of a Lua text do not exist on the computer that will run it -------------
-
 # -- Which known name was probably meant -------------------------------------------------
 
 

@@ -1,9 +1,10 @@
-"""In-game commands: done as the person who paired the computer, with that person's present rights.
+"""In-game commands: done as the person who paired the computer, with the rights of a submitter at most.
 
-Theory. A computer proves nothing but its own token, and its token says who paired it: for that person the in-game
-commands submit, list, follow, answer, stop and undo that person's tasks on this very computer. Everything goes
-through ``TaskService``, so the commands have no power that the person has not. They never decide a request:
-a player who types on a computer is perhaps not its owner. All that comes from a computer is data.
+Theory. A computer proves nothing but its own token, and the token's record names the person who paired it. For that
+person the in-game commands submit, list, follow, answer, stop and undo that person's tasks on this very computer.
+Everything goes through ``TaskService``. The commands never decide a request, never show a secret to a model and never
+use a role above submitter: a player who types on a computer is perhaps not its owner. The client refuses commands of
+programs that a task runs. All that comes from a computer is data.
 """
 
 import asyncio
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from orchestrator.core.errors import InvalidRequest, NotFound, NotPending, OrchestratorError
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError
+from orchestrator.core.model_view.masks import asks_to_see
 from orchestrator.core.ports import ComputerLine, Identity, TaskRow
 from orchestrator.core.task.facts import QuestionId, TaskId
 from orchestrator.core.task.states import CallState, TaskStatus
@@ -219,6 +221,10 @@ class InGameCommands:
             raise NotPending(f"{task.task_id} asks nothing.", remedy="`cc tasks` shows what waits.")
         if not asked.text:
             raise InvalidRequest("The answer is empty.", remedy="Type it: cc answer TEXT.")
+        if asks_to_see(question[1]):
+            raise Forbidden(
+                "This question is for a secret, and is not answered in the game.", remedy="Answer it on the page."
+            )
         await self._service.answer(task.task_id, question[0], asked.text, asked.person)
         _tell(asked.line, asked.request.desk, done=True, value=[], task=task.task_id)
 

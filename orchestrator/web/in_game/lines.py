@@ -260,11 +260,6 @@ def _shortened(kind: str, text: str) -> str:
     return in_game(_cut("\n".join(rows), _MAX_CHARS))
 
 
-# -- What computers are told without being asked: which questions wait there, as they open and close
-#
-# One loop for all computers: what changes within a second goes together, and only tasks that changed are looked
-# at. Where something waits it is looked at again from time to time, so that who lost access hears it.
-
 # -- How often a computer may ask: a farm loop that types ``cc ask`` must not fill the queue
 
 WITHIN_S: Final = 60.0
@@ -318,9 +313,10 @@ _PAIR: Final = "Pair it again: `cc-orchestrator pair {computer}`, and type its l
 
 
 async def person_at(store: TaskPersistenceManager, line: ComputerLine) -> Identity:
-    """The person who paired the computer. Raises Unauthenticated, Forbidden: each says to pair again.
+    """The person who paired the computer, as a submitter at most. Raises Unauthenticated, Forbidden.
 
-    Looked up anew for each request: who was revoked, or lost a role, asks no more.
+    A player or a program at the computer is perhaps not that person, so no other role of theirs counts here. The rights
+    are read for each request, since a token may be revoked and a role taken away. Each error says to pair again.
     """
     pair = _PAIR.format(computer=line.computer)
     row = await store.find_token(line.fingerprint)
@@ -332,12 +328,13 @@ async def person_at(store: TaskPersistenceManager, line: ComputerLine) -> Identi
     roles = tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.roles))
     if not roles:
         raise Forbidden(f"{row.owner}, who paired this computer, has no access any more.", remedy=pair)
-    return Identity(kind="person", name=row.owner, roles=roles, auth=f"{AT_COMPUTER}{line.computer}")
+    submits = ("submitter",) if {"submitter", "admin"} & set(roles) else ()
+    return Identity(kind="person", name=row.owner, roles=submits, auth=f"{AT_COMPUTER}{line.computer}")
 
 
 def must_submit(person: Identity) -> None:
     """Raises Forbidden unless this person may submit tasks."""
-    if not {"submitter", "admin"} & set(person.roles):
+    if "submitter" not in person.roles:
         raise Forbidden(
             f"{person.name}, who paired this computer, may not submit tasks.",
             remedy="It takes the role submitter: ask an admin.",
@@ -345,6 +342,9 @@ def must_submit(person: Identity) -> None:
 
 
 # -- What computers are told without being asked: which questions wait there, as they open and close
+#
+# One loop for all computers: what changes within a second goes together, and only tasks that changed are looked
+# at. Where something waits it is looked at again from time to time, so that who lost access hears it.
 
 logger = logging.getLogger(__name__)
 
