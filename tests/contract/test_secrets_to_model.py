@@ -204,6 +204,10 @@ async def test_a_person_lets_the_model_see_one_secret(house: House) -> None:
             server.stub.disk.put("app.lua", FILE.encode())
             task_id = await server.submit()
             asked = await server.item(task_id, "question_asked")
+            question = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["question"]["question"]
+            assert re.search(
+                r'in this line\? .*password = "\[redacted [0-9a-f]{8}\]".*from cc_read app.lua', question, re.S
+            )
             body = {"question_id": asked["fact"]["question_id"], "answer": answer}
             assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", body)).status_code == 200
             await server.ended(task_id)

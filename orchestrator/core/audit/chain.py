@@ -224,7 +224,10 @@ class StreamCheck:
         if self._anchor is not None:
             self._off_anchor(*self._anchor)
         if (newest := max(self._away, default=0)) > self._last:
-            why = f"the hash of version {newest} left the host: store and checkpoint were put back together, or cut"
+            why = (
+                f"the items end before it, but the hash of version {newest} left the host: an older store and "
+                "checkpoint were put back together, or the end was cut off"
+            )
             self.fault(self._last + 1, "cut", why)
         return self.faults
 
@@ -318,10 +321,10 @@ def fault_of(stream: str, version: int, what: FaultKind, why: str) -> Fault:
     return Fault(stream=stream, version=version, what=what, detail=f"Version {version} of {stream}: {why}.")
 
 
-def gone(stream: str, anchor: Anchor) -> Fault:
-    """The fault of a stream that a checkpoint has and the store has not."""
+def gone(stream: str, anchor: Anchor, witness: str = "the checkpoint has") -> Fault:
+    """The fault of a stream that the store lacks; ``witness`` begins the words about who has it."""
     detail = (
-        f"The whole of {stream} is gone; the checkpoint has {anchor[0]} versions of it. "
+        f"The whole of {stream} is gone; {witness} {anchor[0]} versions of it. "
         "It was deleted, or the store was restored from an older backup."
     )
     return Fault(stream=stream, version=0, what="gone", detail=detail)

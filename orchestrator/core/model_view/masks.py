@@ -50,6 +50,8 @@ TOLD: Final[Mapping[SecretsToModel, str]] = {
 """What is said behind the policy's summary."""
 _MARKERS: Final = re.compile(f"({MARKER.pattern})")
 _MAY_SEE: Final = re.compile(r"\s*May the model see (?P<marker>\[redacted [0-9a-f]{8}\])\?\s*")
+_LINE_CHARS: Final = 200
+"""Of the line that a person is shown with the question for a secret."""
 _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 
 _LINE_HEAD: Final = re.compile(
@@ -94,6 +96,8 @@ class Mask(Redactor):
         self.seen = seen
         self._known: dict[str, None] = {}
         """Secrets that are known again by themselves."""
+        self._lines: dict[str, tuple[str, str]] = {}
+        """Of each marker of a result the call, and the true line in which it was first."""
         self._is_of_world = True
         """Whether what is masked is the world's: a marker that the model made up is not to stand for itself."""
         self._damaged: set[str] = set()
@@ -138,6 +142,20 @@ class Mask(Redactor):
             return {name: self.restored(one, strict=strict) for name, one in value.items()}
         return value
 
+    def in_words(self, question: str) -> str:
+        """A question for a secret in words for a person: with the line that has the secret, and the call that read it.
+
+        People see other markers than the model, so the marker alone tells them nothing.
+        """
+        asked = _MAY_SEE.fullmatch(question)
+        if asked is None or asked["marker"] not in self._lines:
+            return question
+        call, line = self._lines[asked["marker"]]
+        return (
+            f"May the model see the secret in this line? {line}\n(from {call}; yes shows it to the model in this task, "
+            "any other answer does not)"
+        )
+
     def _put_back(self, text: str, *, strict: bool) -> str:
         if strict and (damaged := damaged_in(text) - self._damaged):
             raise ReplyRefused(
@@ -160,9 +178,13 @@ class Mask(Redactor):
 
     def _call(self, call: StepCall, used: list[str]) -> StepCall:
         is_env = (_FOUND_ENV.search(call.text) if call.tool == "cc_find" else _ENV_FILE.search(call.asked)) is not None
+        text = self._rows(call, used, is_env=is_env)
+        for line, told in zip(call.text.split("\n"), text.split("\n"), strict=False):
+            for marker in MARKER.findall(told):
+                self._lines.setdefault(marker, (call.asked, line.strip()[:_LINE_CHARS]))
         return replace(
             call,
-            text=self._rows(call, used, is_env=is_env),
+            text=text,
             asked=self._told(call.asked, used),
             came=self._told(call.came, used, is_env=is_env),
             changed=tuple((self._told(path, used), deed) for path, deed in call.changed),
@@ -278,8 +300,8 @@ class Mask(Redactor):
 
 
 def asks_to_see(question: str) -> bool:
-    """Whether a question of the model is for a secret."""
-    return _MAY_SEE.fullmatch(question) is not None
+    """Whether a question of the model is for a secret, in its own words or in those for people."""
+    return question.strip().startswith("May the model see")
 
 
 def seen_by(turn: Turn, reply: str) -> Iterator[str]:

@@ -286,8 +286,11 @@ class Thinking:
         """The arguments of a call with the secrets whose markers the model used. Raises ReplyRefused."""
         args = dict(wanted.args)
         spec = BUILT_IN_CATALOG.get(wanted.tool)
-        if spec is None or spec.plugin == "people" or not has_marker(args):
+        if spec is None or not has_marker(args):
             return args
+        if spec.plugin == "people":
+            asks = wanted.tool == "ask_user" and self._secrets() == "ask"
+            return {**args, "question": self._mask(self.journal.task).in_words(str(args["question"]))} if asks else args
         mask, strict = self._mask(self.journal.task), self._secrets() != "allow"
         restored = {name: mask.restored(value, strict=strict) for name, value in args.items()}
         return canonical_args(wanted.tool, restored) if restored != args else args

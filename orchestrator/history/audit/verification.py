@@ -147,10 +147,10 @@ class _Verifying:
         elsewhere = {
             stream: max(self.away[stream].items()) for stream in self.away.keys() - heads.keys() - anchors.keys()
         }
-        missing = elsewhere | {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
-        faults += [
-            gone(stream, anchor) for stream, anchor in missing.items() if not books.pruned.explains(stream, anchor)
-        ]
+        kept = {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
+        for lost, witness in ((elsewhere, "heads that left the host have"), (kept, "the checkpoint has")):
+            unexplained = [one for one in lost.items() if not books.pruned.explains(*one)]
+            faults += [gone(stream, anchor, witness) for stream, anchor in unexplained]
         if self.checkpoints is not None:
             recorded = await _recorded(store, books, self.checkpoints)
             faults += await _unrecorded(recorded, self.checkpoints, checkpoint)

@@ -236,6 +236,8 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
     typer.echo(f"from     {one_line(found['source'], limit=1000)}")
     typer.echo(f"mode     {one_line(found['mode'])}")
     typer.echo(f"undo     {one_line(found['policy'].get('undo', 'offer'))}")
+    secrets = found["policy"].get("secrets_to_model") or "mask for hosted models, allow for local ones"
+    typer.echo(f"secrets  {secrets} (secrets_to_model)")
     if found["alert"]:
         typer.echo(f"alert    {one_line(found['alert'], limit=2000)}")
     rows = [

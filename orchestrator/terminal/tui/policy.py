@@ -85,6 +85,8 @@ def in_force_lines(found: Mapping[str, Any]) -> Iterator[Line]:
     yield Line(f"  mode     {plan}")
     yield Line(f"  a tool that no rule covers {unknown}", prose=True)
     yield Line(f"  undo     {_UNDO.get(policy.get('undo', 'offer'), one_line(str(policy.get('undo'))))}")
+    secrets = policy.get("secrets_to_model") or "mask for hosted models, allow for local ones"
+    yield Line(f"  secrets  {secrets}")
     if policy.get("custom"):
         yield Line(f"  plugins  {_listed(policy['custom'])}", prose=True)
     yield Line("  The strictest rule that matches wins: deny, then ask, then allow.", prose=True)

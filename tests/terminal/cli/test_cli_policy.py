@@ -305,7 +305,9 @@ def test_p14_a_file_that_cannot_be_loaded_alerts_and_changes_nothing(served: Ser
     before = in_force(served)
     assert before["alert"] == ""
     shown = served.cli("policy", "show").stdout
-    assert f"version  {before['policy_version']}\nfrom     {file}\nmode     normal\nundo     offer\n#" in shown
+    secrets = "secrets  mask for hosted models, allow for local ones (secrets_to_model)"
+    head = f"version  {before['policy_version']}\nfrom     {file}\nmode     normal\nundo     offer\n{secrets}\n#"
+    assert head in shown
     assert ["boot-files", "ask", "paths"] in [line.split()[1:4] for line in shown.splitlines()]
     written(file, DEFAULT_POLICY_TOML.replace('"cc_shell"', '"cc_shlel"'))
     failed = served.cli("policy", "reload")

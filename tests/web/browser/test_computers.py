@@ -270,7 +270,7 @@ async def test_a_frozen_computer_is_released_by_an_admin(server: Server, seats: 
     assert (await _state(server.api(), "twin")) == "frozen"
     await seat.button("Let it come back\u2026").click()
     await seat.button("Let it come back", exact=True).click()
-    await expect(seat.page.get_by_text("It was let come back")).to_be_visible()
+    await expect(seat.page.get_by_text("It may come back")).to_be_visible()
     assert (await _state(server.api(), "twin")) == "away"
 
 

@@ -36,6 +36,7 @@ function InForce({ value, again }) {
       ["A tool that no rule covers", policy.unknown_tool === "ask" ? "asks"
         : "is denied, or asks if it changes something"],
       ["Undo", UNDO[policy.undo] ?? policy.undo],
+      ["Secrets toward the model", policy.secrets_to_model ?? "masked for hosted models, shown to local ones"],
       policy.custom.length > 0 && ["Plugins", html`<${Words} list=${policy.custom} />`],
     ]} />
     <${Trouble} problem=${problem} />
