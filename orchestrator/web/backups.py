@@ -5,10 +5,10 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from orchestrator.core.approval.presentation import reviews
 from orchestrator.core.audit.chain import SYSTEM_STREAM
@@ -18,7 +18,7 @@ from orchestrator.core.ports import BackupRow, Identity
 from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.task.items import AgentTaskItem, decode_item
 from orchestrator.core.text.redact import redact
-from orchestrator.core.undo.messages import wanted_paths
+from orchestrator.core.undo.messages import told_places, wanted_paths
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.audit import (
@@ -37,11 +37,31 @@ from orchestrator.history.audit import (
 from orchestrator.history.backups import Backups
 from orchestrator.history.retention import Pruner, Rule
 from orchestrator.runtime.logs import SALT
-from orchestrator.web.answers.history import BackupBody, PruneBody, RestoreBody
+from orchestrator.web.answers.history import (
+    AuditItems,
+    AuditStories,
+    BackupAnswer,
+    BackupBody,
+    BackupGone,
+    BackupList,
+    BackupLong,
+    BackupPath,
+    BackupSkipped,
+    Findings,
+    Pinned,
+    PruneBody,
+    PrunedTaskAnswer,
+    PruneOutcome,
+    RestoreBody,
+    RestorePreview,
+    RestoreSubmitted,
+    TransferList,
+    Verifying,
+)
 from orchestrator.web.auth import must_have
-from orchestrator.web.base import Room
-from orchestrator.web.bodies import EmptyBody, read_body, read_number, short_form, task_id_of
-from orchestrator.web.tasks import preview_form
+from orchestrator.web.base import Room, as_json
+from orchestrator.web.bodies import EmptyBody, read_body, read_number, task_id_of
+from orchestrator.web.errors import redacted
 
 # -- The endpoint to what is being read from computers ---------------------------------------
 
@@ -52,10 +72,10 @@ class TransferEndpoints(Room):
     transfers: Callable[[], Awaitable[list[dict[str, Any]]]]
     """Those of all nodes, the oldest first."""
 
-    async def list_transfers(self, request: Request) -> Response:
+    async def list_transfers(self, request: Request) -> TransferList:
         """``GET /v1/transfers``."""
         await self.who(request, agents=True)
-        return JSONResponse({"transfers": await self.transfers()})
+        return TransferList.read(await self.transfers())
 
 
 # -- The endpoints that keep tasks and let them go -------------------------------------------
@@ -66,33 +86,35 @@ class RetentionEndpoints(Room):
 
     pruner: Pruner
 
-    async def prune(self, request: Request) -> Response:
+    async def prune(self, request: Request) -> PruneOutcome:
         """``POST /v1/prune``."""
         identity = await self.who(request)
         must_have(identity, "admin")
         body = await read_body(request, PruneBody)
         rule = Rule(body.older_than_days, body.down_to_bytes) or self.pruner.rule
         done = await self.pruner.prune(rule, person(identity), dry_run=body.dry_run)
-        tasks = [{"task_id": one.task_id, "why": one.why, "updated_at": one.at.isoformat()} for one in done.tasks]
-        sizes = {"blobs": done.blobs, "bytes": done.bytes, "left": done.left}
-        return JSONResponse({"dry_run": body.dry_run, "tasks": tasks, **sizes})
+        tasks = [PrunedTaskAnswer.made_from(one, updated_at=one.at) for one in done.tasks]
+        return PruneOutcome.made_from(done, dry_run=body.dry_run, tasks=tasks)
 
-    async def pin(self, request: Request) -> Response:
+    async def pin(self, request: Request) -> Pinned:
         """``POST /v1/tasks/{id}/pin``."""
         return await self._pinned(request, pinned=True)
 
-    async def unpin(self, request: Request) -> Response:
+    async def unpin(self, request: Request) -> Pinned:
         """``POST /v1/tasks/{id}/unpin``."""
         return await self._pinned(request, pinned=False)
 
-    async def _pinned(self, request: Request, *, pinned: bool) -> Response:
+    async def _pinned(self, request: Request, *, pinned: bool) -> Pinned:
         identity = await self.who(request)
         await read_body(request, EmptyBody)
         task = await self.service.pin(task_id_of(request), identity, pinned=pinned)
-        return JSONResponse({**short_form(task), "pinned": task.pinned})
+        return Pinned.made_from(task)
 
 
 # -- The endpoints to backups of computers ---------------------------------------------------
+
+
+_Backup = TypeVar("_Backup", bound=BackupAnswer)
 
 
 class BackupEndpoints(Room):
@@ -100,7 +122,7 @@ class BackupEndpoints(Room):
 
     backups: Backups
 
-    async def make_backup(self, request: Request) -> Response:
+    async def make_backup(self, request: Request) -> BackupAnswer:
         """``POST /v1/computers/{name}/backups``."""
         identity = await self.who(request, agents=True)
         must_have(identity, "submitter")
@@ -108,36 +130,36 @@ class BackupEndpoints(Room):
         body = await read_body(request, BackupBody)
         if not body.note.isprintable():
             raise InvalidRequest("A note is one line of text.", remedy="Leave out line ends and control characters.")
-        return JSONResponse(_form(await self.backups.make(computer, identity, body.note)), status_code=201)
+        return _answer(await self.backups.make(computer, identity, body.note), BackupAnswer)
 
-    async def all_backups(self, request: Request) -> Response:
+    async def all_backups(self, request: Request) -> BackupList:
         """``GET /v1/backups``."""
         await self.who(request, agents=True)
         rows = await self.service.store.list_backups()
-        return JSONResponse({"backups": [_form(row) for row in rows]})
+        return BackupList(backups=[_answer(row, BackupAnswer) for row in rows])
 
-    async def computer_backups(self, request: Request) -> Response:
+    async def computer_backups(self, request: Request) -> BackupList:
         """``GET /v1/computers/{name}/backups``; also of one whose token was revoked."""
         await self.who(request, agents=True)
         name = ComputerId(request.path_params["name"])
         rows = await self.service.store.list_backups(name)
         if not rows:
             await self._computer(request)
-        return JSONResponse({"backups": [_form(row) for row in rows]})
+        return BackupList(backups=[_answer(row, BackupAnswer) for row in rows])
 
-    async def show_backup(self, request: Request) -> Response:
+    async def show_backup(self, request: Request) -> BackupLong:
         """``GET /v1/computers/{name}/backups/{backup_id}``."""
         await self.who(request, agents=True)
         row = await self._backup(request)
-        paths = [{"path": one.path, "state": one.state, "size": one.size} for one in await self.backups.files(row)]
-        return JSONResponse({**_form(row), "paths": paths})
+        paths = [BackupPath.made_from(one) for one in await self.backups.files(row)]
+        return _answer(row, BackupLong, paths=paths)
 
-    async def remove_backup(self, request: Request) -> Response:
+    async def remove_backup(self, request: Request) -> BackupGone:
         """``DELETE /v1/computers/{name}/backups/{backup_id}``."""
         identity = await self.who(request)
         row = await self._backup(request)
         removed = await self.backups.remove(row, identity)
-        return JSONResponse({"backup_id": row.fact.backup_id, "removed": removed})
+        return BackupGone(backup_id=row.fact.backup_id, removed=removed)
 
     async def restore(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/restore``."""
@@ -150,18 +172,17 @@ class BackupEndpoints(Room):
         row = await self.backups.find(computer, body.backup)
         paths = wanted_paths(body.paths)
         wanted = self.backups.wanted(row, paths, exact=body.exact)
-        of = {
-            "backup_id": row.fact.backup_id,
-            "computer": computer,
-            "online": self.backups.undoing.world.online(computer),
-        }
+        online = self.backups.undoing.world.online(computer)
         if body.dry_run:
-            preview = await self.backups.preview(wanted, identity)
+            places = list(told_places((await self.backups.preview(wanted, identity)).entries))
             came_since = await self.backups.came_since(wanted)
-            places = preview_form("", preview)["places"]
-            return JSONResponse({**of, "exact": body.exact, "came_since": came_since, "places": places})
+            told = RestorePreview.made_from(
+                row.fact, online=online, exact=body.exact, came_since=came_since, places=places
+            )
+            return as_json(told, 200)
         task = await self.backups.restore(row, wanted, identity)
-        return JSONResponse({**short_form(task), **of}, status_code=201)
+        submitted = RestoreSubmitted.made_from(row.fact, online=online, task_id=task.task_id, status=task.status)
+        return as_json(submitted, 201)
 
     async def _computer(self, request: Request) -> ComputerId:
         name = request.path_params["name"]
@@ -176,10 +197,9 @@ class BackupEndpoints(Room):
         return await self.backups.find(ComputerId(request.path_params["name"]), request.path_params["backup_id"])
 
 
-def _form(row: BackupRow) -> dict[str, Any]:
-    told = row.fact.model_dump(mode="json", exclude={"kind", "skipped"})
-    skipped = [{"path": path, "why": why} for path, why in row.fact.skipped.items()]
-    return {**told, "at": row.at.isoformat(), "by": row.by, "skipped": skipped}
+def _answer(row: BackupRow, of: type[_Backup], **others: Any) -> _Backup:
+    skipped = [BackupSkipped(path=path, why=why) for path, why in row.fact.skipped.items()]
+    return of.made_from(row.fact, at=row.at, by=row.by, skipped=skipped, **others)
 
 
 # -- The endpoints to the audit: what happened, whether it is as it was written, and whether it was in order
@@ -198,7 +218,7 @@ class AuditEndpoints(Room):
     """None: the store has no directory to keep one in."""
     _verifying: VerifyJob | None = None
 
-    async def audit(self, request: Request) -> Response:
+    async def audit(self, request: Request) -> AuditItems | AuditStories:
         """``GET /v1/audit?task=&system=&request=&by=&kind=&since=&sha256=&after=&limit=&order=&whole=``."""
         identity = await self.who(request)
         whole = _is_on(request, "whole")
@@ -207,15 +227,15 @@ class AuditEndpoints(Room):
         reach = await self._reach(request, identity)
         wanted, after, limit = _wanted(request), _cursor(request), int(read_number(request, "limit", 200, 1, 1000))
         if sha256 := request.query_params.get("sha256", ""):
-            streams = await self._streams(reach)
-            return JSONResponse(
-                {"stories": await self._stories(streams, _digest(sha256), whole), "redacted": not whole}
-            )
+            stories = await stories_of(self.service.store, await self._streams(reach), sha256=_digest(sha256))
+            answer = AuditStories(stories=stories, redacted=not whole)
+            return answer if whole else await redacted(answer)
         read = newest_of if request.query_params.get("order") == "newest" else page_of
         page = await read(self.service.store, reach, wanted, after, limit)
-        items = await asyncio.to_thread(_forms, page.items, whole=whole)
+        items = await asyncio.to_thread(lambda: [_as_told(item, whole=whole) for item in page.items])
         place = None if page.next is None else f"{page.next.version}:{page.next.stream}"
-        return JSONResponse({"items": items, "next": place, "redacted": not whole})
+        # An item is told as it was written, and that is not to be filled up with fields that came later.
+        return AuditItems.model_construct(items=items, next=place, redacted=not whole)
 
     async def audit_verify(self, request: Request) -> Response:
         """``GET /v1/audit/verify?wait_s=&full=``: streams against chains and the last checkpoint, and the tables.
@@ -230,14 +250,14 @@ class AuditEndpoints(Room):
         full = _is_on(request, "full") if request.query_params.get("full") else None
         found = await self._verifying.ask(None if wait_s < 0 else wait_s, _gone(request), full=full)
         if found is None:
-            return JSONResponse({"done": self._verifying.done, "of": self._verifying.of}, status_code=202)
-        return JSONResponse(found.model_dump(mode="json"))
+            return as_json(Verifying(done=self._verifying.done, of=self._verifying.of), 202)
+        return as_json(found, 200)
 
-    async def audit_check(self, request: Request) -> Response:
+    async def audit_check(self, request: Request) -> Findings:
         """``GET /v1/audit/check?task=``: what ran and was not allowed, what was allowed and never ran."""
         identity = await self.who(request)
         findings = await check_store(self.service.store, await self._streams(await self._reach(request, identity)))
-        return JSONResponse({"findings": [one.model_dump(mode="json") for one in findings]})
+        return Findings(findings=findings)
 
     async def _reach(self, request: Request, identity: Identity) -> Reach:
         """What is asked about and may be read by this person. Raises NotFound, Forbidden."""
@@ -272,10 +292,6 @@ class AuditEndpoints(Room):
         first = decode_item((await self.service.store.kept_items(stream, 0, 1))[0].data).fact
         return first.user_id if isinstance(first, TaskSubmitted) else None
 
-    async def _stories(self, streams: list[str], sha256: str, whole: bool) -> list[Any]:
-        stories = [one.model_dump(mode="json") for one in await stories_of(self.service.store, streams, sha256=sha256)]
-        return stories if whole else [await asyncio.to_thread(redact, one, salt=SALT) for one in stories]
-
 
 async def _gone(request: Request) -> None:
     """Until the asker has hung up."""
@@ -283,11 +299,7 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _forms(items: list[AgentTaskItem], *, whole: bool) -> list[dict[str, Any]]:
-    return [_audit_form(item, whole=whole) for item in items]
-
-
-def _audit_form(item: AgentTaskItem, *, whole: bool) -> dict[str, Any]:
+def _as_told(item: AgentTaskItem, *, whole: bool) -> dict[str, Any]:
     """An item as it was written, or without its secrets and with whether there were any: its hash is over them."""
     value = as_written(item)
     if whole:

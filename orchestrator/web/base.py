@@ -44,7 +44,7 @@ def answering(
 
 def as_json(answer: BaseModel, status: int) -> Response:
     """An answer with one of several statuses."""
-    return JSONResponse(answer.model_dump(mode="json"), status_code=status)
+    return JSONResponse(answer.model_dump(mode="json", by_alias=True), status_code=status)
 
 
 class Room:

@@ -1,4 +1,4 @@
-"""Bodies of requests to the endpoints as models, and plain JSON of answers."""
+"""Requests to the endpoints and their bodies as models, and the answers about a task."""
 
 import re
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
-from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
+from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.model_view.prompt import plain
 from orchestrator.core.policy import Family
-from orchestrator.core.ports import Computers, TaskRow
+from orchestrator.core.ports import Computers
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.task.states import CallState
@@ -23,6 +23,15 @@ from orchestrator.core.undo.messages import Outcome, UndoOffer
 from orchestrator.core.wire.identity import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.wire.screen_messages import MAX_STROKES, MAX_TEXT_CHARS
 from orchestrator.engine.tasks import final_result
+from orchestrator.web.answers.tasks import (
+    CallAnswer,
+    NextRequest,
+    QuestionAnswer,
+    Result,
+    TaskLong,
+    TaskOverAnswer,
+    TaskShort,
+)
 
 # -- Reading requests: bodies within their limit, numbers within their range, ids from the path
 
@@ -101,7 +110,7 @@ def offered(websocket: WebSocket, subprotocol: str) -> str | None:
     return subprotocol if subprotocol in websocket.scope.get("subprotocols", []) else None
 
 
-# -- What goes in and out of the endpoints: bodies as models, answers as plain JSON ----------
+# -- The bodies of requests ------------------------------------------------------------------
 
 
 class _Body(BaseModel):
@@ -258,97 +267,50 @@ class PairBody(_Body):
     token: str | None = Field(default=None, max_length=200)
 
 
-def short_form(task: AgentTask) -> dict[str, Any]:
-    return {"task_id": task.task_id, "status": task.status.value}
+# -- What the endpoints answer of a task -----------------------------------------------------
 
 
-def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
-    return {
-        "task_id": row.task_id,
-        "status": row.status.value,
-        "status_reason": status_reason,
-        "user_id": row.user_id,
-        "session_id": row.session_id,
-        "prompt": row.prompt,
-        "computers": list(row.computers),
-        "created_at": row.created_at.isoformat(),
-        "updated_at": row.updated_at.isoformat(),
-        "pinned": row.pinned,
-    }
-
-
-def long_form(
+def long_answer(
     task: AgentTask,
     now: datetime,
+    status_reason: str,
     offer: UndoOffer | None,
-    applied: Outcome | None = None,
-    online: Callable[[str], bool] = lambda _: True,
-) -> dict[str, Any]:
+    applied: Outcome | None,
+    online: Callable[[str], bool],
+) -> TaskLong:
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
-    return {
-        **short_form(task),
-        "status_reason": task.status_reason,
-        "phase": task.phase.value,
-        "version": task.version,
-        "prompt": task.prompt,
-        "user_id": task.user_id,
-        "asked_at": task.asked_at or None,
-        "session_id": task.session_id,
-        "computers": list(task.computers),
-        "model": task.model,
-        "steps": task.steps,
-        "max_steps": task.max_steps,
-        "tokens": task.tokens,
-        "max_tokens": task.max_tokens,
-        "active_s": round(task.active_until(now), 3),
-        "max_wall_s": task.max_wall_s,
-        "priority": task.priority,
-        "read_only": task.read_only,
-        "wait_for_model": task.wait_for_model,
-        "pinned": task.pinned,
-        "rehearses": task.rehearses.computer if task.rehearses is not None else None,
-        "earlier": [one.model_dump(mode="json") for one in task.earlier],
-        "created_at": task.created_at.isoformat() if task.created_at else None,
-        "updated_at": task.updated_at.isoformat() if task.updated_at else None,
-        "request": hitl_response(task, max_chars=LIST_CHARS).model_dump(mode="json") if task.request else None,
-        "lapsed_request": task.lapsed,
-        "calls": [call_form(record, online) for record in task.calls],
-        "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
-        if question
-        else None,
-        "checks": [one.model_dump(mode="json") for one in task.checks],
-        "result": final_form(task) or None,
-        "undoes": task.undoes,
-        "undo": offer.model_dump(mode="json") if offer is not None else None,
-        "applied": applied.model_dump(mode="json") if applied is not None else None,
-    }
+    final = final_result(task)
+    return TaskLong.made_from(
+        task,
+        status_reason=status_reason,
+        asked_at=task.asked_at or None,
+        active_s=round(task.active_until(now), 3),
+        rehearses=task.rehearses.computer if task.rehearses is not None else None,
+        request=hitl_response(task, max_chars=LIST_CHARS) if task.request else None,
+        lapsed_request=task.lapsed,
+        calls=[_call_answer(record, online) for record in task.calls],
+        question=question and QuestionAnswer.made_from(question, question=question.call.args.get("question")),
+        result=final and Result.made_from(final),
+        undo=offer,
+        applied=applied,
+    )
 
 
-def call_form(record: CallRecord, online: Callable[[str], bool]) -> dict[str, Any]:
+def _call_answer(record: CallRecord, online: Callable[[str], bool]) -> CallAnswer:
     """Where one call of the present step stands; an approved one may wait for its computer (promise B5)."""
     computer = record.call.computer
     waits = record.state is CallState.APPROVED and computer is not None and not online(computer)
-    return {
-        "call_id": record.call_id,
-        "tool": record.call.tool,
-        "computer": computer,
-        "state": "approved_waiting_target" if waits else record.state.value,
-        "valid_until": record.valid_until.isoformat() if record.valid_until else None,
-    }
+    state = "approved_waiting_target" if waits else record.state.value
+    return CallAnswer.made_from(record, tool=record.call.tool, computer=computer, state=state)
 
 
-def final_form(task: AgentTask) -> dict[str, Any]:
-    final = final_result(task)
-    return final.model_dump(mode="json") if final is not None else {}
-
-
-def outcome_form(task: AgentTask) -> dict[str, Any]:
-    if task.ended is not None:
-        return {**short_form(task), **final_form(task)}
+def outcome_answer(task: AgentTask) -> TaskShort | NextRequest:
+    """The task as it stands after a decision: how it ended, the next request, or where it goes on."""
+    if (final := final_result(task)) is not None:
+        return TaskOverAnswer.made_from(final, task_id=task.task_id, status=task.status)
     if task.request is not None:
-        response: HitlResponse = hitl_response(task)
-        return {**response.model_dump(mode="json"), "status": task.status.value}
-    return short_form(task)
+        return NextRequest(**dict(hitl_response(task)), status=task.status)
+    return TaskShort.made_from(task)
 
 
 def computer_form(computers: Computers, record: ComputerRecord, owner: str = "") -> dict[str, Any]:

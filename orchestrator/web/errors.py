@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.redact import redact
 from orchestrator.runtime.logs import SALT
+from orchestrator.web.answers.base import Error, Problem
 
 # -- What the endpoints of a node say that is about to stop ------------------------------
 
@@ -55,10 +57,13 @@ _NEXT: Final[Mapping[int, str]] = {
 _REPORT: Final = "Look at the orchestrator's log, and report it with what stands there."
 
 
-def error_form(error: OrchestratorError) -> dict[str, Any]:
+def problem(error: OrchestratorError) -> Problem:
     remedy = error.remedy or _NEXT.get(error.http_status, _REPORT)
-    details = {"details": error.details} if error.details else {}
-    return {"error": {"code": error.code, "message": error.message, "remedy": remedy, **details}}
+    return Problem.made_from(error, remedy=remedy)
+
+
+def error_form(error: OrchestratorError) -> dict[str, Any]:
+    return Error(error=problem(error)).model_dump(mode="json")
 
 
 async def explained(request: Request, error: OrchestratorError) -> Response:
@@ -148,6 +153,7 @@ class Forbidding:
 
 _AT_ONCE: Final = 20_000
 """Characters that are looked through on the event loop: a few milliseconds at the worst."""
+_Answer = TypeVar("_Answer", bound=BaseModel)
 
 
 def part_without_secrets(value: Any) -> Any:
@@ -160,3 +166,8 @@ async def without_secrets(value: Any) -> Any:
     if len(json.dumps(value)) < _AT_ONCE:
         return redact(value, salt=SALT)
     return await asyncio.to_thread(redact, value, salt=SALT)
+
+
+async def redacted(answer: _Answer) -> _Answer:
+    """An answer without its secrets."""
+    return type(answer).model_validate(await without_secrets(answer.model_dump(mode="json", by_alias=True)))

@@ -3,17 +3,16 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from orchestrator.core.approval.approval import ResumeRequest
+from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.approval.command import closed_request
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response, reviews
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
-from orchestrator.core.policy import FunctionCall, Policy, PolicyContext, explain
+from orchestrator.core.policy import FunctionCall, PolicyContext, explain
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.states import Phase
@@ -23,9 +22,17 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.runtime.policy_file import load_with_plugins
-from orchestrator.web.answers.base import GrantTakenBack, Reloaded
+from orchestrator.web.answers.base import (
+    DryRun,
+    GrantAnswer,
+    Grants,
+    GrantTakenBack,
+    PolicyInForceAnswer,
+    Reloaded,
+)
+from orchestrator.web.answers.tasks import DecidedList, DecisionRefused, DecisionTaken, Requests, TaskShort
 from orchestrator.web.auth import must_have
-from orchestrator.web.base import Room
+from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import (
     DecisionsBody,
     DryRunBody,
@@ -35,13 +42,12 @@ from orchestrator.web.bodies import (
     QuickDecision,
     actions,
     key_of,
-    outcome_form,
+    outcome_answer,
     read_body,
     read_number,
     request_id_of,
-    short_form,
 )
-from orchestrator.web.errors import error_form, without_secrets
+from orchestrator.web.errors import problem, redacted
 from orchestrator.web.peers import Attempts
 
 # -- The endpoints to the policy and to grants: what is in force, what it would say, what stands
@@ -56,19 +62,11 @@ class PolicyEndpoints(Room):
     trying: asyncio.Lock
     """Held by the dry run that works."""
 
-    async def show_policy(self, request: Request) -> Response:
+    async def show_policy(self, request: Request) -> PolicyInForceAnswer:
         """``GET /v1/policy``: what is in force; ``alert``: why this node's file is not, or why it judges nothing."""
         await self.who(request, agents=True)
         present = self.policy.policy
-        return JSONResponse(
-            {
-                "policy_version": present.version,
-                "source": self.policy.source,
-                "alert": self.policy.alert,
-                "mode": present.mode,
-                "policy": present.model_dump(mode="json", by_alias=True),
-            }
-        )
+        return PolicyInForceAnswer.made_from(self.policy, policy_version=present.version, mode=present.mode)
 
     async def reload_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy/reload``: look at the file now; it is looked at each second anyway."""
@@ -85,7 +83,7 @@ class PolicyEndpoints(Room):
         await self.policy.apply(body.policy, person(identity))
         return Reloaded(policy_version=self.policy.policy.version, alert=self.policy.alert)
 
-    async def dry_run(self, request: Request) -> Response:
+    async def dry_run(self, request: Request) -> DryRun:
         """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (promise P19).
 
         ``policy``: the text of a policy to try instead of the active one, for reviewers and admins: its rules may take
@@ -101,7 +99,8 @@ class PolicyEndpoints(Room):
         call, context = FunctionCall(tool=body.tool, args=body.args), self._context(body)
         async with self.trying:
             explained = await asyncio.to_thread(explain, call, policy=policy, context=context, custom=custom)
-        return JSONResponse({**explained.decision.model_dump(mode="json"), **_because(explained, policy)})
+        told = {**dict(explained.decision), "policy_version": policy.version}
+        return DryRun(**told, plan=explained.plan, rules=explained.rules, custom=explained.custom)
 
     def _context(self, body: DryRunBody) -> PolicyContext:
         known = self.context_of(ComputerId(body.computer)) if body.computer else PolicyContext()
@@ -110,22 +109,22 @@ class PolicyEndpoints(Room):
             said["former_labels"] = ()
         return known.model_copy(update=said)
 
-    async def grants(self, request: Request) -> Response:
+    async def grants(self, request: Request) -> Grants:
         """``GET /v1/grants?session_id=``: the grants of one's own tasks; a reviewer sees all."""
         identity = await self.who(request, agents=True)
         rows = await self.service.store.list_grants(session_id=request.query_params.get("session_id"))
         mine = [row for row in rows if _concerns(identity, row)]
         now = self.service.clock.now()
         shown = [
-            {
-                **row.grant.model_dump(mode="json"),
-                "uses": row.uses,
-                "revoked": row.revoked,
-                "usable": row.usable(now) and await self._goes_on(row),
-            }
+            GrantAnswer(
+                **dict(row.grant),
+                uses=row.uses,
+                revoked=row.revoked,
+                usable=row.usable(now) and await self._goes_on(row),
+            )
             for row in mine
         ]
-        return JSONResponse({"grants": await without_secrets(shown)})
+        return await redacted(Grants(grants=shown))
 
     async def _goes_on(self, row: GrantState) -> bool:
         """Whether a grant can still be used: one for a task ends with it."""
@@ -156,11 +155,6 @@ def _concerns(identity: Identity, row: GrantState) -> bool:
     return own or reviews(identity.roles)
 
 
-def _because(explained: Any, policy: Policy) -> dict[str, Any]:
-    told = explained.model_dump(mode="json", exclude={"decision"})
-    return {**told, "policy_version": policy.version}
-
-
 # -- The endpoints to decisions: what waits for a person, and what the person says -------
 
 
@@ -169,13 +163,12 @@ class DecisionEndpoints(Room):
 
     attempts: Attempts
 
-    async def requests(self, request: Request) -> Response:
+    async def requests(self, request: Request) -> Requests:
         """``GET /v1/requests``: what waits for a person, long texts cut."""
         await self.who(request, agents=True)
-        pending = await self.service.pending(max_chars=LIST_CHARS)
-        return JSONResponse({"requests": [one.model_dump(mode="json") for one in pending]})
+        return Requests(requests=await self.service.pending(max_chars=LIST_CHARS))
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: Request) -> HitlResponse:
         """``GET /v1/requests/{id}``: the whole of it; 409 once it is closed."""
         identity = await self.who(request, agents=True)
         request_id = request_id_of(request)
@@ -184,41 +177,41 @@ class DecisionEndpoints(Room):
             raise closed_request(task, request_id)
         if identity.kind == "person":
             await self.service.noted(task, "viewed", identity)
-        return JSONResponse(hitl_response(task).model_dump(mode="json"))
+        return hitl_response(task)
 
-    async def extend(self, request: Request) -> Response:
+    async def extend(self, request: Request) -> TaskShort:
         """``POST /v1/requests/{id}/extend``: more time."""
         identity = await self.who(request)
         body = await read_body(request, ExtendBody)
         until = self.service.clock.now() + timedelta(seconds=body.seconds)
-        return JSONResponse(short_form(await self.service.extend(request_id_of(request), until, identity)))
+        return TaskShort.made_from(await self.service.extend(request_id_of(request), until, identity))
 
-    async def withdraw(self, request: Request) -> Response:
+    async def withdraw(self, request: Request) -> TaskShort:
         """``POST /v1/requests/{id}/withdraw``: its calls do not run, and the model is told."""
         identity = await self.who(request)
         await read_body(request, EmptyBody)
-        return JSONResponse(short_form(await self.service.withdraw(request_id_of(request), identity)))
+        return TaskShort.made_from(await self.service.withdraw(request_id_of(request), identity))
 
-    async def renew(self, request: Request) -> Response:
+    async def renew(self, request: Request) -> TaskShort:
         """``POST /v1/requests/{id}/renew``: ask again for what nobody answered in time."""
         identity = await self.who(request)
         await read_body(request, EmptyBody)
-        return JSONResponse(short_form(await self.service.renew(request_id_of(request), identity)))
+        return TaskShort.made_from(await self.service.renew(request_id_of(request), identity))
 
-    async def decisions(self, request: Request) -> Response:
+    async def decisions(self, request: Request) -> DecidedList:
         """``POST /v1/decisions``: several requests, each by itself; 200 with what became of each."""
         identity = await self.who(request)
         body = await read_body(request, DecisionsBody)
-        answers = []
+        answers: list[DecisionTaken | DecisionRefused] = []
         for one in body.requests:
             try:
                 decided = await self.service.decide(one.request_id, one.resume, identity)
             except OrchestratorError as error:
                 await self.attempts.refused(request, identity, error, request_id=one.request_id)
-                answers.append({"request_id": one.request_id, "http_status": error.http_status, **error_form(error)})
+                answers.append(DecisionRefused.made_from(error, request_id=one.request_id, error=problem(error)))
             else:
-                answers.append({"request_id": one.request_id, "http_status": 200, **short_form(decided.task)})
-        return JSONResponse({"decisions": answers})
+                answers.append(DecisionTaken.made_from(decided.task, request_id=one.request_id, http_status=200))
+        return DecidedList(decisions=answers)
 
     async def resume(self, request: Request) -> Response:
         """``POST /v1/resume/{request_id}``."""
@@ -249,12 +242,12 @@ class DecisionEndpoints(Room):
         if not any(one in ("approve", "edit", "respond") for one in actions(resume)) or (
             decided.repeated and not wait_s
         ):
-            return JSONResponse(short_form(decided.task))
+            return as_json(TaskShort.made_from(decided.task), 200)
         if not wait_s:
-            return JSONResponse(short_form(decided.task), status_code=202)
+            return as_json(TaskShort.made_from(decided.task), 202)
         task = await self._settled(decided.task.task_id, wait_s, request_id)
-        shown = await without_secrets(outcome_form(task))
-        return JSONResponse(shown, status_code=200 if task.phase is Phase.ENDED or task.request else 202)
+        status = 200 if task.phase is Phase.ENDED or task.request else 202
+        return as_json(await redacted(outcome_answer(task)), status)
 
     async def _settled(self, task_id: TaskId, wait_s: float, past: RequestId) -> AgentTask:
         """The task once it settled, or as it stands when the time is over or the orchestrator closes."""

@@ -3,12 +3,10 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from pydantic import BaseModel
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBroken, NewerSchema
 from orchestrator.core.evidence.user_checks import checks_of
@@ -19,10 +17,12 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
-from orchestrator.engine.undo import Preview, Undoing
-from orchestrator.history.rehearsal import WORK_S, Rehearsals, Shown, ShownChange
+from orchestrator.engine.undo import Undoing
+from orchestrator.history.rehearsal import WORK_S, Rehearsals
+from orchestrator.web.answers.history import RehearsalAnswer, RehearsalChange, TaskChanges, UndoPreview
+from orchestrator.web.answers.tasks import Stopped, TaskList, TaskLong, TaskRowAnswer, TaskShort
 from orchestrator.web.auth import must_have
-from orchestrator.web.base import Defaults, Room
+from orchestrator.web.base import Defaults, Room, as_json
 from orchestrator.web.bodies import (
     AnswerBody,
     CancelBody,
@@ -30,14 +30,12 @@ from orchestrator.web.bodies import (
     StopBody,
     SubmitBody,
     key_of,
-    long_form,
+    long_answer,
     read_body,
     read_number,
-    row_form,
-    short_form,
     task_id_of,
 )
-from orchestrator.web.errors import without_secrets
+from orchestrator.web.errors import redacted, without_secrets
 from orchestrator.web.events import EventStream, follow
 
 # -- The endpoints that tell and take back what a task changed -------------------------------
@@ -48,15 +46,18 @@ class UndoEndpoints(Room):
 
     undoing: Undoing
 
-    async def changes(self, request: Request) -> Response:
+    async def changes(self, request: Request) -> TaskChanges:
         """``GET /v1/tasks/{id}/changes``."""
         await self.who(request, agents=True)
         task_id = task_id_of(request)
         changed = await self.undoing.changes(task_id)
-        places, limits = _plain(told_changes(changed)), _plain(told_limits(changed.untold))
-        form = {"task_id": task_id, "changes": places, "cannot_be_undone": limits}
-        more = {"not_heard": changed.open, "unseen": changed.unseen}
-        return JSONResponse({**form, **{name: _plain(told_limits(one)) for name, one in more.items()}})
+        return TaskChanges(
+            task_id=task_id,
+            changes=list(told_changes(changed)),
+            cannot_be_undone=list(told_limits(changed.untold)),
+            not_heard=list(told_limits(changed.open)),
+            unseen=list(told_limits(changed.unseen)),
+        )
 
     async def undo(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/undo``."""
@@ -65,19 +66,15 @@ class UndoEndpoints(Room):
         wanted = body.of_task(task_id_of(request))
         key = key_of(request, body.idempotency_key)
         if body.dry_run:
-            return JSONResponse(preview_form(wanted.task_id, await self.undoing.preview(wanted, identity)))
-        return JSONResponse(short_form(await self.undoing.submit(wanted, identity, key=key)), status_code=201)
-
-
-def preview_form(task_id: str, preview: Preview) -> dict[str, object]:
-    """A preview as JSON."""
-    places, limits = _plain(told_places(preview.entries)), _plain(told_limits(preview.untold))
-    form = {"task_id": task_id, "places": places, "cannot_be_undone": limits}
-    return {**form, "not_heard": _plain(told_limits(preview.open))}
-
-
-def _plain(told: Sequence[BaseModel]) -> list[dict[str, Any]]:
-    return [one.model_dump(mode="json") for one in told]
+            preview = await self.undoing.preview(wanted, identity)
+            told = UndoPreview(
+                task_id=wanted.task_id,
+                places=list(told_places(preview.entries)),
+                cannot_be_undone=list(told_limits(preview.untold)),
+                not_heard=list(told_limits(preview.open)),
+            )
+            return as_json(told, 200)
+        return as_json(TaskShort.made_from(await self.undoing.submit(wanted, identity, key=key)), 201)
 
 
 # -- The endpoint that tells what a rehearsal came to ----------------------------------------
@@ -88,49 +85,30 @@ class RehearsalEndpoints(Room):
 
     rehearsals: Rehearsals
 
-    async def rehearsal(self, request: Request) -> Response:
+    async def rehearsal(self, request: Request) -> RehearsalAnswer:
         """``GET /v1/tasks/{id}/rehearsal``."""
         await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
         shown = await self.rehearsals.shown(task)
         diffs = await without_secrets([one.diff for one in shown.changes])
-        changes = tuple(replace(one, diff=diff) for one, diff in zip(shown.changes, diffs, strict=True))
-        return JSONResponse(_form(task.task_id, replace(shown, changes=changes)))
+        return RehearsalAnswer.made_from(
+            shown,
+            task_id=task.task_id,
+            computer=shown.rehearsal.computer,
+            left_out=shown.rehearsal.left_out,
+            changes=[
+                RehearsalChange.made_from(one, place=f"{shown.rehearsal.computer}:{one.path}", diff=diff)
+                for one, diff in zip(shown.changes, diffs, strict=True)
+            ],
+        )
 
-    async def apply_rehearsal(self, request: Request) -> Response:
+    async def apply_rehearsal(self, request: Request) -> TaskShort:
         """``POST /v1/tasks/{id}/rehearsal``: ask for what it changed, also where it failed or was canceled."""
         identity = await self.who(request)
         task_id = task_id_of(request)
         await read_body(request, EmptyBody)
         applied_by = await self.rehearsals.ends.apply(task_id, identity)
-        return JSONResponse(short_form(await self.service.load(applied_by)), status_code=201)
-
-
-def _form(task_id: str, shown: Shown) -> dict[str, object]:
-    """What a rehearsal came to, as JSON."""
-    return {
-        "task_id": task_id,
-        "computer": shown.rehearsal.computer,
-        "state": shown.state,
-        "message": shown.message,
-        "applied_by": shown.applied_by,
-        "outcome": shown.outcome.model_dump(mode="json") if shown.outcome is not None else None,
-        "left_out": dict(shown.rehearsal.left_out),
-        "changed": shown.changed,
-        "changes": [_change(shown, one) for one in shown.changes],
-    }
-
-
-def _change(shown: Shown, one: ShownChange) -> dict[str, object]:
-    return {
-        "place": f"{shown.rehearsal.computer}:{one.path}",
-        "path": one.path,
-        "before": one.before,
-        "after": one.after,
-        "diff": one.diff,
-        "cut": one.cut,
-        "binary": one.binary,
-    }
+        return TaskShort.made_from(await self.service.load(applied_by))
 
 
 # -- The endpoints to tasks: submit, look, follow, cancel, answer and stop -------------------
@@ -151,7 +129,7 @@ class TaskEndpoints(Room):
     check_model: Callable[[str], object]
     """Raises InvalidRequest for a model that cannot be used."""
 
-    async def submit(self, request: Request) -> Response:
+    async def submit(self, request: Request) -> TaskShort:
         """``POST /v1/tasks``."""
         identity = await self.who(request, agents=True)
         must_have(identity, "submitter")
@@ -210,7 +188,7 @@ class TaskEndpoints(Room):
             key=key,
         )
 
-    async def tasks(self, request: Request) -> Response:
+    async def tasks(self, request: Request) -> TaskList:
         """``GET /v1/tasks?status=&session_id=&limit=``."""
         await self.who(request, agents=True)
         status = request.query_params.get("status")
@@ -222,9 +200,8 @@ class TaskEndpoints(Room):
             session_id=request.query_params.get("session_id"),
             limit=int(limit),
         )
-        reasons = {row.task_id: await self._row_reason(row) for row in rows}
-        shown = await without_secrets([row_form(row, reasons[row.task_id]) for row in rows])
-        return JSONResponse({"tasks": shown})
+        shown = [TaskRowAnswer.made_from(row, status_reason=await self._row_reason(row)) for row in rows]
+        return await redacted(TaskList(tasks=shown))
 
     async def _row_reason(self, row: TaskRow) -> str:
         """What an open task waits for, or that the journal does not support a success; else the status says enough."""
@@ -243,14 +220,14 @@ class TaskEndpoints(Room):
     async def _reason(self, task: AgentTask) -> str:
         return await waits_for(task, self.service.store, self.undoing.world)
 
-    async def task(self, request: Request) -> Response:
+    async def task(self, request: Request) -> TaskLong:
         """``GET /v1/tasks/{id}``."""
         await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
         offer = await self.undoing.offer(task)
         applied = await self.undoing.applied(task)
-        form = await asyncio.to_thread(long_form, task, self.service.clock.now(), offer, applied, self._online)
-        return JSONResponse(await without_secrets({**form, "status_reason": await self._reason(task)}))
+        now, reason = self.service.clock.now(), await self._reason(task)
+        return await redacted(await asyncio.to_thread(long_answer, task, now, reason, offer, applied, self._online))
 
     def _online(self, computer: str) -> bool:
         info = self.computers.info(ComputerId(computer))
@@ -266,27 +243,27 @@ class TaskEndpoints(Room):
         service = self.service
         return self.stream(identity, lambda over: follow(service, task.task_id, after, hints=hints, closing=over))
 
-    async def cancel(self, request: Request) -> Response:
+    async def cancel(self, request: Request) -> TaskShort:
         """``POST /v1/tasks/{id}/cancel``."""
         identity = await self.who(request)
         body = await read_body(request, CancelBody)
-        return JSONResponse(short_form(await self.service.cancel(task_id_of(request), identity, body.reason)))
+        return TaskShort.made_from(await self.service.cancel(task_id_of(request), identity, body.reason))
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> TaskShort:
         """``POST /v1/tasks/{id}/answer``."""
         identity = await self.who(request)
         body = await read_body(request, AnswerBody)
         task = await self.service.answer(task_id_of(request), body.question_id, body.answer, identity)
-        return JSONResponse(short_form(task))
+        return TaskShort.made_from(task)
 
-    async def stop(self, request: Request) -> Response:
+    async def stop(self, request: Request) -> Stopped:
         """``POST /v1/stop``: everything of one's own; for an admin, everything."""
         identity = await self.who(request)
         body = await read_body(request, StopBody)
-        return JSONResponse({"stopped": await self.service.stop_all(identity, body.reason)})
+        return Stopped(stopped=list(await self.service.stop_all(identity, body.reason)))
 
 
-def _answered(task: AgentTask, body: SubmitBody) -> Response:
+def _answered(task: AgentTask, body: SubmitBody) -> TaskShort:
     """The task that was begun, now or with this key before. Raises InvalidDecision where that was another."""
     if not _is_asked_for(task, body):
         raise InvalidDecision(
@@ -294,7 +271,7 @@ def _answered(task: AgentTask, body: SubmitBody) -> Response:
             remedy="Take a new key for this one.",
             details={"used_for": task.task_id},
         )
-    return JSONResponse(short_form(task), status_code=201)
+    return TaskShort.made_from(task)
 
 
 def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:

@@ -16,6 +16,7 @@ from orchestrator.core.errors import ComputerFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.web.answers.history import TransferList
 from tests.harness.commands import on_a_terminal
 from tests.harness.support import Listening, Server, StubClient, dialed, final, running
 from tests.waiting import HANG_S, within
@@ -143,6 +144,14 @@ async def test_a_computer_that_goes_away_leaves_no_transfer(server: Server) -> N
         await computer.client.socket.close()
         assert (await within(backup)).status_code in (201, 409)
     assert await transfers(server) == []
+
+
+def test_a_row_of_a_node_of_another_version_is_read_as_far_as_it_is_known() -> None:
+    """A field that came later is left out, and so is a row without one that is needed."""
+    row = {"transfer_id": "x-1", "what": "backup", "computer": "3", "files": 1, "of_files": None, "bytes": 5}
+    row["began_at"] = "2030-01-01T12:00:00+00:00"
+    read = TransferList.read([{**row, "later": 1}, {"transfer_id": "x-2"}])
+    assert read.model_dump(mode="json") == {"transfers": [row]}
 
 
 async def test_the_door_is_for_people_and_programs(server: Server) -> None:

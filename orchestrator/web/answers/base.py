@@ -1,18 +1,29 @@
 """The base of every answer, the one form of an error, and answers about the server, people, policy and screens."""
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
 from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.values import is_empty
 
 # -- What every answer is, the one form of an error, and the answers of the server itself
 
 
+Timestamp = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat)]
+"""With ``+00:00`` for UTC, where models of the core write ``Z``."""
+
+
 class AnswerModel(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    @classmethod
+    def made_from(cls, source: object, **others: Any) -> Self:
+        """The answer with the fields that ``source`` has by the same names, apart from the ``others``."""
+        return cls(**{name: getattr(source, name) for name in cls.model_fields if name not in others}, **others)
 
 
 class Problem(AnswerModel):
@@ -24,7 +35,7 @@ class Problem(AnswerModel):
     """What happened, as a sentence."""
     remedy: str = Field(min_length=1)
     """What to do next."""
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = Field(default={}, exclude_if=is_empty)
     """For programs, such as who decided before; left out where there is nothing."""
 
 
@@ -59,7 +70,7 @@ class SessionAnswer(AnswerModel):
     roles: list[str]
     csrf: str
     """What the page shows as `X-CSRF-Token` with everything that changes something; the same in all tabs."""
-    expires_at: AwareDatetime
+    expires_at: Timestamp
     """When it ends if it is not used again."""
     version: str
     """Of the program; empty: it is run from a checkout that nobody installed."""
@@ -91,7 +102,7 @@ class ComputerHint(AnswerModel):
 class RefusedRow(AnswerModel):
     """A connection, or a pairing, that was turned away."""
 
-    at: AwareDatetime
+    at: Timestamp
     peer: str
     """The address it came from; empty: it is not known."""
     path: str
@@ -106,7 +117,7 @@ class RefusedRow(AnswerModel):
 class InstallerRow(AnswerModel):
     """A computer in the game fetched the installer."""
 
-    at: AwareDatetime
+    at: Timestamp
     peer: str
     paired: bool
     """Whether a computer was paired from that address since."""
@@ -180,7 +191,7 @@ class TokenAnswer(AnswerModel):
     roles: list[str]
     owner: str | None
     """Of a computer: for whom players ask there; of an agent: whose tasks its tasks count as; null: nobody."""
-    created_at: AwareDatetime | None
+    created_at: Timestamp | None
     """null: a release that did not write it down made it."""
     revoked: bool
     yours: bool
@@ -203,7 +214,7 @@ class PairingMade(AnswerModel):
     """A code for one computer."""
 
     code: str
-    expires_at: AwareDatetime
+    expires_at: Timestamp
     computer: str | None
     """null: the computer is named by its id."""
     line: str

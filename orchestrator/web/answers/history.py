@@ -1,8 +1,10 @@
 """Answers of the endpoints to the past: backups, retention, the audit, rehearsals and undos."""
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
 
 from orchestrator.core.audit.check import Finding
 from orchestrator.core.audit.story import Story
@@ -10,7 +12,7 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.undo.messages import Outcome, TaskChange, UndoLimit, UndoPlace
 from orchestrator.history.rehearsal.conclusion import State
-from orchestrator.web.answers.base import AnswerModel
+from orchestrator.web.answers.base import AnswerModel, Timestamp
 
 # -- What the endpoints of the audit answer --------------------------------------------------
 
@@ -25,7 +27,7 @@ class Item(AgentTaskItem):
 class AuditItems(AnswerModel):
     """Items by stream and version."""
 
-    items: list[Item]
+    items: list[SerializeAsAny[Item]]
     next: str | None
     """Send it as ``after``; null: there is no more."""
     redacted: bool
@@ -163,7 +165,7 @@ class TransferRow(AnswerModel):
     transfer_id: str
     what: Literal["backup", "rehearsal"]
     computer: str
-    began_at: AwareDatetime
+    began_at: Timestamp
     files: int
     """Files that were read, those with the same bytes once."""
     of_files: int | None
@@ -176,6 +178,15 @@ class TransferList(AnswerModel):
     """What goes on."""
 
     transfers: list[TransferRow]
+
+    @classmethod
+    def read(cls, told: Iterable[Mapping[str, Any]]) -> Self:
+        """What nodes tell, which may be of other versions: unknown fields, and rows that do not fit, are left out."""
+        rows = []
+        for one in told:
+            with suppress(ValidationError):
+                rows.append(TransferRow.model_validate(one, extra="ignore"))
+        return cls(transfers=rows)
 
 
 class BackupSkipped(AnswerModel):
@@ -191,7 +202,7 @@ class BackupAnswer(AnswerModel):
 
     backup_id: str
     computer: str
-    at: AwareDatetime
+    at: Timestamp
     by: str
     note: str
     listing: str
@@ -266,7 +277,7 @@ class PrunedTaskAnswer(AnswerModel):
 
     task_id: str
     why: str
-    updated_at: AwareDatetime
+    updated_at: Timestamp
     """When something happened to it last."""
 
 

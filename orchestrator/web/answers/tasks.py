@@ -2,14 +2,12 @@
 
 from typing import Any, Literal
 
-from pydantic import AwareDatetime
-
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.task.facts import CheckResult, EarlierTask
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import ComputerSide, FreezeReason
 from orchestrator.core.undo.messages import Outcome, UndoOffer
-from orchestrator.web.answers.base import AnswerModel, Problem
+from orchestrator.web.answers.base import AnswerModel, Problem, Timestamp
 
 # -- What the endpoints of computers answer --------------------------------------------------
 
@@ -18,7 +16,7 @@ class FrozenAnswer(AnswerModel):
     """Why a computer is frozen."""
 
     reason: FreezeReason
-    since: AwareDatetime | None
+    since: Timestamp | None
     message: str
     """What happened, as a sentence."""
     remedy: str
@@ -39,7 +37,7 @@ class ComputerAnswer(AnswerModel):
     """null: it is not frozen."""
     owner: str | None
     """Who paired it; null: nobody that is known."""
-    seen_at: AwareDatetime | None
+    seen_at: Timestamp | None
     """When it was connected last; null: it is now, or never was."""
     node: str | None = None
     """The name of the node that it is connected to; null: to the one that answers, or to none."""
@@ -91,7 +89,7 @@ class NodeAnswer(AnswerModel):
     name: str
     version: str
     """Empty: it does not know."""
-    started_at: AwareDatetime
+    started_at: Timestamp
     url: str
     """Where it listens; empty: it does not say."""
     draining: bool
@@ -138,8 +136,8 @@ class TaskRowAnswer(TaskShort):
     prompt: str
     """The first 200 characters."""
     computers: list[str]
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
+    created_at: Timestamp
+    updated_at: Timestamp
     pinned: bool
     """Whether no retention removes it."""
 
@@ -159,7 +157,7 @@ class CallAnswer(AnswerModel):
     """null: it touches no computer."""
     state: str
     """A state of the table in docs/design.md, or ``approved_waiting_target``: its computer is away."""
-    valid_until: AwareDatetime | None
+    valid_until: Timestamp | None
     """When the approval lapses; null: never, or there is none."""
 
 
@@ -219,8 +217,8 @@ class TaskLong(TaskShort):
     """The computer of whose files it works on a copy; null: it works on the real ones."""
     earlier: list[EarlierTask]
     """How the earlier tasks of its session ended, oldest first."""
-    created_at: AwareDatetime | None
-    updated_at: AwareDatetime | None
+    created_at: Timestamp | None
+    updated_at: Timestamp | None
     request: HitlResponse | None
     """What waits for a person, long texts cut."""
     lapsed_request: str | None
@@ -254,14 +252,8 @@ class Requests(AnswerModel):
     requests: list[HitlResponse]
 
 
-class TaskOverAnswer(TaskShort):
+class TaskOverAnswer(Result, TaskShort):
     """A task that has ended after the decision."""
-
-    kind: Literal["final"]
-    explanation: str
-    success: bool
-    message: str
-    details: dict[str, Any]
 
 
 class NextRequest(HitlResponse):

@@ -31,6 +31,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
 from orchestrator.web.auth import TokenAuthorizer, token_hash
 from orchestrator.web.backups import AuditEndpoints
+from orchestrator.web.base import answering
 from orchestrator.web.errors import explained
 from tests.core.audited import BYTES, CONTENT, Trail, made
 from tests.core.journal import NOW, REQUEST
@@ -59,9 +60,9 @@ class Endpoints(AuditEndpoints):
     def app(self) -> Starlette:
         """The application."""
         routes = [
-            Route("/v1/audit", self.audit, methods=["GET"]),
+            Route("/v1/audit", answering(self.audit, 200), methods=["GET"]),
             Route("/v1/audit/verify", self.audit_verify, methods=["GET"]),
-            Route("/v1/audit/check", self.audit_check, methods=["GET"]),
+            Route("/v1/audit/check", answering(self.audit_check, 200), methods=["GET"]),
         ]
         return Starlette(routes=routes, exception_handlers={OrchestratorError: explained})  # type: ignore[dict-item]
 
