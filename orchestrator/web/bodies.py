@@ -14,13 +14,11 @@ from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.model_view.prompt import plain
 from orchestrator.core.policy import Family
-from orchestrator.core.ports import Computers
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.task.states import CallState
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.undo.messages import Outcome, UndoOffer
-from orchestrator.core.wire.identity import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.wire.screen_messages import MAX_STROKES, MAX_TEXT_CHARS
 from orchestrator.engine.tasks import final_result
 from orchestrator.web.answers.tasks import (
@@ -311,45 +309,3 @@ def outcome_answer(task: AgentTask) -> TaskShort | NextRequest:
     if task.request is not None:
         return NextRequest(**dict(hitl_response(task)), status=task.status)
     return TaskShort.made_from(task)
-
-
-def computer_form(computers: Computers, record: ComputerRecord, owner: str = "") -> dict[str, Any]:
-    info = computers.info(record.computer)
-    online = info is not None and info.online
-    state = "frozen" if record.frozen is not None else "online" if online else "away"
-    seen = record.known.at if record.known is not None else None
-    if info is not None and info.left_at is not None:
-        seen = info.left_at
-    form = {
-        "computer": record.computer,
-        "online": online,
-        "state": state,
-        "frozen": _frozen_form(record),
-        "owner": owner or None,
-        "seen_at": None if online or seen is None else seen.isoformat(),
-    }
-    if info is None:
-        return form
-    return {
-        **form,
-        "label": info.label,
-        "former_labels": list(info.former_labels),
-        "host": info.host,
-        "family": info.family,
-        "computer_id": info.computer_id,
-        "client": info.client,
-    }
-
-
-def _frozen_form(record: ComputerRecord) -> dict[str, Any] | None:
-    fact = record.frozen
-    if fact is None:
-        return None
-    return {
-        "reason": fact.reason,
-        "since": record.frozen_at.isoformat() if record.frozen_at is not None else None,
-        "message": frozen_sentence(fact),
-        "remedy": frozen_remedy(fact),
-        "facts": dict(fact.facts),
-        "sides": [one.model_dump(mode="json") for one in fact.sides],
-    }

@@ -8,8 +8,9 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+from pydantic import BaseModel
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
@@ -23,16 +24,32 @@ from orchestrator.core.task.system_facts import ComputerLabelled, ComputerReleas
 from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import as_cells
 from orchestrator.core.wire.identity import ComputerRecord, frozen_remedy, frozen_sentence
-from orchestrator.core.wire.picture import Row
 from orchestrator.core.wire.screen_messages import of_keys, of_text
 from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, ComputerId, from_wire
 from orchestrator.engine.tasks import person
 from orchestrator.runtime.logs import SALT
-from orchestrator.web.answers.base import KeysTyped
-from orchestrator.web.answers.tasks import ComputerFreed, LabelDone
+from orchestrator.web.answers.base import (
+    AwayEvent,
+    HiddenEvent,
+    KeysTyped,
+    PictureEvent,
+    PictureRow,
+    ScreenList,
+    ScreenRow,
+)
+from orchestrator.web.answers.tasks import (
+    SAID,
+    ComputerAnswer,
+    ComputerFreed,
+    ComputerList,
+    ComputerLong,
+    FrozenAnswer,
+    LabelDone,
+    NodeList,
+)
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, computer_form, read_body
+from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, read_body
 from orchestrator.web.errors import error_form
 from orchestrator.web.events import EventStream
 
@@ -59,6 +76,9 @@ class TokenWasRevoked(Unauthenticated):
     code = "revoked"
 
 
+_Computer = TypeVar("_Computer", bound=ComputerAnswer)
+
+
 class RefusingComputers(Computers, Protocol):
     """The hub, as the endpoints need it that tell whom it turned away."""
 
@@ -71,6 +91,36 @@ class RefusingComputers(Computers, Protocol):
         """An admin confirmed a computer's label, and the store knows it."""
 
 
+def computer_answer(
+    computers: RefusingComputers, record: ComputerRecord, owner: str, of: type[_Computer], **others: Any
+) -> _Computer:
+    """A computer as it is now; one that never said hello since the start says nothing of itself."""
+    info = computers.info(record.computer)
+    online = info is not None and info.online
+    seen = record.known.at if record.known is not None else None
+    if info is not None and info.left_at is not None:
+        seen = info.left_at
+    return of(
+        computer=record.computer,
+        online=online,
+        state="frozen" if record.frozen is not None else "online" if online else "away",
+        frozen=_frozen(record),
+        owner=owner or None,
+        seen_at=None if online else seen,
+        node=computers.node_of(record.computer) or None,
+        **({} if info is None else {name: getattr(info, name) for name in SAID}),
+        **others,
+    )
+
+
+def _frozen(record: ComputerRecord) -> FrozenAnswer | None:
+    fact = record.frozen
+    if fact is None:
+        return None
+    message, remedy = frozen_sentence(fact), frozen_remedy(fact)
+    return FrozenAnswer.made_from(fact, since=record.frozen_at, message=message, remedy=remedy)
+
+
 class ComputerEndpoints(Room):
     """``/v1/computers``, and who is turned away at ``/computer``."""
 
@@ -78,23 +128,23 @@ class ComputerEndpoints(Room):
     nodes: Callable[[], dict[str, Any]]
     """The nodes that are heard now, this one first, and what is wrong with that."""
 
-    async def list_computers(self, request: Request) -> Response:
+    async def list_computers(self, request: Request) -> ComputerList:
         """``GET /v1/computers``: all that have a token, connected or not."""
         await self.who(request, agents=True)
         records = {one.computer: one for one in await self.service.store.list_computers()}
         shown = [
-            self._form(records.get(name) or ComputerRecord(name), owner)
+            computer_answer(self.computers, records.get(name) or ComputerRecord(name), owner, ComputerAnswer)
             for name, owner in sorted((await self.computer_owners()).items())
         ]
-        return JSONResponse({"computers": shown})
+        return ComputerList(computers=shown)
 
-    async def computer(self, request: Request) -> Response:
+    async def computer(self, request: Request) -> ComputerLong:
         """``GET /v1/computers/{name}``: one with both sides of what froze it."""
         await self.who(request, agents=True)
         record = await self._known(request)
         owner = (await self.computer_owners()).get(record.computer, "")
-        last = record.known.model_dump(mode="json") if record.known is not None else None
-        return JSONResponse({**self._form(record, owner), "last": last, "released": record.released})
+        more = {"last": record.known, "released": record.released}
+        return computer_answer(self.computers, record, owner, ComputerLong, **more)
 
     async def release_computer(self, request: Request) -> ComputerFreed:
         """``POST /v1/computers/{name}/release``: the next connection with its token is the computer."""
@@ -123,14 +173,10 @@ class ComputerEndpoints(Room):
         self.service.bus.publish("computers", {"computer": name})
         return LabelDone(computer=name, label=now, confirmed=done)
 
-    async def list_nodes(self, request: Request) -> Response:
+    async def list_nodes(self, request: Request) -> NodeList:
         """``GET /v1/nodes``: the nodes that are heard now, this one first."""
         await self.who(request, agents=True)
-        return JSONResponse({**self.nodes(), "connected": self.service.bus.connected})
-
-    def _form(self, record: ComputerRecord, owner: str) -> dict[str, Any]:
-        node = self.computers.node_of(record.computer)
-        return {**computer_form(self.computers, record, owner), "node": node or None}
+        return NodeList(**self.nodes(), connected=self.service.bus.connected)
 
     async def _known(self, request: HTTPConnection) -> ComputerRecord:
         """What is kept of the computer that the path names. Raises NotFound."""
@@ -239,16 +285,13 @@ class ScreenEndpoints(ComputerEndpoints):
     """``owner`` or ``off``."""
     budgets: dict[tuple[str, str], Budget]
 
-    async def screens(self, request: Request) -> Response:
+    async def screens(self, request: Request) -> ScreenList:
         """``GET /v1/computers/{name}/screens``: what can be watched of it."""
         await self.who(request)
         name = (await self._known(request)).computer
         found = await self.computers.mirror.screens(name)
-        shown = [
-            {"of": TERMINAL if one.of is None else from_wire(one.of), "width": one.width, "height": one.height}
-            for one in found
-        ]
-        return JSONResponse({"screens": shown})
+        shown = [ScreenRow.made_from(one, of=TERMINAL if one.of is None else from_wire(one.of)) for one in found]
+        return ScreenList(screens=shown)
 
     async def screen(self, request: HTTPConnection) -> EventStream:
         """``GET /v1/computers/{name}/screen``: its picture, and what changes, as events."""
@@ -278,7 +321,7 @@ class ScreenEndpoints(ComputerEndpoints):
         fact = KeysSent(computer=record.computer, text=text, keys=body.keys or ())
         await self.service.record(fact, person(identity))
         typed = await self.computers.mirror.type(record.computer, strokes)
-        return KeysTyped(delivered=typed.delivered, message=typed.message)
+        return KeysTyped.made_from(typed)
 
     async def _must_type(self, identity: Identity, computer: ComputerId) -> None:
         """Raises Forbidden unless somebody may type there: an admin, or the person who paired it last."""
@@ -334,9 +377,9 @@ async def _event(of: str, sight: Sight) -> bytes:
         case Seen():
             return _picture_event(of, sight)
         case Hidden():
-            return _said("unreadable", {"of": of, "message": sight.message})
+            return _said("unreadable", HiddenEvent(of=of, message=sight.message))
         case Gone():
-            return _said("away", {"of": of})
+            return _said("away", AwayEvent(of=of))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -345,21 +388,14 @@ def _picture_event(of: str, sight: Seen) -> bytes:
     return _said("picture", _picture(of, sight))
 
 
-def _said(kind: str, data: dict[str, object]) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+def _said(kind: str, data: BaseModel) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(data.model_dump(mode='json'), separators=(',', ':'))}\n\n".encode()
 
 
-def _picture(of: str, sight: Seen) -> dict[str, object]:
-    shown, whole = sight.shown, sight.rows is None
+def _picture(of: str, sight: Seen) -> PictureEvent:
     rows = [
-        _row(number, row)
-        for number, row in enumerate(shown.rows, 1)
+        PictureRow.made_from(row, y=number, text=list(as_cells(row.text)))
+        for number, row in enumerate(sight.shown.rows, 1)
         if row is not None and (sight.rows is None or number in sight.rows)
     ]
-    picture: dict[str, object] = {"of": of, "whole": whole, "width": shown.width, "height": shown.height}
-    picture |= {"x": shown.x, "y": shown.y, "blink": shown.blink, "palette": shown.palette, "rows": rows}
-    return picture
-
-
-def _row(number: int, row: Row) -> dict[str, object]:
-    return {"y": number, "text": list(as_cells(row.text)), "fg": row.fg, "bg": row.bg}
+    return PictureEvent.made_from(sight.shown, of=of, whole=sight.rows is None, rows=rows)

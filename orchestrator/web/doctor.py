@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -15,10 +15,11 @@ from orchestrator.core.values import told_apart
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.history.policy_store import PolicyKeeper
+from orchestrator.web.answers.base import Checkup, InstallerRow, LineRow, RefusedRow, SeenComputer
+from orchestrator.web.answers.tasks import ComputerAnswer
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.bodies import computer_form
-from orchestrator.web.computers import RefusingComputers, remember
+from orchestrator.web.computers import RefusingComputers, computer_answer, remember
 from orchestrator.web.errors import error_form
 from orchestrator.web.install import Visits, client_offered
 
@@ -60,55 +61,29 @@ class DoctorEndpoints(Room):
     """What of the audit does not leave the host, as sentences."""
     nodes: Callable[[], dict[str, Any]]
 
-    async def doctor(self, request: Request) -> Response:
+    async def doctor(self, request: Request) -> Checkup:
         """``GET /v1/doctor``: what was seen; nothing is judged here."""
         must_have(await self.who(request), "admin")
-        about, offer = self.about, client_offered()
-        refused = [
-            {
-                "at": one.at.isoformat(),
-                "peer": one.peer,
-                "path": one.path[:200],
-                "code": one.code,
-                "message": one.message,
-                "remedy": one.remedy,
-                "computer": one.computer or None,
-            }
-            for one in self.computers.refusals.last()[:SHOWN]
-        ]
-        installers = [
-            {"at": one.at.isoformat(), "peer": one.peer, "paired": one.paired} for one in self.visits.last()[:SHOWN]
-        ]
-        return JSONResponse(
-            {
-                "version": about.version,
-                "data_dir": about.data_dir,
-                "host": about.host,
-                "port": request.scope["server"][1],
-                "public_url": self.public_url,
-                "model": about.model,
-                "ollama_url": about.ollama_url,
-                "model_url": about.model_url,
-                "num_ctx": about.num_ctx,
-                "client_version": offer.version,
-                "client_sha256": offer.sha256,
-                "alerts": [
-                    one
-                    for one in (
-                        *about.alerts,
-                        *self.nodes()["alerts"],
-                        self.policy.alert,
-                        *self._clocks(),
-                        *self.unsent(),
-                        *self.service.alerts(),
-                    )
-                    if one
-                ],
-                "refused": refused,
-                "installers": installers,
-                "lines": await self._lines(),
-                "computers": await self._computers(),
-            }
+        offer, refused = client_offered(), self.computers.refusals.last()[:SHOWN]
+        alerts = (
+            *self.about.alerts,
+            *self.nodes()["alerts"],
+            self.policy.alert,
+            *self._clocks(),
+            *self.unsent(),
+            *self.service.alerts(),
+        )
+        return Checkup.made_from(
+            self.about,
+            port=request.scope["server"][1],
+            public_url=self.public_url,
+            client_version=offer.version,
+            client_sha256=offer.sha256,
+            alerts=[one for one in alerts if one],
+            refused=[RefusedRow.made_from(one, path=one.path[:200], computer=one.computer or None) for one in refused],
+            installers=[InstallerRow.made_from(one) for one in self.visits.last()[:SHOWN]],
+            lines=await self._lines(),
+            computers=await self._computers(),
         )
 
     def _clocks(self) -> list[str]:
@@ -122,25 +97,24 @@ class DoctorEndpoints(Room):
         remember(self.computers.refusals, self.service.clock.now(), websocket, error)
         await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
 
-    async def _lines(self) -> list[dict[str, Any]]:
+    async def _lines(self) -> list[LineRow]:
         """The codes that nobody has used, lapsed ones too, the newest first."""
         rows = [one for one in await self.service.store.list_tokens() if one.kind == "pairing" and not one.revoked]
         made = sorted(((one.created_at, one.roles[0]) for one in rows if one.created_at is not None), reverse=True)
-        return [{"at": at.isoformat(), "computer": computer or None} for at, computer in made[:SHOWN]]
+        return [LineRow(at=at.isoformat(), computer=computer or None) for at, computer in made[:SHOWN]]
 
-    async def _computers(self) -> list[dict[str, Any]]:
+    async def _computers(self) -> list[SeenComputer]:
         records = {one.computer: one for one in await self.service.store.list_computers()}
-        rows = []
-        for name in map(ComputerId, await self.computer_names()):
-            form = computer_form(self.computers, records.get(name) or ComputerRecord(name))
-            info, frozen = self.computers.info(name), form["frozen"] or {}
-            rows.append(
-                {
-                    "computer": name,
-                    "state": form["state"],
-                    "client": info.client if info is not None else "",
-                    "message": frozen.get("message", ""),
-                    "remedy": frozen.get("remedy", ""),
-                }
+        names = [ComputerId(name) for name in await self.computer_names()]
+        seen = [
+            computer_answer(self.computers, records.get(name) or ComputerRecord(name), "", ComputerAnswer)
+            for name in names
+        ]
+        return [
+            SeenComputer.made_from(
+                one,
+                message=one.frozen.message if one.frozen is not None else "",
+                remedy=one.frozen.remedy if one.frozen is not None else "",
             )
-        return rows
+            for one in seen
+        ]

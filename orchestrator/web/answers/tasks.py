@@ -1,6 +1,10 @@
 """Answers of the endpoints to tasks, computers, nodes and decisions."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+from pydantic import GetJsonSchemaHandler, SerializerFunctionWrapHandler, model_serializer
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.task.facts import CheckResult, EarlierTask
@@ -49,6 +53,18 @@ class ComputerAnswer(AnswerModel):
     computer_id: int | None = None
     client: str = ""
     """The version of its client."""
+
+    @model_serializer(mode="wrap")
+    def _known(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in fields(self).items() if name in self.model_fields_set}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler({**schema, "serialization": None})
+
+
+SAID: Final = ("label", "former_labels", "host", "family", "computer_id", "client")
+"""The fields of it that a computer says of itself."""
 
 
 class ComputerLong(ComputerAnswer):
