@@ -16,15 +16,16 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 from orchestrator.core.connection_problems import PORTS, plain_http
 from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.wire.identity import key_of
 from orchestrator.core.wire.wire import Client
 from orchestrator.engine.tasks import person
+from orchestrator.web.answers.base import Elsewhere, PairedAnswer, PairingMade
 from orchestrator.web.auth import must_have, token_hash
-from orchestrator.web.base import Room
+from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import MAX_OPEN_BYTES, PairBody, PairingBody, read_body
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
 from orchestrator.web.people import Pairings
@@ -130,7 +131,7 @@ class InstallEndpoints(Room):
     public_url: str
     """Where the computers in the game reach this server; empty: the address that they used."""
 
-    async def make_pairing(self, request: Request) -> Response:
+    async def make_pairing(self, request: Request) -> PairingMade:
         """``POST /v1/pairings``: a code, and the line to type on the computer."""
         identity = await self.who(request)
         must_have(identity, "admin")
@@ -140,19 +141,18 @@ class InstallEndpoints(Room):
         )
         url = self.public_url or _listening(request)
         installer = _installer(url)
-        content = {
-            "code": pairing.code,
-            "expires_at": pairing.expires_at.isoformat(),
-            "computer": body.computer or None,
-            "line": f"wget run {url}/install {pairing.code}",
-            "url": url,
-            "sha256": sha256_of(installer),
-            "pinned": pinned(url, pairing.code, installer, _lua("sha256.lua")),
-            "warning": plain_http(url),
-        }
-        return JSONResponse(content, status_code=201)
+        return PairingMade(
+            code=pairing.code,
+            expires_at=pairing.expires_at,
+            computer=body.computer or None,
+            line=f"wget run {url}/install {pairing.code}",
+            url=url,
+            sha256=sha256_of(installer),
+            pinned=pinned(url, pairing.code, installer, _lua("sha256.lua")),
+            warning=plain_http(url),
+        )
 
-    async def pair(self, request: Request) -> Response:
+    async def pair(self, request: Request) -> PairedAnswer:
         """``POST /v1/pair``: the code becomes the computer's token, once; no other token is needed."""
         body = await read_body(request, PairBody, MAX_OPEN_BYTES)
         url = self.public_url or _asked_for(request)
@@ -169,14 +169,11 @@ class InstallEndpoints(Room):
         self.service.bus.publish("computers", {"computer": paired.computer})
         if paired.replaced:
             await self.sockets.hang_up("computer", paired.computer)
-        content = {
-            "token": paired.token,
-            "computer": paired.computer,
-            "label": paired.label,
-            "url": "ws" + url.removeprefix("http") + "/computer",
-            "update_key": key_of(self.update_secret, token_hash(paired.token)) if self.update_secret else "",
-        }
-        return JSONResponse(content)
+        return PairedAnswer.made_from(
+            paired,
+            url="ws" + url.removeprefix("http") + "/computer",
+            update_key=key_of(self.update_secret, token_hash(paired.token)) if self.update_secret else "",
+        )
 
     async def install(self, request: Request) -> Response:
         """``GET /install``: the installer, a Lua program that knows this server's address."""
@@ -312,12 +309,7 @@ _KEEP: Final = "public, max-age=31536000, immutable"
 _BELOW: Final = "/console/"
 _MODULES: Final = "<!-- modules -->"
 """Where the page names all of its modules."""
-_ELSEWHERE: Final[Mapping[str, str]] = {
-    "page": "/",
-    "doors": "/v1/openapi.json",
-    "health": "/healthz",
-    "installer": "/install",
-}
+_ELSEWHERE: Final = Elsewhere(page="/", doors="/v1/openapi.json", health="/healthz", installer="/install")
 """Where things are, for who is no browser."""
 
 
@@ -339,7 +331,9 @@ class PageEndpoints(Room):
         """``GET /``: the page for a browser; for others where things are."""
         self.browsers.place.check_host(request)
         if "text/html" not in request.headers.get("accept", ""):
-            return JSONResponse(dict(_ELSEWHERE), headers={"Vary": "Accept", "Cache-Control": _ASK_EACH_TIME})
+            elsewhere = as_json(_ELSEWHERE, 200)
+            elsewhere.headers.update({"Vary": "Accept", "Cache-Control": _ASK_EACH_TIME})
+            return elsewhere
         answer = _handed_out(request, console_files()[_PAGE], _ASK_EACH_TIME)
         answer.headers["Vary"] = "Accept, Accept-Encoding"
         return answer

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.approval.presentation import what_may
 from orchestrator.core.audit.tables import CODE_LIFE
@@ -19,7 +18,7 @@ from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService, person
-from orchestrator.web.answers.base import TokenMade, TokensRevoked
+from orchestrator.web.answers.base import TokenAnswer, TokenList, TokenMade, TokensRevoked
 from orchestrator.web.auth import check_name, issue_token, must_have, paired_roles, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import TokenBody, read_body
@@ -53,24 +52,21 @@ class PeopleEndpoints(Room):
         may = what_may(approvers, kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         return TokenMade(kind=body.kind, name=body.name, token=token, may=may)
 
-    async def tokens(self, request: Request) -> Response:
+    async def tokens(self, request: Request) -> TokenList:
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
         identity = await self.who(request)
         must_have(identity, "admin")
         rows = [row for row in await self.service.store.list_tokens() if row.kind != "pairing"]
         shown = [
-            {
-                "kind": row.kind,
-                "name": row.name,
-                "roles": [] if row.kind == "computer" else list(row.rights),
-                "owner": row.owner or None,
-                "created_at": row.created_at.isoformat() if row.created_at else None,
-                "revoked": row.revoked,
-                "yours": row.token_hash == identity.token_hash,
-            }
+            TokenAnswer.made_from(
+                row,
+                roles=[] if row.kind == "computer" else row.rights,
+                owner=row.owner or None,
+                yours=row.token_hash == identity.token_hash,
+            )
             for row in rows
         ]
-        return JSONResponse({"tokens": shown})
+        return TokenList(tokens=shown)
 
     async def revoke(self, request: Request) -> TokensRevoked:
         """``DELETE /v1/tokens/{kind}/{name}``: from now on."""

@@ -1,14 +1,14 @@
 """The endpoint by which a browser signs in and out: ``/v1/session``."""
 
 import asyncio
-from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.core.ports import Identity
-from orchestrator.web.base import Room
+from orchestrator.web.answers.base import SessionAnswer
+from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import MAX_OPEN_BYTES, SignInBody, read_body
 from orchestrator.web.browsers import Browser
 from orchestrator.web.computers import peer_of
@@ -38,7 +38,7 @@ class SessionEndpoints(Room):
         secret, browser, gone = await self.browsers.sign_in(identity, peer)
         for row in gone:
             await self.sockets.hang_up_session(row.session_hash)
-        answer = _told(self.about.version, browser, 201)
+        answer = as_json(self._of(browser), 201)
         self.browsers.set_cookie(request, answer, secret)
         return answer
 
@@ -48,7 +48,7 @@ class SessionEndpoints(Room):
         if browser is None:
             # Every page asks so when it is loaded: that is no attempt to be written down.
             return await explained(request, _nobody())
-        return _told(self.about.version, browser)
+        return as_json(self._of(browser), 200)
 
     async def sign_out(self, request: Request) -> Response:
         """``DELETE /v1/session``: for good, in all its tabs."""
@@ -58,6 +58,10 @@ class SessionEndpoints(Room):
         answer = Response(status_code=204)
         self.browsers.set_cookie(request, answer, "")
         return answer
+
+    def _of(self, browser: Browser) -> SessionAnswer:
+        more = {"csrf": browser.csrf, "expires_at": browser.ends_at, "version": self.about.version}
+        return SessionAnswer.made_from(browser.identity, **more)
 
     async def _shown(self, token: str, peer: str) -> Identity:
         """Who has a token. Raises Unauthenticated, TooManyTries."""
@@ -92,14 +96,3 @@ class SessionEndpoints(Room):
 
 def _nobody() -> Unauthenticated:
     return Unauthenticated("No browser is signed in here.", remedy="Sign in: POST /v1/session with a token.")
-
-
-def _told(version: str, browser: Browser, status: int = 200) -> Response:
-    content: dict[str, Any] = {
-        "name": browser.identity.name,
-        "roles": list(browser.identity.roles),
-        "csrf": browser.csrf,
-        "expires_at": browser.ends_at.isoformat(),
-        "version": version,
-    }
-    return JSONResponse(content, status_code=status)

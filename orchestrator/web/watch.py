@@ -12,10 +12,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
 from orchestrator.core.ports import Bus
 from orchestrator.core.task.rehearsal import is_copy
+from orchestrator.web.answers.base import ComputerHint, TaskHint, WatchHello
 from orchestrator.web.base import Room
 from orchestrator.web.doctor import About
 from orchestrator.web.events import KEEP_ALIVE_S, EventStream
@@ -33,7 +35,7 @@ Key = tuple[str, str]
 class Hints:
     """What one reader was not told yet; times are those of the event loop."""
 
-    _waiting: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+    _waiting: dict[Key, TaskHint | ComputerHint] = field(default_factory=dict)
     _told: dict[Key, float] = field(default_factory=dict)
     """When each was told that was told just now, oldest first."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -43,14 +45,15 @@ class Hints:
         """A task has new items."""
         key = ("tasks", str(payload["task_id"]))
         # Notifications may overtake each other.
-        version = max(int(payload["version"]), int(self._waiting.get(key, {}).get("version", 0)))
-        self._put(key, {"task_id": key[1], "version": version})
+        before = self._waiting.get(key)
+        version = max(int(payload["version"]), before.version if isinstance(before, TaskHint) else 0)
+        self._put(key, TaskHint(task_id=key[1], version=version))
 
     def computer(self, payload: Mapping[str, Any]) -> None:
         """Something about a computer is not as it was; a rehearsal's copy is nobody's to see."""
         name = str(payload["computer"])
         if not is_copy(name):
-            self._put(("computers", name), {"computer": name})
+            self._put(("computers", name), ComputerHint(computer=name))
 
     def end(self) -> None:
         """Nothing more may be told."""
@@ -78,7 +81,7 @@ class Hints:
                 pass
         return None
 
-    def _put(self, key: Key, data: Mapping[str, Any]) -> None:
+    def _put(self, key: Key, data: TaskHint | ComputerHint) -> None:
         if self._over:
             return
         self._waiting[key] = data
@@ -112,7 +115,7 @@ async def watched(bus: Bus, version: str, over: asyncio.Event) -> AsyncGenerator
     ends: list[Callable[[], None]] = [bus.subscribe("tasks", hints.task), bus.subscribe("computers", hints.computer)]
     ending = asyncio.create_task(_end(hints, over))
     try:
-        yield event("hello", {"version": version})
+        yield event("hello", WatchHello(version=version))
         while (told := await hints.next(KEEP_ALIVE_S)) is not None:
             yield told
     finally:
@@ -127,6 +130,6 @@ async def _end(hints: Hints, over: asyncio.Event) -> None:
     hints.end()
 
 
-def event(kind: str, data: Mapping[str, Any]) -> bytes:
+def event(kind: str, data: BaseModel) -> bytes:
     """One server-sent event without an id."""
-    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+    return f"event: {kind}\ndata: {json.dumps(data.model_dump(mode='json'))}\n\n".encode()
