@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import jsonschema_rs
 import pytest
 import pytest_asyncio
 import schemathesis
 from pydantic import BaseModel
+from starlette.responses import Response
 from starlette.routing import Route
 
 from orchestrator.core.approval import approval, grants
@@ -28,6 +29,7 @@ from tests.test_docs import names, rows, section
 DOCUMENT = document()
 PAGE = Path(openapi.__file__).parents[2] / "docs" / "openapi.json"
 FRAMES = GOLDEN.parent / "computer"
+PLAIN = [door for door in DOORS if door.tag != "sockets"]
 
 
 def operations() -> dict[str, dict[str, Any]]:
@@ -100,6 +102,20 @@ def test_every_operation_says_what_it_is_for_and_how_it_refuses() -> None:
 def test_the_page_is_the_document() -> None:
     """docs/openapi.json was written by scripts/docs.py."""
     assert json.loads(PAGE.read_text("utf-8")) == DOCUMENT
+
+
+# They choose between two statuses, set a header or, as ``session``, refuse without a note of it.
+ANSWERS_ITSELF = {"undo", "restore", "audit_verify", "resume", "approve", "reject", "page", "sign_in", "session"}
+
+
+@pytest.mark.parametrize("door", PLAIN, ids=lambda door: door.name)
+def test_a_handler_returns_what_the_table_names(door: Endpoint) -> None:
+    """The models of the first status; a Response where the table has none, for a stream, and where it says more."""
+    returned, first = get_type_hints(getattr(Endpoints, door.name))["return"], door.answers[door.status]
+    if door.name in ANSWERS_ITSELF or door.streams or not first.models:
+        assert issubclass(returned, Response)
+    else:
+        assert set(get_args(returned) or [returned]) == set(first.models)
 
 
 # -- the channels ------------------------------------------------------------------------
@@ -188,8 +204,16 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
 
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
-PLAIN = [door for door in DOORS if door.tag != "sockets"]
 IDS = re.compile(r"{[a-z_]+}")
+LISTS = [
+    one
+    for one in PLAIN
+    if one.method == "GET"
+    and one.answers[one.status].models
+    and not one.streams
+    and one.who != "browser"
+    and not IDS.search(one.path)
+]
 
 
 @in_one_loop
@@ -198,6 +222,14 @@ async def test_anybody_is_given_the_document(server: Server) -> None:
     answer = await server.http.get("/v1/openapi.json")
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == DOCUMENT
+
+
+@in_one_loop
+@pytest.mark.parametrize("door", LISTS, ids=lambda door: door.name)
+async def test_what_is_listed_fits_the_document(server: Server, door: Endpoint) -> None:
+    """With the names of the document, where those of the code differ."""
+    schema = operations()[door.name]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema_of(schema).validate((await server.ask("GET", door.path)).json())
 
 
 @in_one_loop
