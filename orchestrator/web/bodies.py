@@ -1,8 +1,6 @@
-"""Requests to the endpoints and their bodies as models, and the answers about a task."""
+"""Requests to the endpoints: how they are read, and their bodies as models."""
 
 import re
-from collections.abc import Callable
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -10,26 +8,12 @@ from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
 from orchestrator.core.approval.approval import ResumeRequest
-from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.model_view.prompt import plain
 from orchestrator.core.policy import Family
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
-from orchestrator.core.task.states import CallState
-from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.undo.messages import Outcome, UndoOffer
 from orchestrator.core.wire.screen_messages import MAX_STROKES, MAX_TEXT_CHARS
-from orchestrator.engine.tasks import final_result
-from orchestrator.web.answers.tasks import (
-    CallAnswer,
-    NextRequest,
-    QuestionAnswer,
-    Result,
-    TaskLong,
-    TaskOverAnswer,
-    TaskShort,
-)
 
 # -- Reading requests: bodies within their limit, numbers within their range, ids from the path
 
@@ -263,49 +247,3 @@ class PairBody(_Body):
     computer_id: int = Field(ge=0, le=2**31 - 1)
     label: str | None = Field(default=None, max_length=200)
     token: str | None = Field(default=None, max_length=200)
-
-
-# -- What the endpoints answer of a task -----------------------------------------------------
-
-
-def long_answer(
-    task: AgentTask,
-    now: datetime,
-    status_reason: str,
-    offer: UndoOffer | None,
-    applied: Outcome | None,
-    online: Callable[[str], bool],
-) -> TaskLong:
-    question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
-    final = final_result(task)
-    return TaskLong.made_from(
-        task,
-        status_reason=status_reason,
-        asked_at=task.asked_at or None,
-        active_s=round(task.active_until(now), 3),
-        rehearses=task.rehearses.computer if task.rehearses is not None else None,
-        request=hitl_response(task, max_chars=LIST_CHARS) if task.request else None,
-        lapsed_request=task.lapsed,
-        calls=[_call_answer(record, online) for record in task.calls],
-        question=question and QuestionAnswer.made_from(question, question=question.call.args.get("question")),
-        result=final and Result.made_from(final),
-        undo=offer,
-        applied=applied,
-    )
-
-
-def _call_answer(record: CallRecord, online: Callable[[str], bool]) -> CallAnswer:
-    """Where one call of the present step stands; an approved one may wait for its computer (promise B5)."""
-    computer = record.call.computer
-    waits = record.state is CallState.APPROVED and computer is not None and not online(computer)
-    state = "approved_waiting_target" if waits else record.state.value
-    return CallAnswer.made_from(record, tool=record.call.tool, computer=computer, state=state)
-
-
-def outcome_answer(task: AgentTask) -> TaskShort | NextRequest:
-    """The task as it stands after a decision: how it ended, the next request, or where it goes on."""
-    if (final := final_result(task)) is not None:
-        return TaskOverAnswer.made_from(final, task_id=task.task_id, status=task.status)
-    if task.request is not None:
-        return NextRequest(**dict(hitl_response(task)), status=task.status)
-    return TaskShort.made_from(task)

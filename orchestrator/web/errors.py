@@ -59,7 +59,8 @@ _REPORT: Final = "Look at the orchestrator's log, and report it with what stands
 
 def problem(error: OrchestratorError) -> Problem:
     remedy = error.remedy or _NEXT.get(error.http_status, _REPORT)
-    return Problem.made_from(error, remedy=remedy)
+    # Not validated: an error is told whatever its message is.
+    return Problem.model_construct(code=error.code, message=error.message, remedy=remedy, details=error.details)
 
 
 def error_form(error: OrchestratorError) -> dict[str, Any]:

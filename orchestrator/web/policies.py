@@ -19,7 +19,7 @@ from orchestrator.core.task.states import Phase
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.tasks import person
+from orchestrator.engine.tasks import final_result, person
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.runtime.policy_file import load_with_plugins
 from orchestrator.web.answers.base import (
@@ -30,7 +30,15 @@ from orchestrator.web.answers.base import (
     PolicyInForceAnswer,
     Reloaded,
 )
-from orchestrator.web.answers.tasks import DecidedList, DecisionRefused, DecisionTaken, Requests, TaskShort
+from orchestrator.web.answers.tasks import (
+    DecidedList,
+    DecisionRefused,
+    DecisionTaken,
+    NextRequest,
+    Requests,
+    TaskOverAnswer,
+    TaskShort,
+)
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import (
@@ -42,7 +50,6 @@ from orchestrator.web.bodies import (
     QuickDecision,
     actions,
     key_of,
-    outcome_answer,
     read_body,
     read_number,
     request_id_of,
@@ -247,7 +254,7 @@ class DecisionEndpoints(Room):
             return as_json(TaskShort.made_from(decided.task), 202)
         task = await self._settled(decided.task.task_id, wait_s, request_id)
         status = 200 if task.phase is Phase.ENDED or task.request else 202
-        return as_json(await redacted(outcome_answer(task)), status)
+        return as_json(await redacted(_outcome(task)), status)
 
     async def _settled(self, task_id: TaskId, wait_s: float, past: RequestId) -> AgentTask:
         """The task once it settled, or as it stands when the time is over or the orchestrator closes."""
@@ -259,6 +266,15 @@ class DecisionEndpoints(Room):
         finally:
             waiting.cancel()
             closing.cancel()
+
+
+def _outcome(task: AgentTask) -> TaskShort | NextRequest:
+    """The task as it stands after a decision: how it ended, the next request, or where it goes on."""
+    if (final := final_result(task)) is not None:
+        return TaskOverAnswer.made_from(final, task_id=task.task_id, status=task.status)
+    if task.request is not None:
+        return NextRequest(**dict(hitl_response(task)), status=task.status)
+    return TaskShort.made_from(task)
 
 
 def _bound_to(resume: ResumeRequest, digest: str) -> ResumeRequest:

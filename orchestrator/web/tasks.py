@@ -3,24 +3,36 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBroken, NewerSchema
 from orchestrator.core.evidence.user_checks import checks_of
 from orchestrator.core.ports import Computers, Identity, TaskRow
 from orchestrator.core.task.rehearsal import Rehearsal
-from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
+from orchestrator.core.task.states import CallState, TaskStatus
+from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.undo.messages import Outcome, UndoOffer, UndoRequest, told_changes, told_limits, told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
+from orchestrator.engine.tasks import final_result
 from orchestrator.engine.undo import Undoing
 from orchestrator.history.rehearsal import WORK_S, Rehearsals
 from orchestrator.web.answers.history import RehearsalAnswer, RehearsalChange, TaskChanges, UndoPreview
-from orchestrator.web.answers.tasks import Stopped, TaskList, TaskLong, TaskRowAnswer, TaskShort
+from orchestrator.web.answers.tasks import (
+    CallAnswer,
+    QuestionAnswer,
+    Result,
+    Stopped,
+    TaskList,
+    TaskLong,
+    TaskRowAnswer,
+    TaskShort,
+)
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room, as_json
 from orchestrator.web.bodies import (
@@ -30,7 +42,6 @@ from orchestrator.web.bodies import (
     StopBody,
     SubmitBody,
     key_of,
-    long_answer,
     read_body,
     read_number,
     task_id_of,
@@ -227,7 +238,7 @@ class TaskEndpoints(Room):
         offer = await self.undoing.offer(task)
         applied = await self.undoing.applied(task)
         now, reason = self.service.clock.now(), await self._reason(task)
-        return await redacted(await asyncio.to_thread(long_answer, task, now, reason, offer, applied, self._online))
+        return await redacted(await asyncio.to_thread(_whole, task, now, reason, offer, applied, self._online))
 
     def _online(self, computer: str) -> bool:
         info = self.computers.info(ComputerId(computer))
@@ -272,6 +283,40 @@ def _answered(task: AgentTask, body: SubmitBody) -> TaskShort:
             details={"used_for": task.task_id},
         )
     return TaskShort.made_from(task)
+
+
+def _whole(
+    task: AgentTask,
+    now: datetime,
+    status_reason: str,
+    offer: UndoOffer | None,
+    applied: Outcome | None,
+    online: Callable[[str], bool],
+) -> TaskLong:
+    question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
+    final = final_result(task)
+    return TaskLong.made_from(
+        task,
+        status_reason=status_reason,
+        asked_at=task.asked_at or None,
+        active_s=round(task.active_until(now), 3),
+        rehearses=task.rehearses.computer if task.rehearses is not None else None,
+        request=hitl_response(task, max_chars=LIST_CHARS) if task.request else None,
+        lapsed_request=task.lapsed,
+        calls=[_call(record, online) for record in task.calls],
+        question=question and QuestionAnswer.made_from(question, question=question.call.args.get("question")),
+        result=final and Result.made_from(final),
+        undo=offer,
+        applied=applied,
+    )
+
+
+def _call(record: CallRecord, online: Callable[[str], bool]) -> CallAnswer:
+    """Where one call of the present step stands; an approved one may wait for its computer (promise B5)."""
+    computer = record.call.computer
+    waits = record.state is CallState.APPROVED and computer is not None and not online(computer)
+    state = "approved_waiting_target" if waits else record.state.value
+    return CallAnswer.made_from(record, tool=record.call.tool, computer=computer, state=state)
 
 
 def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:

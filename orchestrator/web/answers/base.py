@@ -21,7 +21,7 @@ class AnswerModel(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     @classmethod
-    def made_from(cls, source: object, **others: Any) -> Self:
+    def made_from(cls, source: object, /, **others: Any) -> Self:
         """The answer with the fields that ``source`` has by the same names, apart from the ``others``."""
         return cls(**{name: getattr(source, name) for name in cls.model_fields if name not in others}, **others)
 

@@ -56,10 +56,12 @@ class ComputerAnswer(AnswerModel):
 
     @model_serializer(mode="wrap")
     def _known(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A field that was not given is left out, and not null.
         return {name: value for name, value in fields(self).items() if name in self.model_fields_set}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        # That of the fields: the serializer alone would make it any object.
         return handler({**schema, "serialization": None})
 
 
