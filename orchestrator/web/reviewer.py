@@ -21,7 +21,7 @@ from orchestrator.core.undo.messages import told_limits, told_places
 from orchestrator.core.wire import review
 from orchestrator.engine.tasks import patiently, show
 from orchestrator.engine.undo import Undoing
-from orchestrator.web.errors import error_form
+from orchestrator.web.errors import problem
 from orchestrator.web.peers import Attempts
 
 # -- What the reviewers' socket tells of undos: what one would do, and which tasks left something to take back
@@ -223,15 +223,8 @@ class _ReviewSession:
         # The ref is a word of the reviewer's own and says nothing in an audit.
         request_id = message.request_id if isinstance(message, review.DecideRequest) else ""
         await self._attempts.refused_at("/reviewer", self._identity, error, request_id=request_id)
-        told = error_form(error)["error"]
-        await self._send(
-            review.Failed,
-            ref=message.ref if message is not None else None,
-            code=told["code"],
-            message=told["message"],
-            remedy=told["remedy"],
-            details=error.details,
-        )
+        ref = message.ref if message is not None else None
+        await self._send(review.Failed, ref=ref, **dict(problem(error)))
 
     async def _answer(self, message: review.Asked) -> None:
         # Rights may have changed since this connection began (promise R5).
