@@ -213,7 +213,7 @@ class Settings(BaseModel):
     )
     heads_to: str = _setting(
         "",
-        "Where the heads of all journals go with each checkpoint, out of reach of who breaks in here: `syslog:` (this "
+        "Where the heads of all journals go with each checkpoint, out of reach of an intruder here: `syslog:` (this "
         "host's), `syslog://HOST:PORT`, `https://HOST/PATH` (signed) or a whole path on another mount; several with "
         "commas between. `audit verify --heads FILE` compares with them.",
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.model_view.masks import TOLD, Mask, has_marker, seen_by
+from orchestrator.core.model_view.masks import TOLD, Mask, asks_to_see, has_marker, seen_by
 from orchestrator.core.task.facts import BlobRef
 from orchestrator.core.task.task import StepCall, Turn
 from tests import ROOT
@@ -313,6 +313,19 @@ def asks(question: str, tool: str = "ask_user") -> str:
 def test_only_a_yes_to_the_very_question_lets_it_see(reply: str, answer: str, seen: bool) -> None:
     """What a person read is what they allowed."""
     assert list(seen_by(turn(answer, tool="ask_user"), reply)) == (["[redacted 1a2b3c4d]"] if seen else [])
+
+
+def test_a_person_is_asked_with_the_line_that_has_the_secret() -> None:
+    """People see other markers than the model; a marker that was not shown stays as the model wrote it."""
+    mask = Mask("t1")
+    shown, _ = mask.turn(turn("a = 1\npassword = 'hunter2-Xy'"), "")
+    (marker,) = MARKER.findall(shown.calls[0].text)
+    question = mask.in_words(f"May the model see {marker}?")
+    assert question.startswith("May the model see the secret in this line? password = 'hunter2-Xy'\n(from ")
+    assert asks_to_see(question)
+    for other in ("May the model see [redacted 1a2b3c4d]?", "Shall I go on?"):
+        assert mask.in_words(other) == other
+    assert not asks_to_see("Shall I go on?")
 
 
 def test_the_example_of_the_words_for_the_model_is_the_question_that_is_read() -> None:
