@@ -163,8 +163,8 @@ class HeadsAway:
             try:
                 await asyncio.to_thread(place.send, lines_of(waiting, digest, at, key), at)
             except (OSError, httpx2.HTTPError) as error:
-                why = str(error) or type(error).__name__
-                if self._failed.get(place.name) != why:
+                why = (str(error) or type(error).__name__).rstrip(".")
+                if place.name not in self._failed:
                     logger.error("the heads of the audit do not reach %s: %s. They are sent again.", place.name, why)  # noqa: TRY400 - it explains itself
                 self._failed[place.name] = why
             else:
