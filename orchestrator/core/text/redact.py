@@ -40,7 +40,7 @@ _BROKEN: Final = re.compile(
     re.X | re.I,
 )
 """What was a marker: in other letters, without its brackets or its number, or with something inside."""
-_ROUNDS: Final = 16
+_ROUNDS: Final = 3
 """Rounds of a search, after which whole lines are hidden: text that needs more is made to cost time."""
 _STAND_INS: Final = range(0x20000, 0x110000)
 """One that is not in the text stands for each marker while it is searched: a rare letter, so that what is

@@ -373,7 +373,7 @@ def _fits(name: str, sign: str, value: str) -> bool:
     last = (WORD.findall(name[-NAME_CHARS:]) or [""])[-1].lower()
     if not is_secret_name(name):
         return is_number(value) if is_pin(name) else is_perhaps_secret(name) and is_made_up(value)
-    if value.lower() == last or (words_of(name) == ["pass"] and value.islower() and value.isalpha()):
+    if value.lower() == last or (words_of(name) == ("pass",) and value.islower() and value.isalpha()):
         # A pass of a bus or of a loop: ``pass = "weekly"``.
         return False
     if last == "token":

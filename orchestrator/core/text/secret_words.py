@@ -1,6 +1,7 @@
 """Words by which a name is that of a secret, and words and signs by which a value is one or is none."""
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -83,25 +84,31 @@ def is_secret_name(name: str) -> bool:
 
 def is_key_name(name: str) -> bool:
     """Whether a name ends in the word ``key``, which may be of a lock, a table or a keyboard."""
-    return words_of(name)[-1:] == ["key"]
+    return words_of(name)[-1:] == ("key",)
 
 
 def is_perhaps_secret(name: str) -> bool:
     """Whether what has this name is a secret where it looks made up."""
     words = words_of(name)
     both = "".join(words[-2:])
-    return words[-1:] != [] and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
+    return words != () and (words[-1] in _PERHAPS or both in _PERHAPS or both.endswith(_PERHAPS_KEYS))
 
 
 def is_pin(name: str) -> bool:
     """Whether what has this name is a secret where it is a number of at least four digits."""
     words = words_of(name)
-    return words[-1:] == ["pin"] or "".join(words[-2:]) in _PIN_CODES
+    return words[-1:] == ("pin",) or "".join(words[-2:]) in _PIN_CODES
 
 
-def words_of(name: str) -> list[str]:
+def words_of(name: str) -> tuple[str, ...]:
     """The words at the end of a name, in small letters: ``apiKey`` and ``api_key`` are two."""
-    return [word.lower() for word in WORD.findall(name[-NAME_CHARS:].translate(_WITHOUT_TILDE))]
+    return _words(name[-NAME_CHARS:])
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> tuple[str, ...]:
+    """The same; a text has few names, and each many times."""
+    return tuple(word.lower() for word in WORD.findall(name.translate(_WITHOUT_TILDE)))
 
 
 def looks_random(value: str) -> bool:
