@@ -47,6 +47,10 @@ _KEYS: Final = re.compile(
     re.X | re.A,
 )
 
+_MASKED_READ: Final = r"""read[ \t]{0,9}\([ \t]{0,9}\\{0,7}["'][^"'\n\\]\\{0,7}["'][^)\n"']{0,40}\)"""
+"""Also in a string, where each quote has backslashes."""
+_COMPARED: Final = r"""(?P<q>\\{0,7}["'])(?P<secret>(?:(?!(?P=q))[^"'\n])+)"""
+
 _PLACES: Final = (
     # The address stays, so that a reviewer sees who would be told.
     re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{5,20}/(?P<secret>[\w-]{8,}+)", re.I),
@@ -75,7 +79,7 @@ _PLACES: Final = (
         re.I,
     ),
     re.compile(
-        r"""(?:\b|(?<=\\n))(?:curl\b[^\n]{0,200}?[ \t](?:-[uU]|--(?:proxy-)?user)[ \t=]{0,3}["']?[^\s:"'`$]{1,60}:
+        r"""(?:\b|(?<=\\n)|(?<=[0-9]m))(?:curl\b[^\n]{0,200}?[ \t](?:-[uU]|--(?:proxy-)?user)[ \t=]{0,3}["']?[^\s:"'`$]{1,60}:
             |(?:sshpass[ \t]{1,3}-p[ \t]?|mysql\w{0,9}\b[^\n]{0,200}?[ \t]-p|redis-cli\b[^\n]{0,200}?[ \t]-a[ \t])["']?)
             (?P<secret>(?![A-Z_]+\b)[^\s"'`$;|&<>()\[\]{}]{3,}+)""",
         re.X,
@@ -90,12 +94,10 @@ _PLACES: Final = (
     ),
     # What is read behind stars is compared with the password of a door.
     re.compile(
-        r"""\b(?P<read>\w{1,40})[ \t]{0,9}=[ \t]{0,9}read[ \t]{0,9}\([ \t]{0,9}["'][^"'\n]["'][^)\n"']{0,40}\)"""
-        r"""[\s\S]{0,300}?\b(?P=read)[ \t]{0,9}[=~]=[ \t]{0,9}["'](?P<secret>[^"'\n]++)"""
+        rf"""\b(?P<read>\w{{1,40}})[ \t]{{0,9}}=[ \t]{{0,9}}{_MASKED_READ}"""
+        rf"""[\s\S]{{0,300}}?\b(?P=read)[ \t]{{0,9}}[=~]=[ \t]{{0,9}}{_COMPARED}"""
     ),
-    re.compile(
-        r"""\bread[ \t]*+\([ \t]*+["'][^"'\n]["'][^)\n"']{0,40}\)[ \t]*+[=~]=[ \t]*+["'](?P<secret>[^"'\n]++)"""
-    ),
+    re.compile(rf"""\b{_MASKED_READ}[ \t]*+[=~]=[ \t]*+{_COMPARED}"""),
 )
 """Where a secret stands by what is around it."""
 
