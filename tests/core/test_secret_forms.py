@@ -100,6 +100,14 @@ Cookie: session=«abcdefghijklmnopqrstuvwxy»
 Authorization: Bearer+«abcdefghijklmnopqrstuvwxy»
 host=db password='«MAZ:wlzVcj»'
 -----BEGIN OpenVPN Static key V1-----\n«r80gv/g/IhvRdwjC»\n-----END OpenVPN Static key V1-----
+print("if read(\"*\") == \"«W»\" then")
+1,"local PIN = <Q>«N»<Q>"
+1,"if read(<Q>*<Q>) == <Q>«W»<Q> then"
+<pre>password = &quot;«W»&quot;</pre>
+<pre>if read(&#39;*&#39;) == &#39;«W»&#39; then</pre>
+<E>[32mmysql -u root -p«W» farm<E>[0m
+<E>[1;32mdoorCode = «N»<E>[0m
+<E>[32mwifi-sec.psk «W»<E>[0m
 -----BEGIN PRIVATE KEY----- «SLVVlqIjxCUmSfde» «QLyiUjhY» -----END PRIVATE KEY-----
 local k = { "-----BEGIN PRIVATE KEY-----",\n  "«U+sfUlMfaSxV»",\n"-----END PRIVATE KEY-----" }
 """.strip().splitlines()
@@ -139,6 +147,11 @@ key = keys.leftCtrl
 local password = args.password or readPassword()
 | key | move_forward2 |
 bob@example.org
+pkg:cargo/proc-macro2@1.0.107
+hotkey = "ctrl+shift+f5"
+if key then return socket.AF_INET6 end -- with CRAM-MD5 and a token
+concat -= (sizeEndCentDir64 + sizeEndCentDir64Locator)
+password = "" or "" local b = ""
 data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4
 sha384-oqVuAfXRKap7fdgcCY5uykM6+R9GqQ8K/uxy9rx7HNQlGYl1kPzQho1wx4JwY8wC
 3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f3f
@@ -165,7 +178,9 @@ def made(form: str, seed: str) -> tuple[str, list[str]]:
         "T": lambda: "SK" + "".join(source.choices("0123456789abcdef", k=32)),
         "B": lambda: ", ".join(str(source.randrange(100, 256)) for _ in range(15)) + ", 255",
     }
-    pieces = re.split("[«»]", form.replace("\\t", "\t").replace("\\n", "\n"))
+    for name, sign in (("\\t", "\t"), ("\\n", "\n"), ("<E>", "\x1b"), ("<Q>", '""')):
+        form = form.replace(name, sign)
+    pieces = re.split("[«»]", form)
     pieces[1::2] = [re.sub("[KWNTB]", lambda match: makes[match.group()](), piece) for piece in pieces[1::2]]
     return "".join(pieces), [piece.removeprefix("%2F").removesuffix("%3D") for piece in pieces[1::2]]
 
@@ -292,6 +307,42 @@ def test_a_key_is_known_though_its_head_goes_on_in_the_next_row() -> None:
     shown = told(result, tool="cc_shell")
     assert (first in shown, second[:20] in shown) == (False, False)
     assert shown.count("\n") == result.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'local users = {\n  steve = "«bananabread»",\n}',
+        "password: |\n  «bananabread»",
+        "passwords:\n  - «bananabread»",
+        'function getPassword()\n  return "«bananabread»"\nend',
+        'local t = {\n  password = {\n    value = "«bananabread»",\n  },\n}',
+        "| user | password |\n|---|---|\n| bob | «bananabread» |",
+    ],
+)
+@pytest.mark.parametrize("sign", "+- ")
+def test_what_a_difference_of_two_files_has_is_read_without_its_signs(sign: str, text: str) -> None:
+    """Several lines are one thing there, too."""
+    lines = "\n".join(sign + line for line in text.split("\n"))
+    patch = f"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{lines}\n\\ No newline at end of file"
+    assert MARKER.sub("X", told(re.sub("[«»]", "", patch))) == re.sub("«.*»", "X", patch)
+
+
+def test_a_password_that_ends_a_row_at_its_hyphen_is_masked() -> None:
+    """Though its letters are all small."""
+    rows = 'rednet.send(5, { cmd = "open", password = "correct-\nhorse-battery" })'
+    shown = told(rows, tool="cc_shell")
+    assert [one for one in ("correct", "horse") if one in shown] == []
+    assert shown.endswith('" })')
+
+
+@pytest.mark.parametrize(("head", "foot"), [("| ", " |"), ("conf/app.cfg:6:", "")])
+def test_the_last_line_of_a_key_in_a_box_is_masked(head: str, foot: str) -> None:
+    body, (first, last) = made("«KKKK»\n«K»==", "box")
+    lines = ["-----BEGIN PRIVATE KEY-----", *body.split("\n"), "-----END PRIVATE KEY-----"]
+    shown = told("\n".join(f"{head}{line}{foot}" for line in lines))
+    assert (first[:20] in shown, last[:12] in shown) == (False, False)
+    assert shown.count("PRIVATE KEY") == 2
 
 
 def test_what_is_compared_with_a_masked_input_is_a_password() -> None:

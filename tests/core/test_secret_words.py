@@ -36,6 +36,9 @@ This is the password
 use it as token
 -- «Sommer24» (old credential, still works)
 attempt to index string '«letmein»' (field 'pwd')
+PW «dragon»
+login with bob / «dragon»
+my wifi password's «1agsoV1RpM» btw
 The password is wrong. Your password is required. Token is invalid. The token is expired. Passwort ist falsch.
 The secret is bone meal and water.
 the secret room is below, and the password is not there
@@ -46,6 +49,10 @@ connected with userPassword before
 password protection is on
 secret hunter and token string
 PIN entry
+PW Manager
+the password's strength is good, and the token's value is known
+Set the default password for encrypted files.
+pass 'ignore' to skip errors, or pass force_zip64 to write more
 """,
     "settings": r"""
 side=left password=«swordfish» channel=7
@@ -53,6 +60,11 @@ rcon.PASSWORD=«Geheim»
 bridge --pw=«letmein» --id 7
 GET /items?kennwort=«letmein» HTTP/1.1
 | psk | «tiger» |
+| user | password |\n|---|---|\n| bob | `«4Xk9#pQ2»` |\n| alex | «creeper» |\n| steve | |\n\n| psk |\n| tiger |
+  8| user | password |\n  9| --- | --- |\n 10| bob | «creeper» |
++------+----------+\n| user | Password |\n+------+----------+\n| bob | «dragon» |\n+---+---+\n| alex | «creeper» |
+║ Name ║ secret ║\n╠══════╬════════╣\n║ bob  ║ «Xk9pQ2vT» ║\n║ alex ║ «4711» ║
+passwrd: «dragon»
 │ apiKey: «bananabread» │
 vaultPin: '«tiger»'
 passphrase: «the-cake»
@@ -60,6 +72,8 @@ export PWD="«jW8-kk»"
 export PWD="/home/steve"
 cat token | grep name
 | password | type |\n|---|---|
+| auth | token | password |\n|---|---|---|\n| basic2 | north | required |
+| name | password |\n| bob | and more |\nname, side |\n|---|---|\n| bob | bottom |
 token: identifier expected, got keyword
 set-cookie: theme=dark; Path=/
 password: string
@@ -67,6 +81,11 @@ secret: required
 auth: basic
 """,
     "programs": r"""
+passwords["steve"] = "«letmein»"
+print("passwords[name] == \"«letmein»\"")
+secretWord = "«creeper»"
+local pasword = "«creeper»"
+$x = ConvertTo-SecureString "«letmein»" -AsPlainText
 local BANK_PASSPHRASE <const> = "«bananabread»"
 local VAULTPIN = "«tiger»"
 local ADMINPASS = "«tiger»"
@@ -157,6 +176,9 @@ sqlcmd -S db -U sa -P «bananabread»
 mongo -u a -p «bananabread» db
 influx -username a -password «bananabread»
 setenv REDNETKEY «banana_bread»
+gpg --batch --passphrase «creeper» -d x
+psql "db.example.org:5432:farm:bob:«bananabread»"
+gpg --passphrase creeper.gpg is a file
 GET /login HTTP/1.1
 zip -r a.zip folder
 echo bananabread | grep b
@@ -172,6 +194,7 @@ password:\n  value: «bananabread»
 password\nrequired
 password:\n- tokens
 name\nsteve
+pass\n    raise
 <steve> where is the farm?\n<alex> its north
 the password is on the next page, and a line as long as this one asks for no password:\nnorth
 """,

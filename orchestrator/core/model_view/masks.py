@@ -57,11 +57,22 @@ _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 _LINE_HEAD: Final = re.compile(
     r"""^(?:[ \t]*(?:
           [0-9]{1,9}(?:\||:(?=[ ])) | (?:>|\#|--)(?=[ ]) | /?[\w./-]{1,80}:[0-9]{1,7}:(?=[ ])
+        | (?=[\w.-]{0,80}/)[\w./-]{1,80}:[0-9]{1,7}:
         | \[[0-9][^\]\n]{1,30}\](?:[ ]\[[^\]\n"']{1,30}\]:?)?(?=[ ])
     )){1,3}""",
     re.X | re.M,
 )
 """What stands before a line that is shown: its number or file, the sign of a comment or quotation, a time of a log."""
+_HUNK: Final = re.compile(r"@@ -[0-9]")
+"""From here on the first sign of a line tells whether a difference of two texts has it."""
+_QUOTES: Final = re.compile(
+    r"""(?P<q>&(?:quot|apos|\#3[49]);|(?<![\\"])(?P<one>\\{0,7}")(?P=one)(?=[\w*]))
+        (?P<inside>(?:(?!(?P=q))[^\n]){1,200})(?P=q)""",
+    re.X,
+)
+"""A text in quotes as HTML and CSV have them."""
+_COLOUR: Final = re.compile(r"(?:\x1b|\\(?:u001[bB]|x1[bB]|033|27|e))\[[0-9;]{0,20}m")
+"""A code of a terminal, also as a string has it."""
 _ENV_FILE: Final = re.compile(r"(?:^|[/ ])(?:[\w-]+)?\.env(?:rc|(?:\.\w+)*)(?: |$)", re.I)
 _FOUND_ENV: Final = re.compile(r"^[\w./-]*\.env(?:\.\w+)*  [0-9]+$", re.M)
 _SHORTEST: Final = 8
@@ -229,10 +240,10 @@ class Mask(Redactor):
     def _told(self, text: str, used: list[str], *, is_env: bool = False) -> str:
         if self._is_of_world:
             self._damaged |= damaged_in(text)
-        if not _LINE_HEAD.search(text):
+        if not _LINE_HEAD.search(text) and not _HUNK.search(text):
             return self._shown(self._masked(text, used, is_env=is_env))
         lines = text.split("\n")
-        heads = [match.group() if (match := _LINE_HEAD.match(line)) else "" for line in lines]
+        heads = list(_heads(lines))
         bare = "\n".join(line[len(head) :] for head, line in zip(heads, lines, strict=True))
         masked = self._masked(bare, used, is_env=is_env).split("\n")
         return self._shown("\n".join(head + line for head, line in zip(heads, masked, strict=True)))
@@ -249,8 +260,8 @@ class Mask(Redactor):
         text = self._replaced(text, list(quoted_values(text)))
         text = super().text(self._again(text, used))
         text = self._replaced(text, list(made_up_pieces(text)))
-        text = self._replaced(text, list(beside_names(text)))
-        bare = MARKER.sub(_NO_LETTERS, text)
+        text = self._replaced(text, list(beside_names(_COLOUR.sub(_blanks, text))))
+        bare = _COLOUR.sub(_blanks, _QUOTES.sub(_as_quoted, MARKER.sub(_NO_LETTERS, text)))
         return self._again(self._replaced(text, [*placed_values(bare), *word_values(bare)]), [])
 
     def _replaced(self, text: str, spans: list[tuple[int, int]]) -> str:
@@ -329,6 +340,28 @@ def _without_markers(text: str, start: int, end: int) -> Iterator[tuple[int, int
         yield start, end
 
 
+def _heads(lines: list[str]) -> Iterator[str]:
+    """What stands before each line."""
+    in_hunk = False
+    for line in lines:
+        if in_hunk and line[:1] in ("+", "-", " "):
+            yield line[0]
+        else:
+            head = _LINE_HEAD.match(line)
+            yield head.group() if head else ""
+        in_hunk = in_hunk or _HUNK.match(line) is not None
+
+
+def _as_quoted(quoted: re.Match[str]) -> str:
+    """The same in quotes as a string has them, as long as it was."""
+    quote = '"'.rjust(len(quoted["q"]), "\\")
+    return f"{quote}{quoted['inside']}{quote}"
+
+
+def _blanks(code: re.Match[str]) -> str:
+    return " " * len(code.group())
+
+
 def _joins(rows: list[str], width: int) -> list[str | None]:
     """What stands for the end of each row of a terminal: nothing, or the blank there; None: it is the end of a line.
 
@@ -368,7 +401,9 @@ def _goes_on(before: str, row: str, after: str) -> bool:
     if len(row) < _NARROWEST or len(after) > len(row) or not _KEY_ENDS.search(row) or not _KEY_BEGINS.match(after):
         return False
     full = len(row) in (len(before), len(after)) or len(after) < len(row)
-    return full and any(char.isdigit() or char.isupper() for char in row[-_NARROWEST:] + after[:_NARROWEST])
+    return full and (
+        row.endswith("-") or any(char.isdigit() or char.isupper() for char in row[-_NARROWEST:] + after[:_NARROWEST])
+    )
 
 
 def _lengths(secret: str) -> range:

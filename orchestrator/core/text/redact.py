@@ -25,7 +25,14 @@ from pydantic import JsonValue
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.secret_names import Span, named_secrets
 from orchestrator.core.text.secret_shapes import is_pairing_code, shaped_secrets
-from orchestrator.core.text.secret_words import changes_case, is_key_name, is_plain, is_secret_name, looks_random
+from orchestrator.core.text.secret_words import (
+    changes_case,
+    is_key_name,
+    is_plain,
+    is_secret_name,
+    is_words,
+    looks_random,
+)
 
 # -- Secrets taken out of what people are shown, and put back into what they send --------
 
@@ -264,9 +271,12 @@ _SPEAKS_OF_SECRETS: Final = re.compile(
 _LONGEST_WORD: Final = 20
 """Small letters of the longest word that people write in one piece."""
 _BEFORE_AT: Final = re.compile(
-    r"""(?P<scheme>(?<![a-z+])[a-z][a-z+]{1,19}__)?(?<![^\s:/"'`<>()\[\]{}_])(?P<secret>[^\s:/@"'`<>()\[\]{}]{8,200})@(?=[\w.-])"""
+    r"""(?P<scheme>(?<![a-z+])[a-z][a-z+]{1,19}__)?(?<![^\s:/"'`<>()\[\]{}_])
+        (?P<secret>[^\s:/@"'`<>()\[\]{}]{8,200})@(?=[\w.-])(?!v?[0-9]+(?:\.[0-9]+){0,2}(?![\w.]))""",
+    re.X,
 )
-"""What stands before the host of an address. In the name of a file ``__`` stands for ``://``."""
+"""What stands before the host of an address, not before a version (``proc-macro2@1.0.9``). In the name of a file ``__``
+stands for ``://``."""
 _AFTER_NAME: Final = re.compile(
     r"""(?<![\w.-])(?P<name>[\w.-]{1,80})(?P<between>[\\"'`>\]]{0,4}[ \t]{0,9}(?:=>|:=|[:=])?[ \t]{0,9}[\\"'`(\[{]{0,4})
         (?<![\w.-])(?P<secret>[^\s"'`<>()\[\]{},;|\\]{8,200}+)(?![(\[])""",
@@ -288,6 +298,13 @@ _GOES_ON: Final = re.compile(r"\s*[-*|+]|[^A-Za-z0-9]*$")
 """A line of a list or a table, or of signs alone: it is about the subject of the line above."""
 _CHAIN: Final = re.compile(r"[A-Za-z_]\w*[a-z_](?:[.:][A-Za-z_]\w*)+")
 _HEX: Final = re.compile(r"0x[0-9A-Fa-f]+")
+_NAMES: Final = re.compile(
+    r"(?:[a-z_]+\.)*(?-i:[A-Z]+(?:[_-][A-Z]+)+[0-9]{0,2})|(?:(?:ctrl|control|shift|alt|cmd|meta|super|win)[+-])+\w{1,9}",
+    re.I,
+)
+"""Names of constants and of keys that are pressed: ``AF_INET6``, ``ctrl+shift+f5``."""
+_CAMEL: Final = re.compile(r"[a-z]{2,}(?:[A-Z][a-z]{2,}|[0-9]{1,2}(?![0-9]))+")
+"""A name of a program whose pieces are words, ``sizeEndCentDir64``; a generator writes one in thousands."""
 _MADE_UP_WORD: Final = re.compile(r"(?<!\[redacted )[!#$%&*+.?@^\w~-]{8,100}+(?!\()", re.A)
 _SHORTEST: Final = 8
 """Characters of a value that may be made up."""
@@ -301,7 +318,7 @@ def made_up_pieces(text: str) -> Iterator[Span]:
         if any(begin < end and start < over for begin, over in public):
             continue
         token = found["token"]
-        if any(is_generated(core) for core in _CORE.findall(token)) or (
+        if any(is_generated(core) and not _CAMEL.fullmatch(core) for core in _CORE.findall(token)) or (
             _MIXED.fullmatch(token) and is_generated(token)
         ):
             odd = [one for one in _SEGMENT.finditer(found["token"]) if not _FOLDER.fullmatch(one.group())]
@@ -327,8 +344,9 @@ def _right_behind_names(text: str) -> Iterator[Span]:
     while found := _AFTER_NAME.search(text, position):
         value, name, between = found["secret"], found["name"], found["between"]
         position = found.start("secret")
-        is_named = is_secret_name(name) or (is_key_name(name) and not between.isspace())
-        if between and is_named and _may_be_value(value):
+        is_loose = between.isspace()
+        is_named = is_secret_name(name) or (is_key_name(name) and not is_loose)
+        if between and is_named and _may_be_value(value) and not (is_loose and is_words(value)):
             position = found.end("secret")
             yield found.span("secret")
 
@@ -363,7 +381,7 @@ def _on_lines_of_names(text: str) -> Iterator[Span]:
 
 
 def _is_made_up_word(word: str, *, quoted: bool) -> bool:
-    if _HEX.fullmatch(word):
+    if _HEX.fullmatch(word) or _NAMES.fullmatch(word):
         return False
     is_long = any(one.isalpha() and one.islower() and len(one) > _LONGEST_WORD for one in _JOINED.split(word))
     return is_long or (looks_random(word) and (changes_case(word) or (quoted and has_odd_piece(word))))

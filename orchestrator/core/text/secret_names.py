@@ -69,7 +69,8 @@ _SIGNS_LINE: Final = re.compile(
 )
 """All of a line of settings is a name and a value with signs, such as ``secret=*Rk&8rA+``."""
 _NETRC: Final = re.compile(
-    r"""(?:(?P<machine>(?:\b|(?<=\\n))(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}|default(?=\s{1,9}(?:login|account)))[ \t\r\n]{1,9}
+    r"""(?:(?P<machine>(?:\b|(?<=\\n))(?:machine[ \t\r\n]{1,9}[\w.-]{1,99}
+             |default(?=\s{1,9}(?:login|account)))[ \t\r\n]{1,9}
             (?:(?:login|account)[ \t\r\n]{1,9}[^\s"'`]{1,99}[ \t\r\n]{1,9}){0,2})
         |(?:^|(?<=\\n))[-+ \t]{0,40}(?:login[ \t]{1,9}[^\s"'`]{1,99}[ \t]{1,9})?)
         (?:passw(?:or)?d|requirepass|masterauth)(?:[ \t]{1,9}|(?(machine)\s{1,40}|(?!)))(?P<q>(?:\\{0,7}["'])?)

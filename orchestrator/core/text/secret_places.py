@@ -38,15 +38,21 @@ _PLACES: Final = tuple(
                  |(?:crypt|hmac\w{{0,20}}|cipher)\((?=["'][^"'\n]{{4,200}}["'],)){_STRING}""",
         ),
         (
-            "bearer;token;basic;identified;pragma",
+            "bearer;token;basic;identified;pragma;securestring",
             rf"""(?:\bformat\([ ]?["'](?i:bearer|token|basic)[ ]%s["'],\s?
                  |["'](?i:bearer|token|basic)[ ]["'][ ]?\.\.[ ]?
-                 |\b(?i:identified[ ]by|pragma[ ]key[ ]?=)[ ]){_STRING}""",
+                 |\b(?i:identified[ ]by|pragma[ ]key[ ]?=|ConvertTo-SecureString(?:[ ]-String)?)[ ]){_STRING}""",
         ),
         (
             "sha;md5(;pbkdf2(;hash",
             rf"""(?<![a-z_])(?:sha[0-9]{{1,3}}|md5|pbkdf2|hash)(?:hex|sum|_?string)?\([ ]?
                 (?=["'][^"'\n]{{4,200}}["']\)){_STRING}""",
+        ),
+        # A table of passwords that is given one.
+        (
+            "[",
+            rf"""(?:[pP]asswords|[pP]asswd|[sS]ecrets|[cC]redentials|[lL]ogins|[pP]ins)\[[^\[\]\n]{{1,60}}\][ ]?
+                [=~]?=[ ]?{_STRING}""",
         ),
         # Commands: of players, of brokers and databases, of programs that lock files.
         (
@@ -68,6 +74,12 @@ _PLACES: Final = tuple(
                  |\b(?:mongo|mongosh|influx)\b[^\n]{{0,200}}?[ ]-p[ ]){_WORD}{_EDGE}""",
         ),
         ("/register", r"/register[ ]\S{4,100}[ ](?P<secret>\S{4,100})$"),
+        # Lines of ``.pgpass`` behind other words.
+        (
+            ":54;:*:",
+            r"""(?<![\w.-])[\w.-]{1,99}:(?:54[0-9]{2}|\*):[^\s:"']{1,60}:[^\s:"']{1,60}:
+                (?P<secret>[^\s:"'\\|]{4,99})""",
+        ),
         # Addresses, networks in a code to scan, and a user and a password with a stroke between them.
         ("://", r"""://(?P<secret>(?=[A-Za-z_-]{0,99}[0-9])[\w-]{20,200}):[^\s/@"']{0,40}@"""),
         ("wifi:", r"\bWIFI:[^\n]{0,100}?P:(?P<secret>[^;\n]{4,100});"),
@@ -79,8 +91,8 @@ _PLACES: Final = tuple(
         ("thin:", r"""\bthin:[\w.-]{1,40}/(?P<secret>[^\s"'`]{4,100})@"""),
         (
             " / ",
-            r"""\b(?i:log-?in|credentials?|zugangsdaten|zugang|account|user):?[ ][\w.@-]{1,40}[ ]?/[ ]
-                (?P<secret>\S{4,100})""",
+            r"""\b(?i:log-?in|credentials?|zugangsdaten|zugang|account|user):?[ ](?:with[ ]|as[ ]|mit[ ])?
+                [\w.@-]{1,40}[ ]?/[ ](?P<secret>\S{4,100})""",
         ),
     )
 )
@@ -182,12 +194,13 @@ _ROLES: Final = frozenset(
 )
 
 _READ: Final = re.compile(
-    r"""\b(?P<name>\w{1,40})[ ]?=[ ]?(?:\w{1,20}\()?(?:io\.)?read[ ]?\([ ]?(?P<star>["'][^"'\n]["'])?"""
+    r"""\b(?P<name>\w{1,40})[ ]?=[ ]?(?:\w{1,20}\()?(?:io\.)?read[ ]?\([ ]?(?P<star>\\{0,7}["'][^"'\n\\]\\{0,7}["'])?"""
 )
 _ASKS: Final = re.compile(r"pass|pwd|\bpw\b|secret|\bpin\b|token|code|kennwort", re.I)
 _BEFORE: Final = 120
 _COMPARED: Final = re.compile(
-    rf"""(?P<name>\b\w{{1,40}}|read\([ ]?["'][^"'\n]["'][^()\n]{{0,40}}\))(?:[:.]lower\(\))?\)?[ ]?[=~]=[ ]?
+    rf"""(?P<name>\b\w{{1,40}}|read\([ ]?\\{{0,7}}["'][^"'\n\\]\\{{0,7}}["'][^()\n]{{0,40}}\))
+         (?:[:.]lower\(\))?\)?[ ]?[=~]=[ ]?
          (?:tostring\(|(?P<other>[A-Za-z_]\w{{0,40}})\b|(?P<number>[0-9]{{4,12}})|(?:\w{{1,20}}\()?{_STRING})""",
     re.X,
 )
@@ -287,7 +300,7 @@ _PIECE_OF_KEY: Final = re.compile(r"(?P<piece>[A-Za-z0-9+/]{4,}={0,2})")
 _LONG_PIECE: Final = re.compile(
     r"(?<![\w+/=.:-])(?=[A-Za-z+/]{0,99}[0-9])(?P<piece>[A-Za-z0-9+/]{14,}={0,2})(?![\w+/=.:(-])"
 )
-_TAIL: Final = r"""(?=(?:\\{1,3}[rn])*["']?\s*(?:\\|,|\.\.|(?:--|\#)[^\n]*)?$)"""
+_TAIL: Final = r"""(?=(?:\\{1,3}[rn])*["']?\s*(?:\\|,|\.\.|[|│║┃]|(?:--|\#)[^\n]*)?$)"""
 _PADDED_PIECE: Final = re.compile(rf"(?<![\w+/=.:-])(?P<piece>[A-Za-z0-9+/]{{1,100}}={{1,2}}){_TAIL}", re.M)
 _LAST_PIECE: Final = re.compile(rf"(?<![\w+/=.:-])(?P<piece>[A-Za-z0-9+/]{{1,100}}={{0,2}}){_TAIL}", re.M)
 """What stands at the end of a line: of the last line of a key whatever it is, of others what is filled up."""

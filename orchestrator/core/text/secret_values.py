@@ -19,6 +19,7 @@ from orchestrator.core.text.secret_words import (
     is_pin,
     is_plain,
     is_secret_name,
+    is_words,
 )
 
 # -- Names whose values hosted models are kept from, and words that are no value of such a name
@@ -26,7 +27,7 @@ from orchestrator.core.text.secret_words import (
 # More names count here than where people read (``secret_names``): a wrong guess costs a model little.
 
 NAME_STEM: Final = re.compile(
-    r"pass|pwd|pw|psk|pin|secret|token|credential|key|auth|cookie|sid|pepper|seed|salt|pat|bearer|code|kennwort"
+    r"pas[sw]|pss?w|pwd|pw|psk|pin|secret|token|credential|key|auth|cookie|sid|pepper|seed|salt|pat|bearer|code|kennwort"
     r"|geheim|contrase|clave|zugang|users|accounts|login|hmac|rcon|mdp",
     re.I,
 )
@@ -36,7 +37,8 @@ _ENDS: Final = (
     "passwd",
     "contrasena", "motdepasse", "mdp", "secret", "pwd", "credentials", "adminpw", "rootpw", "dbpw", "userpw",
     "zugangscode", "geheimzahl", "schluesselwort", "schlusselwort", "recoverycode", "seedphrase", "githubtoken",
-    "authtoken", "slacktoken", "bottoken", "accesstoken", "apitoken", "hmac", "salt",
+    "authtoken", "slacktoken", "bottoken", "accesstoken", "apitoken", "hmac", "salt", "secretword", "codeword",
+    "passwrd", "pasword", "passwrod", "passowrd", "passwod", "passord", "paswort", "paswd", "pswd", "psswd",
 )  # fmt: skip
 _JOINED_ENDS: Final = re.compile(
     r"(?:admin|bank|user|root|db|door|farm|vault|mail|smtp|rcon|ftp|wifi|safe|lock|card|master|login|my|hub|server|base)"
@@ -65,7 +67,7 @@ NO_VALUES: Final = frozenset(
     base64 utf8 utf-8 crc32 http https json yaml toml html python bash password passwort passwords token tokens
     secret secrets credentials passphrase file files page screen manager hash hashes protected protection policy
     reset change changes store stores entry entries accepted denied failed failure mismatch match matches good
-    okay safe secure weak strong short long longer shorter same different public private random fine nope
+    localhost okay safe secure weak strong short long longer shorter same different public private random fine nope
     nothing something someone everybody falsch richtig leer nicht eine einen einer eines kein keine noch nötig
     noetig ungültig ungueltig abgelaufen unbekannt gesetzt oder aber jetzt nun ändern aendern gespeichert first
     last next previous current second third left right bottom front back read write open close closed basic
@@ -118,7 +120,7 @@ _TO_VALUE: Final = re.compile(
           |(?P<cell>[ \t]{0,30}[|│║┃][ \t]{0,30})
           |(?:\*\*)?,?[ \t]{1,9}(?P<verb>[–—-]|is|was|(?:set[ ])?to|ist|lautet|war|auf|expected|=)
             (?:[ ](?:now|jetzt))?:?[ \t]{1,9}
-          |(?P<blank>,?[ \t]{1,40}))
+          |(?P<blank>(?:,|'s)?[ \t]{1,40}))
         (?:\{\s{0,20}["']?(?:value|default)["']?\s{0,5}[=:]\s{0,5}
           |(?:["'][ ]?\.\.[ ]?)?[\w.]{0,30}(?:tostring|encode|format|lower|upper|trim|sha256|hash)
            \((?:["']%s["'],[ ])?)?""",
@@ -138,6 +140,8 @@ _HEADS_TABLE: Final = re.compile(r"[^\n]*\n[^\n\w]*---")
 _CODE: Final = re.compile(r"\b(?:local|function|then|return|end|elseif|def|class|import|const|let|var)\b")
 _WORD: Final = re.compile(r"[\w-]+")
 _SECRET_VALUE_ENDS: Final = re.compile(r"[ \t]*(?:$|[.,;!\n\\\"'`)}\]|│║┃])")
+_FLAG: Final = re.compile(r"[ \t]*-{1,2}\w")
+"""What follows a value in a command, and no word of a comment of Lua."""
 _LINE_HEAD: Final = re.compile(r"[-*#>$ \t]{0,20}(?:<\w{1,30}>[ ]|lua>[ ]|[\w.-]{0,30}>[ ]|\[[\w ]{1,20}\][ ])?")
 _FOUND_HEAD: Final = re.compile(r"(?:/?[\w./-]{1,99}:\d{1,7}: ?)?")
 _LINE: Final = re.compile(r"[^\n\\]+(?:\\(?!n)[^\n\\]*)*")
@@ -156,11 +160,15 @@ _SURE_VERBS: Final = frozenset({"is", "ist", "lautet", "=", "set to", "expected"
 _WORDY: Final = re.compile(r"(?:auth|cookie|sid|(?:^|[.:])(?:token|code))$", re.I)
 """Names whose values are words in programs, too."""
 _DIVIDED: Final = re.compile(r"[a-z][A-Z]|\w[_.-]\w|^--?")
-_ALONE: Final = re.compile(r"(?:^|\n|: |> |, )$")
+_ALONE: Final = re.compile(r"(?:(?:^|\n) ?|: |> |, )$")
 _GOES_ON: Final = re.compile(r"[ \t]{0,9}[\w/]")
 _COMMA: Final = re.compile(r"\w[ ]?,[ ]?$")
 _ANOTHER: Final = re.compile(r"[ ]?,[ ]?[\"']")
 _BAR: Final = re.compile(r"[|│║┃][ \t*`\"']{0,9}$")
+_BARS: Final = re.compile(r"[|│║┃]")
+_RULE: Final = re.compile(r"[ \t]*[|│║┃+├╠╟┣:=─━═-][ |│║┃+:=┼┤├╪╬╫╣╠╢╟┿╂┨┣─━═-]{2,}[ \t\r]*")
+"""What stands below the head of a table."""
+_CELL: Final = re.compile(r"(?:^|[|│║┃])[ \t*`\"']*(?P<cell>(?:[^|│║┃\n]*[^|│║┃\s*`\"'])?)", re.M)
 _NO_STRING: Final = re.compile(r"\s*(?:[),]|\.\.)|.*\($")
 """What stands between two strings, and is none."""
 
@@ -190,6 +198,7 @@ def word_values(text: str) -> Iterator[Span]:
             yield span
             position = span[1]
     yield from _below_names(text)
+    yield from _in_columns(text)
 
 
 def _hidden(text: str, found: re.Match[str]) -> str:
@@ -236,9 +245,9 @@ def _is_quoted_secret(name: str, way: re.Match[str], value: str) -> bool:
     word = value.strip()
     if len(word) < _SHORTEST or word.lower() in NO_VALUES or is_plain(value) or _NO_STRING.match(value):
         return False
-    if (word.isalpha() and is_hidden_name(word)) or (
-        _WORDY.search(name) and not is_mixed(word) and not is_number(word)
-    ):
+    # Sentences say to pass ``'ignore'``.
+    is_wordy = _WORDY.search(name) or (way["blank"] and name.lower() == "pass")
+    if (word.isalpha() and is_hidden_name(word)) or (is_wordy and not is_mixed(word) and not is_number(word)):
         return False
     return way["blank"] is None or " " not in value
 
@@ -251,7 +260,7 @@ def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bar
     ends = _SECRET_VALUE_ENDS.match(text, value.start("bare") + len(bare)) is not None
     if is_number(bare) or (is_mixed(bare) and len(bare) >= _SHORTEST_ODD):
         is_loose = way["blank"] and (known.is_code or name.lower() in COMMON_NAMES)
-        return is_pin(name) or not (is_loose and (is_number(bare) or "," in way["blank"]))
+        return is_pin(name) or not (is_loose and (is_number(bare) or is_words(bare) or "," in way["blank"]))
     if _WORDY.search(name):
         return False
     in_sentence = name.lower() in COMMON_NAMES and not ends
@@ -264,13 +273,11 @@ def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bar
         says_it = (
             says_it or way["blank"] != " " or (_DIVIDED.search(bare) is not None and name.lower() not in COMMON_NAMES)
         )
-        return (
-            says_it
-            and ends
-            and not known.is_code
-            and (not name[0].isupper() or way["blank"] != " ")
-            and way["blank"].isspace()
-        )
+        # ``Password protection`` begins a sentence or names a field; ``PW dragon`` is a note.
+        is_title = name[0].isupper() and way["blank"] == " "
+        is_note = name.isupper() and not bare[0].isupper() and name.lower() not in COMMON_NAMES
+        ends = ends or (name.startswith("--") and _FLAG.match(text, at) is not None)
+        return says_it and ends and not known.is_code and (not is_title or is_note) and way["blank"].isspace()
     if ":" in way["assigns"]:
         return ends or not _GOES_ON.match(text, at)
     return _is_setting(known, start, way, bare, ends=ends)
@@ -303,11 +310,34 @@ def _below_names(text: str) -> Iterator[Span]:
 
 
 def _asks(content: str) -> bool:
-    """Whether a line is nothing but the name of a secret, or asks for one."""
+    """Whether a line is nothing but the name of a secret, or asks for one; ``pass`` alone is a statement of Python."""
     words = content.strip(" \t:*?\"'`#").split()
-    if not words or len(content) > _LONGEST_QUESTION:
+    if not words or len(content) > _LONGEST_QUESTION or content == "pass":
         return False
     named = is_hidden_name(words[-1]) or is_hidden_name("".join(words[-3:]))
     if content.endswith("?"):
         return named or any(is_hidden_name(word) for word in words)
     return named and (len(words) == 1 or (content.endswith(":") and len(words) <= 4) or len("".join(words)) <= 14)
+
+
+def _in_columns(text: str) -> Iterator[Span]:
+    """Values in the columns of a table whose head is the name of a secret."""
+    columns, row = dict[int, str](), list[re.Match[str]]()
+    for line in re.finditer(r"[^\n]+|(?<=\n)(?=\n)", text):
+        if _RULE.fullmatch(line.group()):
+            columns = columns or {at: one["cell"] for at, one in enumerate(row) if is_hidden_name(one["cell"])}
+            row = []
+        elif _BARS.search(line.group()):
+            row = list(_CELL.finditer(text, *line.span()))
+            for at, one in enumerate(row):
+                if at in columns and _is_cell_secret(columns[at], one["cell"]):
+                    yield one.span("cell")
+        else:
+            columns, row = {}, []
+
+
+def _is_cell_secret(name: str, value: str) -> bool:
+    """Whether a cell below a name may be secret; below a name that sentences have, only what no word is."""
+    if name.lower() in COMMON_NAMES or _WORDY.search(name):
+        return is_made_up(value) or is_number(value)
+    return may_lock(value) and " " not in value and not is_hidden_name(value)

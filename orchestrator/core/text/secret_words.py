@@ -67,6 +67,7 @@ _PLAIN: Final = re.compile(
     re.X | re.I | re.S,
 )
 """Values that are no secret: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
+_WORDS: Final = re.compile(r"[a-z]+(?:_[a-z]+)+[0-9]{0,2}")
 _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
 """A name with a call, an index or an assignment behind it."""
 
@@ -128,6 +129,11 @@ def changes_case(value: str) -> bool:
     """Whether small letters, large ones and others follow each other as in no word: each third sign is another kind."""
     kinds = [(char.isupper(), char.islower()) for char in value]
     return sum(one != other for one, other in pairwise(kinds)) * 3 >= len(value)
+
+
+def is_words(value: str) -> bool:
+    """Whether a value is a name of a program, which sentences have behind a verb: ``pass force_zip64``."""
+    return _WORDS.fullmatch(value) is not None
 
 
 def is_number(value: str) -> bool:
