@@ -100,6 +100,7 @@ Cookie: session=«abcdefghijklmnopqrstuvwxy»
 Authorization: Bearer+«abcdefghijklmnopqrstuvwxy»
 host=db password='«MAZ:wlzVcj»'
 -----BEGIN OpenVPN Static key V1-----\n«r80gv/g/IhvRdwjC»\n-----END OpenVPN Static key V1-----
+attempt to call nil value near '«XqxWM4Xqjk37TaT/uVpShisTRM/Nx/8RdYT79DSj»'
 print("if read(\"*\") == \"«W»\" then")
 1,"local PIN = <Q>«N»<Q>"
 1,"if read(<Q>*<Q>) == <Q>«W»<Q> then"
@@ -147,6 +148,7 @@ key = keys.leftCtrl
 local password = args.password or readPassword()
 | key | move_forward2 |
 bob@example.org
+src/main/Java/com/Farm2/TurtleBase3/Main
 pkg:cargo/proc-macro2@1.0.107
 hotkey = "ctrl+shift+f5"
 if key then return socket.AF_INET6 end -- with CRAM-MD5 and a token

@@ -195,6 +195,8 @@ password\nrequired
 password:\n- tokens
 name\nsteve
 pass\n    raise
+lua> pass\n«schatz1987»
+password,\nuser_name,
 <steve> where is the farm?\n<alex> its north
 the password is on the next page, and a line as long as this one asks for no password:\nnorth
 """,

@@ -260,7 +260,7 @@ _PUBLIC_PART: Final = re.compile(
 _TOKEN: Final = re.compile(r"(?:(?<=\\)[abfnrtvz])?(?P<token>[\w+/-]{16,}+={0,2})", re.A)
 """Letters that keys are written in, as many as may be one."""
 _CORE: Final = re.compile(r"[A-Za-z0-9]{16,}+")
-_MIXED: Final = re.compile(r"(?=.*\+)[A-Za-z0-9+/]{40,}={0,2}")
+_MIXED: Final = re.compile(r"(?=.*\+)[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9/]{40}")
 """What a key of AWS may be, whose longest piece without signs may be short."""
 _SEGMENT: Final = re.compile(r"[^/]+")
 _FOLDER: Final = re.compile(r"[a-z_-]*")
@@ -319,7 +319,7 @@ def made_up_pieces(text: str) -> Iterator[Span]:
             continue
         token = found["token"]
         if any(is_generated(core) and not _CAMEL.fullmatch(core) for core in _CORE.findall(token)) or (
-            _MIXED.fullmatch(token) and is_generated(token)
+            _MIXED.fullmatch(token) and is_generated(token.replace("/", "")) and has_odd_piece(token)
         ):
             odd = [one for one in _SEGMENT.finditer(found["token"]) if not _FOLDER.fullmatch(one.group())]
             yield start + odd[0].start(), start + odd[-1].end()

@@ -294,7 +294,7 @@ def _is_setting(known: _Text, start: int, way: re.Match[str], bare: str, *, ends
 
 def _below_names(text: str) -> Iterator[Span]:
     """Values alone on a line, below a line that is nothing but a name, or that asks for it."""
-    asked = False
+    asked = ""
     for line in _LINE.finditer(text):
         start, end = line.span()
         start = _FOUND_HEAD.match(text, start, end).end()  # type: ignore[union-attr]
@@ -304,15 +304,17 @@ def _below_names(text: str) -> Iterator[Span]:
             continue
         if asked and (answer := _ANSWER.fullmatch(text, start, end)):
             kind = "quoted" if answer["quoted"] else "word"
-            if may_lock(answer[kind]) and not is_hidden_name(answer[kind]):
+            # ``pass`` alone is a statement of Python.
+            is_value = asked != "pass" or is_mixed(answer[kind])
+            if is_value and may_lock(answer[kind]) and not is_hidden_name(answer[kind]):
                 yield answer.span(kind)
-        asked = _asks(content)
+        asked = content if _asks(content) else ""
 
 
 def _asks(content: str) -> bool:
-    """Whether a line is nothing but the name of a secret, or asks for one; ``pass`` alone is a statement of Python."""
+    """Whether a line is nothing but the name of a secret, or asks for one; a name with a comma is one of a list."""
     words = content.strip(" \t:*?\"'`#").split()
-    if not words or len(content) > _LONGEST_QUESTION or content == "pass":
+    if not words or len(content) > _LONGEST_QUESTION or content[-1] in ",;":
         return False
     named = is_hidden_name(words[-1]) or is_hidden_name("".join(words[-3:]))
     if content.endswith("?"):
