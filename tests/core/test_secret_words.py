@@ -18,6 +18,7 @@ set the contraseña to `«N79W-8OPO»` and go
 2. rednetKey: **«letmein»**
 **kennwort:** «tiger»
 user steve, password «bananabread»
+return the password «dragon_fire77», local to the farm
 [INFO] connected with userPassword «swordfish»
 passwd «steve_is_cool»
 PIN «4711»

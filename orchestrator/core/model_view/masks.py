@@ -344,11 +344,9 @@ def _heads(lines: list[str]) -> Iterator[str]:
     """What stands before each line."""
     in_hunk = False
     for line in lines:
-        if in_hunk and line[:1] in ("+", "-", " "):
-            yield line[0]
-        else:
-            head = _LINE_HEAD.match(line)
-            yield head.group() if head else ""
+        sign = line[:1] if in_hunk and line[:1] in "+- " else ""
+        head = _LINE_HEAD.match(line[len(sign) :])
+        yield sign + (head.group() if head else "")
         in_hunk = in_hunk or _HUNK.match(line) is not None
 
 

@@ -28,9 +28,9 @@ from orchestrator.core.text.secret_shapes import is_pairing_code, shaped_secrets
 from orchestrator.core.text.secret_words import (
     changes_case,
     is_key_name,
+    is_passed,
     is_plain,
     is_secret_name,
-    is_words,
     looks_random,
 )
 
@@ -346,7 +346,7 @@ def _right_behind_names(text: str) -> Iterator[Span]:
         position = found.start("secret")
         is_loose = between.isspace()
         is_named = is_secret_name(name) or (is_key_name(name) and not is_loose)
-        if between and is_named and _may_be_value(value) and not (is_loose and is_words(value)):
+        if between and is_named and _may_be_value(value) and not (is_loose and is_passed(name, value)):
             position = found.end("secret")
             yield found.span("secret")
 

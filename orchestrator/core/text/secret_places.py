@@ -50,7 +50,7 @@ _PLACES: Final = tuple(
         ),
         # A table of passwords that is given one.
         (
-            "[",
+            "passwords[;passwd[;secrets[;credentials[;logins[;pins[",
             rf"""(?:[pP]asswords|[pP]asswd|[sS]ecrets|[cC]redentials|[lL]ogins|[pP]ins)\[[^\[\]\n]{{1,60}}\][ ]?
                 [=~]?=[ ]?{_STRING}""",
         ),

@@ -15,11 +15,11 @@ from orchestrator.core.text.secret_names import Span
 from orchestrator.core.text.secret_words import (
     is_made_up,
     is_number,
+    is_passed,
     is_perhaps_secret,
     is_pin,
     is_plain,
     is_secret_name,
-    is_words,
 )
 
 # -- Names whose values hosted models are kept from, and words that are no value of such a name
@@ -260,7 +260,7 @@ def _is_bare_secret(known: _Text, name: str, start: int, way: re.Match[str], bar
     ends = _SECRET_VALUE_ENDS.match(text, value.start("bare") + len(bare)) is not None
     if is_number(bare) or (is_mixed(bare) and len(bare) >= _SHORTEST_ODD):
         is_loose = way["blank"] and (known.is_code or name.lower() in COMMON_NAMES)
-        return is_pin(name) or not (is_loose and (is_number(bare) or is_words(bare) or "," in way["blank"]))
+        return is_pin(name) or not (is_loose and (is_number(bare) or is_passed(name, bare) or "," in way["blank"]))
     if _WORDY.search(name):
         return False
     in_sentence = name.lower() in COMMON_NAMES and not ends

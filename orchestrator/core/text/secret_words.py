@@ -131,9 +131,9 @@ def changes_case(value: str) -> bool:
     return sum(one != other for one, other in pairwise(kinds)) * 3 >= len(value)
 
 
-def is_words(value: str) -> bool:
-    """Whether a value is a name of a program, which sentences have behind a verb: ``pass force_zip64``."""
-    return _WORDS.fullmatch(value) is not None
+def is_passed(name: str, value: str) -> bool:
+    """Whether a value is a name of a program, and what stands before it the verb: ``pass force_zip64``."""
+    return name.lower() == "pass" and _WORDS.fullmatch(value) is not None
 
 
 def is_number(value: str) -> bool:
