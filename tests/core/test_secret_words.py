@@ -85,6 +85,7 @@ auth: basic
 passwords["steve"] = "«letmein»"
 print("passwords[name] == \"«letmein»\"")
 secretWord = "«creeper»"
+-- secret word: «creeper», key word: north
 local pasword = "«creeper»"
 $x = ConvertTo-SecureString "«letmein»" -AsPlainText
 local BANK_PASSPHRASE <const> = "«bananabread»"

@@ -109,7 +109,7 @@ def may_lock(value: str) -> bool:
 # -- Values behind a name, though they look like words: ``adminPass is letmein``, ``| psk | tiger |``
 
 _NAME: Final = re.compile(r"(?<![\w.-])(?:(?<=\\)[nrt])?(?P<name>[\w.-]{1,80})")
-_TWO_WORDS: Final = re.compile(r"(?:code|key|phrase|passe|pin|token)$", re.I)
+_TWO_WORDS: Final = re.compile(r"(?:code|key|word|phrase|passe|pin|token)$", re.I)
 _WORDS_BEFORE: Final = re.compile(r"\w{2,12}[ _-](?:de )?$")
 _TO_VALUE: Final = re.compile(
     r"""(?:\\{0,7}["'`]|\*\*|\]){0,3}
