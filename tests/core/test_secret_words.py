@@ -197,6 +197,7 @@ password\nrequired
 password:\n- tokens
 name\nsteve
 pass\n    raise
+pass\n\n@classmethod
 lua> pass\n«schatz1987»
 password,\nuser_name,
 <steve> where is the farm?\n<alex> its north

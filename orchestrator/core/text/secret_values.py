@@ -304,8 +304,8 @@ def _below_names(text: str) -> Iterator[Span]:
             continue
         if asked and (answer := _ANSWER.fullmatch(text, start, end)):
             kind = "quoted" if answer["quoted"] else "word"
-            # ``pass`` alone is a statement of Python.
-            is_value = asked != "pass" or is_mixed(answer[kind])
+            # ``pass`` alone is a statement of Python, below which words stand and ``@classmethod``.
+            is_value = asked != "pass" or (is_mixed(answer[kind]) and answer[kind][0].isalnum())
             if is_value and may_lock(answer[kind]) and not is_hidden_name(answer[kind]):
                 yield answer.span(kind)
         asked = content if _asks(content) else ""
