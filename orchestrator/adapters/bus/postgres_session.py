@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
+import secrets
 from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from itertools import count
 from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
 
 import asyncpg
@@ -255,7 +255,6 @@ class Session:
         self._ended = asyncio.Event()
         """One of the connections is."""
         self._channel = ""
-        self._keys = count(1)
         self._coming: deque[tuple[Note, str]] = deque()
         self._come = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -400,7 +399,8 @@ class Session:
 
     async def _spill(self, note: Note) -> str:
         """Lay what is too large to be said into the database; what nobody takes from there is swept away."""
-        key = f"{self._node}.{next(self._keys)}"
+        # Drawn and not counted: letters of an earlier connection may still be there, also after the server restarted.
+        key = secrets.token_hex(16)
         await self._sender.execute(SPILL, key, note.letter)
         return spilled(note, key)
 

@@ -178,6 +178,29 @@ async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) 
         assert stopped.said == ["serving", "begun 1", "begun 4"]
 
 
+async def test_long_notifications_on_both_sides_of_a_reconnect(
+    mortal_server: PostgresServer, database: dict[PostgresServer, str]
+) -> None:
+    """The bytes of the first are still in the table, which a clean stop of the server keeps; the second goes, too."""
+    async with _network(mortal_server, await _space(mortal_server, database)) as network:
+        one, two = await network.nodes(2)
+        ear = Heard()
+        two.subscribe("a", ear)
+        await two.flush()
+        for number in (1, 2):
+            said = {"n": number, "long": "x" * 20_000}
+            one.publish("a", said)
+            await ear.until(said)
+            if number == 1:
+                await asyncio.to_thread(mortal_server.stop)
+                await within(_until_connected(one, False))
+                await within(_until_connected(two, False))
+                await asyncio.to_thread(mortal_server.start)
+                await within(_until_connected(one, True))
+                await within(_until_connected(two, True))
+        assert [payload["n"] for payload in ear.all if "n" in payload] == [1, 2]
+
+
 async def test_it_says_whether_it_is_connected(
     mortal_server: PostgresServer, database: dict[PostgresServer, str]
 ) -> None:
