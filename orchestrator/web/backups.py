@@ -340,7 +340,7 @@ def _cursor(request: Request) -> Place | None:
     text = request.query_params.get("after", "")
     found = _CURSOR.fullmatch(text)
     if text and found is None:
-        raise InvalidRequest("after is no place that this endpoint gave.", remedy="Send the last answer's next.")
+        raise InvalidRequest("after is not a value that this endpoint gave.", remedy="Send the last answer's next.")
     return None if found is None else Place(found[2], int(found[1]))
 
 

@@ -33,7 +33,8 @@ from orchestrator.web.auth import TokenAuthorizer
 # cookie proves whose browser it is, never who made it ask. ``Host`` says under which name the browser reached us:
 # a page of another site can let its own name lead here (DNS rebinding), but cannot change what is said.
 # ``Origin`` says whose page asks: a scheme, a host and a port that all have to be ours, since another port of
-# this host is another program. Who shows a token is no browser that was led here, and is not asked for either.
+# this host is another program. A request with a token does not come from a browser that was led here, so neither is
+# asked for.
 
 _AUTHORITY: Final = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
 _ORIGIN: Final = re.compile(r"(https?)://(.+)")

@@ -136,7 +136,7 @@ class Disk(Journal):
         self.proposed([call(name, tool, computer="3", **args)], "allow")
         self.add(
             facts.RequestEnded(
-                request_id=None, end="superseded", call_ids=(CallId(name),), reason="This is no Lua that runs."
+                request_id=None, end="superseded", call_ids=(CallId(name),), reason="This is not Lua that runs."
             )
         )
         return self.task.evidence

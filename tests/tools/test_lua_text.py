@@ -56,7 +56,7 @@ AT_BOOT = ["startup", "/startup", "STARTUP", "startup/farm.lua", "startup/10-far
 async def test_a_program_that_does_not_parse_is_not_written(path: str) -> None:
     """A name with .lua is one, in letters of either case, and so is what is run at boot without it."""
     said = await refused("cc_write", on(), path=path, content=BROKEN)
-    assert said.startswith(f"This is no Lua that runs: {path.strip('/')}:2: ')' expected (to close '(' at line 1)")
+    assert said.startswith(f"This is not Lua that runs: {path.strip('/')}:2: ')' expected (to close '(' at line 1)")
 
 
 @pytest.mark.parametrize("path", ["a.txt", "a.lua.bak", "lua", "lib/startup", "startup/read.me", "a.luac"])
@@ -83,7 +83,7 @@ async def test_a_long_program_is_looked_through_to_its_end() -> None:
     """Away from the event loop, and with the same words."""
     lines = "print('a line of a long program')\n" * 2000
     said = await refused("cc_write", on(), path="a.lua", content=lines + BROKEN)
-    assert said.startswith("This is no Lua that runs: a.lua:2002: ")
+    assert said.startswith("This is not Lua that runs: a.lua:2002: ")
     assert await shown("cc_write", on(), path="a.lua", content=f"{lines}prnt()\n") == (
         "A new file. line 2001: prnt does not exist (did you mean print?)."
     )
@@ -102,12 +102,12 @@ async def test_the_lua_is_that_of_the_computer() -> None:
 
 async def test_an_edit_that_breaks_a_program_is_not_made() -> None:
     said = await refused("cc_edit", on(a_lua=WHOLE), path="a.lua", old="')", new="'")
-    assert said.startswith("This is no Lua that runs: a.lua:2: ")
+    assert said.startswith("This is not Lua that runs: a.lua:2: ")
 
 
 async def test_an_edit_of_the_startup_file_without_a_suffix_must_parse_too() -> None:
     said = await refused("cc_edit", on(startup=WHOLE), path="startup", old="')", new="'")
-    assert said.startswith("This is no Lua that runs: startup:2: ")
+    assert said.startswith("This is not Lua that runs: startup:2: ")
 
 
 async def test_an_edit_of_another_file_is_made() -> None:
@@ -142,7 +142,7 @@ async def test_a_program_in_latin_1_is_read_as_it_is() -> None:
     assert await shown("cc_edit", deps, path="a.lua", old="print", new="prnt") == (
         "line 1: prnt does not exist (did you mean print?)."
     )
-    with pytest.raises(ToolFailed, match=r"This is no Lua that runs: a\.lua:2: "):
+    with pytest.raises(ToolFailed, match=r"This is not Lua that runs: a\.lua:2: "):
         await shown("cc_edit", deps, path="a.lua", old="')", new="'")
 
 
@@ -235,8 +235,8 @@ async def test_a_program_that_does_not_parse_never_comes_before_a_person() -> No
     assert task.request is not None
     (ended,) = await bench.happened(task.task_id, "request_ended")
     assert (ended.request_id, ended.end) == (None, "superseded")
-    assert "This is no Lua that runs: a.lua:2: ')' expected" in ended.reason
-    assert "This is no Lua that runs: a.lua:2: ')' expected" in model.told
+    assert "This is not Lua that runs: a.lua:2: ')' expected" in ended.reason
+    assert "This is not Lua that runs: a.lua:2: ')' expected" in model.told
     assert bench.disk.done == []
     (requested,) = await bench.happened(task.task_id, "review_requested")
     assert WHOLE.strip() in requested.calls[0].observed.diff

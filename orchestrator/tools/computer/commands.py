@@ -111,7 +111,7 @@ async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | 
             "Each line begins with a line number as cc_read shows it, such as '1| '. These are not part of a program.",
             remedy="Nothing was written. Send it without the numbers.",
         )
-    raise ToolFailed(f"This is no Lua that runs: {finding.sentence}", remedy="Nothing was written. Send it fixed.")
+    raise ToolFailed(f"This is not Lua that runs: {finding.sentence}", remedy="Nothing was written. Send it fixed.")
 
 
 async def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
