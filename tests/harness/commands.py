@@ -179,8 +179,20 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def interrupt(self) -> None:
-        """What Ctrl-C does where no program reads the keys themselves."""
+        """What Ctrl-C does where no program reads the keys themselves, once the command waits for them.
+
+        Python handles a signal between two of its instructions. One that comes after the question was written and
+        before the read began does not end the read; a person is slower than that.
+        """
+        deadline = time.monotonic() + HANG_S
+        while self._runs():
+            assert time.monotonic() < deadline, f"it never waited for input:\n{self.text[-3000:]}"
+            time.sleep(0.001)
         self.process.send_signal(signal.SIGINT)
+
+    def _runs(self) -> bool:
+        """Whether it neither waits nor has ended; the state follows the name of the program (proc(5))."""
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("S", "Z")
 
     def end(self) -> int:
         """Read to the end; the exit code."""
