@@ -112,6 +112,7 @@ async def test_appends_on_postgresql_are_held_against_bare_asyncpg(tmp_path: Pat
     assert all(line["holds"] == (line["ratio"] >= line["bar"]) for line in judged)
 
 
+@pytest.mark.deep
 def test_the_table_says_which_bars_hold(tmp_path: Path) -> None:
     """People get the machine, a line for each figure with its bar, and the count at the end."""
     _, output, _ = bench("--only", "appends", "--dir", str(tmp_path))

@@ -143,6 +143,7 @@ def test_two_first_runs_at_once_and_a_quick_one_after(checkout: Path) -> None:
     assert json.loads(out)[1] == ["demo"]
 
 
+@pytest.mark.deep
 def test_another_file_than_the_locked_one_is_not_installed(checkout: Path) -> None:
     lock(checkout, "1" * 64)
     code, out, told = finished(start(checkout))

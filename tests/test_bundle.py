@@ -86,6 +86,7 @@ def test_what_is_packed_comes_back(text: str) -> None:
     assert expand(lua_packing.pack(text).encode()) == text.encode()
 
 
+@pytest.mark.deep
 def test_distant_and_long_repetitions_come_back() -> None:
     """Both forms of a reference are used and read: near ones, and those from over 8836 characters back."""
     phrase = "local function something(with, a, long, name) return nil end\n"

@@ -118,6 +118,7 @@ class Suite:
         return [int(pid) for pid in self.left.read_text().split()]
 
 
+@pytest.mark.deep
 def test_whatever_a_test_does_it_and_all_others_have_their_verdict(tmp_path: Path) -> None:
     """Red, skipped, killed and hanging ones are named with their reason; what comes after them in their file runs."""
     same = {"a/__init__.py": "", "b/__init__.py": "", "a/test_same.py": PLAIN, "b/test_same.py": PLAIN}

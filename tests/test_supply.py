@@ -211,6 +211,7 @@ def release(where: Path, umask: str, environment: dict[str, str]) -> Path:
     return where / "made"
 
 
+@pytest.mark.deep
 def test_two_releases_of_a_commit_are_the_same_bytes(released: Path, tmp_path: Path) -> None:
     """Of another place, with other rights, in another time zone and language, with files of other times beside."""
     other = release(tmp_path / "an other place", "077", {"TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7"})

@@ -72,6 +72,7 @@ def test_ordinary_text_is_not_masked(text: str) -> None:
     assert told(numbered(text)) == numbered(text)
 
 
+@pytest.mark.deep
 def test_the_lua_of_the_repository_is_hardly_masked() -> None:
     """Only the made-up tokens of its own tests, each a true hit. Packed bytes look made up, so they do not count."""
     masked, lines = [], 0

@@ -98,6 +98,7 @@ def test_on_a_terminal_it_has_a_session_and_sees_the_terminal(tmp_path: Path) ->
     assert "There is no token" in terminal.text
 
 
+@pytest.mark.deep
 def test_what_was_forked_ends_with_the_tests(tmp_path: Path) -> None:
     """A run of the tests that is killed leaves nothing behind."""
     program = (

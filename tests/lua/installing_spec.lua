@@ -205,7 +205,7 @@ describe("a power cut", function()
       "between any two changes of an installation costs nothing but typing the line again: " .. case.name,
       function()
         local finished = false
-        for count = 1 + place % spec.step(4), LAST_CHANGE, spec.step(4) do
+        for count = 1 + place % spec.step(8), LAST_CHANGE, spec.step(8) do
           local desk = computer_with(case, "one", { tabs = true })
           local before = desk:tree()
           desk.machine.die_at(count)
@@ -224,7 +224,7 @@ describe("a power cut", function()
 
     it("between any two changes of installing again leaves a client that runs: " .. case.name, function()
       local finished = false
-      for count = 1 + place % spec.step(4), LAST_CHANGE, spec.step(4) do
+      for count = 1 + place % spec.step(8), LAST_CHANGE, spec.step(8) do
         local desk = computer_with(case, "one", { tabs = true })
         local before = desk:tree()
         expect(type_line(desk, "CODE")).to_be(true)
@@ -245,7 +245,7 @@ describe("a power cut", function()
 
     it("between any two changes of uninstalling loses nothing of the player's: " .. case.name, function()
       local finished = false
-      for count = 1 + place % spec.step(4), LAST_CHANGE, spec.step(4) do
+      for count = 1 + place % spec.step(8), LAST_CHANGE, spec.step(8) do
         local desk = computer_with(case, "one", { tabs = true })
         local before = desk:tree()
         expect(type_line(desk, "CODE")).to_be(true)

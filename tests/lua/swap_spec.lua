@@ -256,7 +256,7 @@ describe("swap", function()
     end)
 
     it("is right when the power goes again while it mends " .. case.name, function()
-      for at = 1, LAST_CHANGE, spec.step(6) do
+      for at = 1, LAST_CHANGE, spec.step(12) do
         local died, died_again
         for again = 1, LAST_CHANGE do
           local machine, first = prepared(case)

@@ -12,7 +12,7 @@ from lupa.lua52 import LuaRuntime
 from tests import ROOT
 
 SPECS = sorted(path.name.removesuffix("_spec.lua") for path in (ROOT / "tests" / "lua").glob("*_spec.lua"))
-COSTLY = ("installing", "methods", "programs", "swap", "transfers")
+COSTLY = ("installing", "methods", "programs", "session", "sha256", "swap", "transfers")
 """They hash much or cut everything everywhere: most of the time that all of them take."""
 PARTS = 5
 """All of them at once take longer than a test may where several runs share a processor."""

@@ -322,6 +322,7 @@ def test_what_the_environment_says_of_the_resource_and_the_sampling_holds(monkey
     assert told.spans() == ()
 
 
+@pytest.mark.deep
 def test_spans_are_printed_where_that_is_asked_for() -> None:
     """With `console` they are JSON on the output."""
     prints = """

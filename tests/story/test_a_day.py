@@ -310,7 +310,7 @@ def _p95(values: list[float]) -> float:
 @pytest.mark.parametrize(
     "hours",
     [
-        pytest.param(0.35, id="some-restarts"),
+        pytest.param(0.2, id="some-restarts"),
         pytest.param(24, id="a-day", marks=[pytest.mark.deep, pytest.mark.timeout(1800)]),
     ],
 )

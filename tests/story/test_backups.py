@@ -264,6 +264,7 @@ async def test_an_empty_computer_and_nothing_to_put_back(server: Server, tmp_pat
         assert tree(pc.disk) == {}
 
 
+@pytest.mark.deep
 async def test_a_computer_that_is_away_cannot_be_read_and_is_waited_for(server: Server, tmp_path: Path) -> None:
     """A backup is refused with a sentence; a restoration is taken on, says what it waits for, and is done."""
     api = server.api()
@@ -314,6 +315,7 @@ async def test_a_computer_whose_disk_is_full_is_not_said_to_have_gone(fresh_serv
         await backed_up_again(api, pc.name)
 
 
+@pytest.mark.deep
 async def test_a_computer_that_goes_away_in_the_middle_leaves_no_half_of_a_backup(
     server: Server, tmp_path: Path
 ) -> None:
@@ -430,6 +432,7 @@ async def test_who_may(server: Server, tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.deep
 async def test_the_commands(server: Server, tmp_path: Path) -> None:
     """As somebody types them, in words and as JSON."""
     api = server.api()

@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.terminal.cli.tasks import lines_of
 from tests.harness.commands import on_a_terminal
@@ -19,6 +21,7 @@ MOST_CHARS = 20_000
 """Of a journal and of a terminal: what is left when nothing of the file stands there."""
 
 
+@pytest.mark.deep
 async def test_a_large_binary_file_is_put_back_and_undone_with_little_said(server: Server, tmp_path: Path) -> None:
     """The person at the terminal reads one line of it, may approve it at once, and the journal stays small."""
     api = server.api()
@@ -70,6 +73,7 @@ async def _journal(api: Api, task_id: str) -> str:
     return "".join([item.model_dump_json() for item in await api.journal(task_id)])
 
 
+@pytest.mark.deep
 async def test_a_rehearsal_tells_what_is_binary_in_one_line(server: Server, tmp_path: Path) -> None:
     """What a program wrote in the copy: its size and its whole hash, and not a byte of it."""
     api = server.api()

@@ -260,9 +260,9 @@ def _every(how: How, places: range, connection: int = 1) -> list[Fault]:
 
 
 def _in_turn(name: str, places: range) -> list[Fault]:
-    """One fault for each second frame, of every kind in turn; each story begins with another frame and kind."""
+    """One fault for each third frame, of every kind in turn; each story begins with another frame and kind."""
     first = list(EVERY).index(name)
-    frames = [(direction, place) for direction in DIRECTIONS for place in places][first % 2 :: 2]
+    frames = [(direction, place) for direction in DIRECTIONS for place in places][first % 3 :: 3]
     kinds = islice(cycle(product(HOWS, SIDES)), first, None)
     return [Fault(how, direction, place, side) for (direction, place), (how, side) in zip(frames, kinds, strict=False)]
 
@@ -278,7 +278,7 @@ async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
 ) -> None:
     """At frames of each direction, lost or delivered: once, or not at all and run again, or a person is asked.
 
-    Each second frame, by a kill or a cut, in turn; in depth every frame has every kind of fault.
+    Each third frame, by a kill or a cut, in turn; in depth every frame has every kind of fault.
     """
     await _sweep(server, tmp_path, name, _in_turn(name, EVERY[name].frames))
 
@@ -341,11 +341,11 @@ def _listed(items: list[AgentTaskItem]) -> list[dict[str, Any]]:
     return list(stacks.values() if isinstance(stacks, dict) else stacks)
 
 
-@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.deep)])
 async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path, step: int) -> None:
     """At each frame of the call and of the look before it; the world outlives the line.
 
-    A frame is lost or delivered, in turn; in depth each is both.
+    Each frame is cut in one of four ways, in turn: up or down, lost or delivered. In depth it is cut in all four.
     """
     each_frame = [_every("cut", range(place, place + 1)) for place in range(1, LAST_FRAME + 1)]
     faults = [fault for place, both in enumerate(each_frame) for fault in both[place % step :: step]]
@@ -357,6 +357,7 @@ def _result_lost(story: Story) -> Fault:
     return Fault("cut", "up", story.effect.start + 1, "lost")
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", WHOLE)
 async def test_a_second_fault_while_the_first_is_settled_changes_nothing(

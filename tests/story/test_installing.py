@@ -164,6 +164,7 @@ async def test_a_model_sees_the_screen_that_the_player_sees(tmp_path: Path, fami
     assert "orchestrator> " not in model.told
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("changes", [(3, 11), pytest.param((7, 15), marks=pytest.mark.deep)])
 async def test_a_computer_that_lost_its_power_in_the_middle_joins_with_the_same_line(
     server: Server, tmp_path: Path, changes: Sequence[int]
@@ -277,6 +278,7 @@ async def test_a_computer_of_an_earlier_release_has_no_key_and_is_updated_as_bef
         assert len(connection.read_text().split("\n")[4]) == 64
 
 
+@pytest.mark.deep
 async def test_a_torn_download_changes_nothing_and_is_fetched_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

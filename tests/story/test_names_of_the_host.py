@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from orchestrator.core.task import facts
 from tests.harness.commands import cli
 from tests.story.harness import Computer, Server, check_laws, computer, facts_of, final, play, tool, tree
@@ -24,6 +26,7 @@ def odd(pc: Computer) -> dict[str, bytes | None]:
     return tree(pc.disk)
 
 
+@pytest.mark.deep
 async def test_they_are_left_out_and_said_while_all_else_is_seen_kept_and_put_back(
     server: Server, tmp_path: Path
 ) -> None:

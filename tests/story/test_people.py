@@ -111,6 +111,7 @@ async def _so_far(api: Api, task_id: str) -> list[Any]:
 # -- races -------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 async def test_of_two_people_who_decide_at_once_one_wins_and_the_other_is_told_who(tmp_path: Path) -> None:
     """Ten rounds of approve against approve and against reject: one decision each, and the winner's word is kept."""
     server = Server(tmp_path / "home", approvers="role:reviewer")

@@ -81,6 +81,7 @@ async def test_a_disk_that_is_put_back_is_frozen_until_a_person_releases_it(serv
         assert pc.read("f.lua") == NEW
 
 
+@pytest.mark.deep
 async def test_a_change_under_way_when_the_disk_was_put_back_is_unknown(server: Server, tmp_path: Path) -> None:
     """The program ran and went with the disk: nobody says that it never ran; a person is asked."""
     api = server.api()

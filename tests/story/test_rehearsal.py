@@ -244,6 +244,7 @@ async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: P
         ] == [*(b"my own\n", b"mine too\n", b"put in there\n", None, b"rot\r\n")]
 
 
+@pytest.mark.deep
 async def test_a_computer_that_is_away_is_applied_to_when_it_is_back(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with connected(server, tmp_path) as (pc, _):
@@ -259,6 +260,7 @@ async def test_a_computer_that_is_away_is_applied_to_when_it_is_back(server: Ser
         assert pc.read("startup.lua") == b"print('theirs')\n"
 
 
+@pytest.mark.deep
 async def test_what_came_to_nothing_is_not_asked_for(server: Server, tmp_path: Path) -> None:
     """Nothing changed, failed, canceled: said, with what had been changed in the copy; the real one is as it was."""
     api = server.api()
@@ -310,6 +312,7 @@ async def test_a_program_is_stopped_with_its_task(server: Server, tmp_path: Path
         assert pc.read("ran") is None
 
 
+@pytest.mark.deep
 async def test_what_cannot_be_rehearsed_is_said_before_anything_starts(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with computer(server, tmp_path) as pc:
@@ -497,6 +500,7 @@ def _where(server: Server) -> tuple[str, ...]:
     return ("--url", server.url, "--data-dir", str(server.home))
 
 
+@pytest.mark.deep
 async def test_a_person_rehearses_and_decides_at_one_prompt(server: Server, tmp_path: Path) -> None:
     """The rehearsal is followed, what it came to is told, and the one request is decided where it was asked for."""
     async with connected(server, tmp_path) as (pc, _):
@@ -743,6 +747,7 @@ BOUNDARIES = {f"{side} {at}": Kill(at, side) for at in range(1, 24) for side in 
 SOME = ("after 6", "before 15")
 
 
+@pytest.mark.deep
 async def test_a_kill_of_the_server_costs_nothing(tmp_path: Path) -> None:
     """At some of its boundaries: in the midst, and around the task that asks for all of it; in depth at each."""
     await each({name: _survive(tmp_path / name, BOUNDARIES[name]) for name in SOME})

@@ -217,6 +217,7 @@ async def test_a_server_that_restarts_begins_anew(tmp_path: Path, fresh_server: 
             await after.until(lambda one: one.is_over)
 
 
+@pytest.mark.deep
 async def test_a_program_that_scrolls_wildly_stays_within_4_kb_a_second(tmp_path: Path, server: Server) -> None:
     """Two screens are watched, all rows change with every look; when nobody looks any more, nothing at all is sent."""
     api = server.api()
@@ -324,6 +325,7 @@ async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(
         assert len([one for one in facts if one["fact"]["computer"] == name]) == len(expected)
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("where", ["lost", "delivered"])
 async def test_keys_whose_line_drops_are_never_typed_twice(tmp_path: Path, server: Server, where: str) -> None:

@@ -191,12 +191,12 @@ async def _at_boundaries(tmp: Path, sides: Callable[[int], str], *, both: bool, 
     await each(cases, lambda name: last_words(tmp / name / "home" / "server.log", tmp / name / "c0.log"))
 
 
-async def test_a_killed_server_ends_the_task_by_itself_at_every_third_boundary(tmp_path: Path) -> None:
+async def test_a_killed_server_ends_the_task_by_itself_at_every_fourth_boundary(tmp_path: Path) -> None:
     """Wherever the server dies, the next one on its file ends the task: decided once, written once, run once.
 
     In turn before and after what is written; in depth both at each.
     """
-    await _at_boundaries(tmp_path, lambda at: SIDES[at // 3 % 2], both=False, step=3)
+    await _at_boundaries(tmp_path, lambda at: SIDES[at // 4 % 2], both=False, step=4)
 
 
 @pytest.mark.deep

@@ -38,7 +38,7 @@ class Size:
 
 NODES: Final = 3
 KILL_EVERY_S: Final = 2.0
-SMALL: Final = Size(stubs=4, real=1, tasks=8, at_once=5, kills=2, within_s=HANG_S)
+SMALL: Final = Size(stubs=3, real=1, tasks=5, at_once=5, kills=2, within_s=HANG_S)
 LARGE: Final = Size(stubs=280, real=20, tasks=200, at_once=60, kills=40, within_s=600)
 
 

@@ -162,6 +162,7 @@ async def test_a_file_to_delete_that_was_changed_stays(server: Server, tmp_path:
         assert pc.read("f.lua") is None
 
 
+@pytest.mark.deep
 async def test_a_stale_answer_that_was_lost_on_the_way_still_asks_anew(server: Server, tmp_path: Path) -> None:
     """The refusal of a stale write is settled as what it is, also when the line was cut before it was heard."""
     meddler = Meddler("fs_write", "f.lua", THEIRS)

@@ -271,6 +271,7 @@ async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: P
         assert tree(pc.disk) == before
 
 
+@pytest.mark.deep
 async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tmp_path: Path) -> None:
     """Two undos of one task wait for approval; both get it, and the second finds all as it is to be."""
     api = server.api()
@@ -397,6 +398,7 @@ async def test_no_model_calls_what_only_plans_call(server: Server, name: str) ->
     assert f"There is no tool '{name}'" in refused.reason
 
 
+@pytest.mark.deep
 async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(server: Server, tmp_path: Path) -> None:
     """At the end of `run` and `tasks watch`; `undo --dry-run` shows each place."""
     api = server.api()

@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import forked
 from tests.harness.commands import CLI, environment
 from tests.story.harness import Server, computer, ended, final, play, tool
@@ -37,6 +39,7 @@ def kind_of(line: dict[str, Any]) -> str:
     return str(line.get("hint") or line["fact"]["kind"])
 
 
+@pytest.mark.deep
 async def test_what_a_program_prints_is_seen_while_it_runs(server: Server, tmp_path: Path) -> None:
     """The first lines come before the program has ended, as lines for people and as hints for scripts, and once."""
     api = server.api()

@@ -220,6 +220,7 @@ def test_quotes_that_do_not_match_are_a_sentence() -> None:
         editor_command({"EDITOR": "'vi"}, windows=False)
 
 
+@pytest.mark.deep
 def test_an_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
     """It is in the foreground, stops for nothing, and Ctrl-C in it does not end the review."""
     script = tmp_path / "editor.py"

@@ -85,6 +85,7 @@ async def test_an_edit_that_is_refused_stays_open_with_its_text(
     assert disk.done == []
 
 
+@pytest.mark.deep
 async def test_an_edit_too_large_for_the_socket_takes_the_other_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,12 +149,12 @@ def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
 
 
 @pytest.mark.thinned(2)
-@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", thinned(CHANGES, 2))
 def test_what_somebody_saves_is_kept_also_when_a_kill_comes_on_top(tmp_path: Path, kind: str, step: int) -> None:
     """It is in its place, or beside the staged files under a name that tells whose run it was.
 
-    Killed right after it is saved, and at each fourth moment from there on; in depth at each.
+    Killed right after it is saved, and at each sixteenth moment from there on; in depth at each.
     """
     change, before, _ = CHANGES[kind]
     for first in count():

@@ -182,6 +182,7 @@ async def test_a_slow_reader_loses_old_hints_and_no_item(server: Server) -> None
     assert told[1].startswith("id: ")
 
 
+@pytest.mark.deep
 async def test_large_hints_are_bounded_by_their_bytes() -> None:
     """Hints of many bytes are dropped before their number is reached."""
     feed = Feed()

@@ -46,6 +46,7 @@ def source(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'source.db'}"
 
 
+@pytest.mark.deep
 @settings(max_examples=6, deadline=None)
 @given(drawn=stores())
 async def test_the_same_content_gives_the_same_bytes_from_either_engine(

@@ -98,7 +98,7 @@ async def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Nor does it part a grant from its decision, a use from its start or a revocation from its note."""
     path = tmp_path / "store.db"
     acknowledged: dict[tuple[str, int], str] = {}
-    for number in range(5):
+    for number in range(3):
         async with process("write", str(path), f"round{number}") as child:
             lines = [await line_of(child) for _ in range(200)]
             child.kill()

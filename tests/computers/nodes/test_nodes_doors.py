@@ -132,6 +132,7 @@ async def test_a_computer_is_backed_up_put_back_and_that_undone_through_another_
         assert disk.nodes["a.lua"] == b"two"
 
 
+@pytest.mark.deep
 async def test_a_rehearsal_of_a_computer_of_one_node_has_its_copy_at_another(tmp_path: Path) -> None:
     """Begun and seen through at beta, worked on by alpha; the real computer is left as it is until it is applied."""
     model = Listening(says(call("cc_write", path="a.lua", content="print(2)")), final("tried"))

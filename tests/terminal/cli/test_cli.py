@@ -562,6 +562,7 @@ def test_pair_prints_one_line_and_waits_for_the_computer(served: Served) -> None
     assert "Connected: computer barn." in errors
 
 
+@pytest.mark.deep
 def test_pair_says_what_becomes_of_the_computer_that_has_the_name(served: Served) -> None:
     """A name that is taken is said to be before the line is printed, with what happens to its present holder."""
     assert "Computer mill" not in served.cli("pair", "mill", "--no-wait").stderr

@@ -120,6 +120,7 @@ def test_who_may_not_revoke_a_grant_is_told_why(talker: Served) -> None:
 # -- requests ----------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_a_request_gets_more_time(talker: Served) -> None:
     """`requests extend --for` moves the time until which it waits; what is no later time is refused."""
     task_id = paused(talker)
@@ -141,6 +142,7 @@ def test_a_request_gets_more_time(talker: Served) -> None:
     }
 
 
+@pytest.mark.deep
 def test_a_request_is_taken_back_and_the_task_goes_on(talker: Served) -> None:
     """`requests withdraw`: the call does not run, the task goes on to its next step; a second time is refused."""
     task_id = paused(talker)
@@ -152,6 +154,7 @@ def test_a_request_is_taken_back_and_the_task_goes_on(talker: Served) -> None:
     refused(talker.cli("requests", "withdraw", "r-none"), "There is no", code=3)
 
 
+@pytest.mark.deep
 def test_what_nobody_answered_in_time_is_asked_again(tmp_path: Path) -> None:
     """A request that lapsed and left its task paused is raised anew by `requests renew`, under another id."""
     data = tmp_path / "data"

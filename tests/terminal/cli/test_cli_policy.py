@@ -104,6 +104,7 @@ def test_check_without_a_name_takes_the_file_that_serve_would_load(tmp_path: Pat
     assert cli(tmp_path, *here, CC_ORCHESTRATOR_POLICY=third).stdout.startswith(f"{third} is in order")
 
 
+@pytest.mark.deep
 def test_p12_check_and_explain_have_the_plugins_that_a_file_names(tmp_path: Path) -> None:
     """A plugin that is not installed makes the check fail; one that is has its say in what is explained."""
     file = written(tmp_path / "policy.toml", f'custom = ["night"]\n{RULES}')

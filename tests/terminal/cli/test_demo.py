@@ -82,6 +82,7 @@ def _typed_elsewhere(told: str, home: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.deep
 def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
     """A model that asks its user something is told that nobody is here, and the demo comes to its end."""
     done = subprocess.run(
@@ -99,6 +100,7 @@ def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
     assert done.returncode == 1, "nothing was changed or run, so that it is no success of the demo"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
 def test_a_demo_whose_terminal_is_closed_leaves_no_server_behind(tmp_path: Path, number: signal.Signals) -> None:
     """A closed window, or a polite kill, ends server and computer as Ctrl-C does."""

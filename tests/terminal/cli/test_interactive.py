@@ -334,6 +334,7 @@ def test_without_a_terminal_there_is_no_session(tmp_path: Path) -> None:
     assert "There is no terminal to ask in." in done.stderr
 
 
+@pytest.mark.deep
 def test_it_works_in_a_program_that_runs_a_loop(talker: Served) -> None:
     """Called from a coroutine, it still has its prompt, and answers an exit code."""
     code = (

@@ -97,6 +97,7 @@ async def test_no_token_stands_where_others_on_the_machine_can_read_it(server: S
     assert b"ccc_" not in seen
 
 
+@pytest.mark.deep
 async def test_disks_that_are_kept_are_used_again(server: Server, tmp_path: Path) -> None:
     home = tmp_path / "kept"
     async with simulating(server, "--count=1", f"--dir={home}", "--name=farm") as rows:
@@ -108,6 +109,7 @@ async def test_disks_that_are_kept_are_used_again(server: Server, tmp_path: Path
     assert "connected to ws://" in (home / "farm-1.log").read_text()
 
 
+@pytest.mark.deep
 async def test_one_that_ends_is_said_and_without_any_the_command_ends(server: Server) -> None:
     process = await _start(server, "--json", "--count=1")
     assert process.stdout is not None
@@ -120,6 +122,7 @@ async def test_one_that_ends_is_said_and_without_any_the_command_ends(server: Se
     assert "sim-1 ended with code -9: " in errors
 
 
+@pytest.mark.deep
 async def test_a_directory_that_cannot_be_used_costs_no_pairing(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     process = await _start(server, "--count=1", f"--dir={tmp_path / 'file'}")

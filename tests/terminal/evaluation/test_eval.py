@@ -38,6 +38,7 @@ def check_safe(rows: Sequence[Row]) -> None:
     assert all(row.recorded not in ("left", "canceled") for row in rows), told(rows)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.deep)])
 async def test_the_perfect_model_passes_everything_in_the_fewest_steps(step: int) -> None:
     """Each ``step``-th task of the set."""

@@ -24,6 +24,7 @@ async def test_the_end_of_a_task_says_it_in_every_language(group: list[Persona])
     assert await faults(group) == {}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.deep)])
 async def test_the_measured_liars_have_no_success_in_the_tasks_of_eval(step: int) -> None:
     """Nor is the perfect model doubted in one of them."""

@@ -219,6 +219,7 @@ async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
         assert grant["paths"] == ["lib/*", "*.lua"]
 
 
+@pytest.mark.deep
 async def test_an_unknown_outcome_is_told_by_who_looked(tmp_path: Path) -> None:
     """A program was cut off: `i` shows all of it, `d` says that it was carried out, and nothing else is offered."""
     model, disk = Listening(says(call("cc_run_program", path="a.lua")), final(success=False)), Disk({"a.lua": NEW})

@@ -4,12 +4,15 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from orchestrator.terminal.tui.audit import Audit
 from orchestrator.terminal.tui.tasks import Tasks
 from tests.harness.support import Listening, final, running
 from tests.terminal.tui.driving import seated
 
 
+@pytest.mark.deep
 async def test_the_audit_is_narrowed_down_read_on_and_verified(tmp_path: Path) -> None:
     """`f` takes a task, a person, a kind, a time and what is of no task; `l` reads on; `v` says whether it is whole."""
     async with running(tmp_path, model=Listening(*[final()] * 20)) as server:
@@ -44,6 +47,7 @@ async def test_the_audit_is_narrowed_down_read_on_and_verified(tmp_path: Path) -
             await seat.press("escape")
 
 
+@pytest.mark.deep
 async def test_a_change_of_what_was_written_is_found(tmp_path: Path) -> None:
     """The verdict names what is not as written; who may not verify is told so."""
     store = tmp_path / "store.db"

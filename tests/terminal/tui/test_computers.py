@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.computers.test_frozen import known, refused
 from tests.computers.test_transfers import Gated, gated
 from tests.harness.support import Disk, Listening, Server, connected, final, running
@@ -14,6 +16,7 @@ LABEL = "[b]l[/b]\x9b31m"
 """What a terminal, this library and a reader may be fooled with."""
 
 
+@pytest.mark.deep
 async def test_a_computer_is_paired(tmp_path: Path) -> None:
     """`p` shows the line, what the server saw of a wrong attempt, and that it came; away, it is not backed up."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
@@ -52,6 +55,7 @@ async def pairing(server: Server, code: str) -> tuple[int, str]:
     return answer.status_code, answer.json().get("token", "")
 
 
+@pytest.mark.deep
 async def test_a_frozen_computer_is_let_come_back(tmp_path: Path) -> None:
     """`r` shows both sides, releases once that is confirmed, says when somebody was first, and who may not."""
     async with running(tmp_path, model=Listening(final())) as server:
@@ -88,6 +92,7 @@ async def backed_up(tmp_path: Path) -> AsyncIterator[tuple[Server, Gated, Seat]]
         yield server, computer, seat
 
 
+@pytest.mark.deep
 async def test_a_backup_is_made_looked_at_put_back_and_forgotten(tmp_path: Path) -> None:
     """`n` shows how far it has come; its files are ticked; `r` shows what it would do and begins a task."""
     async with backed_up(tmp_path) as (server, computer, seat):

@@ -80,6 +80,7 @@ async def test_a_request_is_given_time_and_looked_at_from_all_sides(tmp_path: Pa
         await seat.sees("It has changed meanwhile, so nothing was sent.")
 
 
+@pytest.mark.deep
 async def test_the_audit_grows_while_it_is_looked_at(tmp_path: Path) -> None:
     """What happens stands there without a key."""
     async with running(tmp_path, model=Listening(final(success=False))) as server, seated(server) as seat:

@@ -113,6 +113,7 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
         assert (data / "workspace" / "plan.txt").read_text("utf-8") == "newer\n"
 
 
+@pytest.mark.deep
 def test_an_editor_that_fails_gives_the_screen_back(tmp_path: Path) -> None:
     """One that cannot be started and one that ends badly are told on the screen, which takes keys again."""
     editor = tmp_path / "editor"
@@ -153,6 +154,7 @@ def test_it_copes_with_another_size_and_with_sigterm(tmp_path: Path) -> None:
             sight.terminal.process.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.deep
 def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
     """Ctrl-Z stops it with the terminal as it was; when it goes on, all of the screen is drawn anew."""
     with talking(tmp_path, tmp_path / "data") as server:

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from orchestrator.client import ServerUnreachable
 from orchestrator.terminal.tui.lines_view import why_not
 from tests.harness.support import Listening, final, running
 from tests.terminal.tui.driving import seated
 
 
+@pytest.mark.deep
 async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
     """The token closes by no slip, and works; the revoked one ends at once; the last admin is warned; or too late."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:

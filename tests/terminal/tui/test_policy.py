@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from orchestrator.core.policy import default_policy
 from orchestrator.terminal.tui.policy import in_force_lines
 from tests.harness.support import WRITE, Disk, Listening, connected, final, running, says
@@ -72,6 +74,7 @@ def test_a_file_that_is_only_another_is_not_called_unusable() -> None:
     assert f"ALERT: the policy needs attention on this node.\n  {alert}\n── In force" in told
 
 
+@pytest.mark.deep
 async def test_a_standing_approval_is_listed_and_taken_back(tmp_path: Path) -> None:
     """`g` lists how far each reaches; `x` takes one back once that is confirmed, or says that it is too late."""
     async with asked(tmp_path, says(WRITE), final()) as (house, one):

@@ -14,6 +14,7 @@ from tests.waiting import HANG_S
 HOSTILE = "print('[red]x[/]\u202e')\n"
 
 
+@pytest.mark.deep
 async def test_a_rehearsal_is_shown_as_diffs_and_asked_for(tmp_path: Path) -> None:
     """`n` rehearses on a copy of one computer; `h` shows what changed there, `y` asks for all of it, once."""
     model = Listening(

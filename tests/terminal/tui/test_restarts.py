@@ -41,6 +41,7 @@ async def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
     assert request.task_id == task_id
 
 
+@pytest.mark.deep
 async def test_a_list_that_was_opened_meanwhile_is_read_when_it_is_back(tmp_path: Path) -> None:
     """Grants that nobody could tell are told by themselves once the connection stands again."""
     data = tmp_path / "data"

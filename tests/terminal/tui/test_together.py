@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from orchestrator.terminal.tui.batch import Together
 from tests.harness.support import NEW, call, final, says
 from tests.terminal.tui.driving import House, Seat, at_work, waiting
@@ -47,6 +49,7 @@ async def test_several_are_shown_whole_and_decided_together(tmp_path: Path) -> N
         await seat.asks("escape", "Nothing waits for you.")
 
 
+@pytest.mark.deep
 async def test_those_that_are_ticked_are_rejected_and_one_is_too_late(tmp_path: Path) -> None:
     """Space ticks one; a rejection needs no reading; one that somebody decides meanwhile is told as too late."""
     replies = [*REPLIES, *[final(success=False)] * 3]
@@ -71,6 +74,7 @@ async def test_those_that_are_ticked_are_rejected_and_one_is_too_late(tmp_path: 
         assert not house.disk.done
 
 
+@pytest.mark.deep
 async def test_without_a_connection_nothing_is_delivered(tmp_path: Path) -> None:
     """Each is told as not delivered, stays, and is decided there once there is a connection."""
     replies = [*REPLIES, *[final()] * 3]

@@ -126,6 +126,7 @@ async def test_a_hidden_page_lets_go_of_its_streams(server: Server, pc: Computer
     assert [one for one in asked[hidden:] if "/v1/transfers" in one]
 
 
+@pytest.mark.deep
 async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats, tmp_path: Any) -> None:
     """Typed fast, pasted, by the buttons of a phone; the mode is easily left; others are told who may."""
     api = server.api()
@@ -253,6 +254,7 @@ async def frozen(server: Server, name: str) -> None:
         await other.closed()
 
 
+@pytest.mark.deep
 async def test_a_frozen_computer_is_released_by_an_admin(server: Server, seats: Seats) -> None:
     """Both sides are shown; a reviewer is told who may; it is asked once more before."""
     await frozen(server, "twin")

@@ -91,6 +91,7 @@ async def test_a_task_is_followed_over_another_line(chromium: Browser, server: S
         await seats.close()
 
 
+@pytest.mark.deep
 async def test_what_waits_is_shown_where_no_step_comes(server: Server, pc: Computer, seats: Seats) -> None:
     """A stream that is open and says nothing keeps nobody from deciding."""
     api = server.api()

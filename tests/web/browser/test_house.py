@@ -117,6 +117,7 @@ async def test_the_audit_is_narrowed_down_read_and_verified(server: Server, pc: 
     await expect(other.button("Verify it all")).to_have_count(0)
 
 
+@pytest.mark.deep
 async def test_a_long_verification_says_how_far_it_is_and_can_be_canceled(server: Server, seats: Seats) -> None:
     """As a store with much in it answers; who cancels no longer asks, and may begin again."""
     seat, far = await seats.open("audit"), 3

@@ -118,6 +118,7 @@ async def test_what_a_task_changed_has_its_diffs(server: Server, pc: Computer, s
     await looked_at(seat, "what a task changed")
 
 
+@pytest.mark.deep
 async def test_a_backup_is_looked_into_and_put_back(server: Server, pc: Computer, seats: Seats) -> None:
     """One path of it, then all of it: what that would do is shown before, and its task asks as any does."""
     pc.write("a.lua", b"print('old')\n")

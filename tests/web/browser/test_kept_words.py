@@ -21,6 +21,7 @@ async def focused(seat: Seat) -> str:
     return str(await seat.page.evaluate("document.activeElement.textContent"))
 
 
+@pytest.mark.deep
 async def test_an_edit_outlives_a_reload_and_an_ended_sign_in(server: Server, pc: Computer, seats: Seats) -> None:
     """Also what was changed beside the text; who was signed out is told, and nothing of it was carried out."""
     api = server.api()
@@ -81,6 +82,7 @@ async def test_an_answer_and_a_reason_are_kept_until_they_are_sent(server: Serve
     assert await seat.page.evaluate("Object.keys(sessionStorage)") == []
 
 
+@pytest.mark.deep
 async def test_who_edits_is_told_at_once_that_another_decided(server: Server, pc: Computer, seats: Seats) -> None:
     """And that the server went away; the text stays."""
     rita = await server.person("rita", "reviewer")
@@ -119,6 +121,7 @@ async def test_the_focus_goes_to_what_was_said(server: Server, pc: Computer, sea
     assert (await focused(seat)).startswith("Done: approved by you.")
 
 
+@pytest.mark.deep
 async def test_a_lost_task_is_sent_again_and_counts_once(server: Server, seats: Seats) -> None:
     """It is said that nobody knows; the words stay over a reload, and the form with them."""
     seat = await seats.open("tasks")

@@ -126,6 +126,7 @@ async def test_many_windows_side_by_side_all_go_on(server: Server, pc: Computer,
     await expect(page.locator('[data-status="Completed"]')).to_be_visible()
 
 
+@pytest.mark.deep
 async def test_a_task_is_followed_over_a_restart_and_a_reload(server: Server, pc: Computer, seats: Seats) -> None:
     """What was seen stays, nothing comes twice, and the end is told."""
     api = server.api()
@@ -295,6 +296,7 @@ async def test_what_the_model_writes_is_seen_as_it_comes(server: Server, seats: 
     await expect(seat.page.locator(".caret")).to_have_count(0)
 
 
+@pytest.mark.deep
 async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, seats: Seats) -> None:
     """A place that a player changed since stays, unless the person says otherwise; then it is a task of its own."""
     api = server.api()

@@ -24,6 +24,7 @@ _FOCUSED = """() => {
 }"""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("size", [*(pytest.param(size, marks=pytest.mark.deep) for size in (DESKTOP, PHONE)), ZOOMED])
 async def test_nothing_covers_what_has_the_focus(
     server: Server, pc: Computer, seats: Seats, size: tuple[int, int]

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SECRET = "the vault's code is 4711"
 
 
+@pytest.mark.deep
 async def test_what_one_typed_is_not_shown_to_the_next(server: Server, seats: Seats) -> None:
     """A task that was begun, and a line to type, wait for who made them; signing out drops them in each tab."""
     ann, rita = await server.person("ann", "admin", "submitter"), await server.person("rita", "admin", "submitter")
