@@ -98,7 +98,7 @@ async def _all_welcome(stubs: Sequence[StubComputer]) -> None:
 
 
 def _words(url: str, orchestrator: Orchestrator, computers: int) -> list[str]:
-    """What to do with it."""
+    """Words about what to do with it."""
     name = program()
     return [
         f"listening on {url}",

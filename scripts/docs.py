@@ -32,7 +32,7 @@ from orchestrator.history.rehearsal import CannotRehearse
 from orchestrator.runtime.metrics import FIGURES, PREFIX
 from orchestrator.runtime.settings import ENV_PREFIX, Settings
 from orchestrator.web.computers import NotASocket, TooManyKeys, WrongSubprotocol
-from orchestrator.web.endpoint_table import DOORS, Answer, Endpoint
+from orchestrator.web.endpoint_table import ENDPOINTS, Answer, Endpoint
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.peers import TooManyTries
 from orchestrator.web.people import CodeExpired, CodeUnknown, CodeUsed
@@ -93,37 +93,43 @@ def lines() -> str:
     return "\n".join(rows)
 
 
-# -- the doors ---------------------------------------------------------------------------
+# -- the endpoints -----------------------------------------------------------------------
 
 EVERYWHERE: Final = frozenset({401, 405, 503})
-"""The refusals that the text tells once for all doors."""
+"""The refusals that the text tells once for all endpoints."""
 TOLD_FIELDS: Final = 8
 """An answer with more fields than this is named instead."""
 
 
 def rest() -> str:
-    """A row for each door: what it is for and takes, whom it is open to, and what it answers."""
+    """A row for each endpoint: what it is for and takes, whom it is open to, and what it answers."""
     lines = ["| call | what for | takes | who | answers |", "| --- | --- | --- | --- | --- |"]
-    for door in DOORS:
-        if door.tag != "sockets":
-            cells = (f"`{door.method} {door.path}`", door.says, taken(door), door.who, answered(door))
+    for endpoint in ENDPOINTS:
+        if endpoint.tag != "sockets":
+            cells = (
+                f"`{endpoint.method} {endpoint.path}`",
+                endpoint.says,
+                taken(endpoint),
+                endpoint.who,
+                answered(endpoint),
+            )
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def taken(door: Endpoint) -> str:
+def taken(endpoint: Endpoint) -> str:
     """The fields of the body and the parameters, those that may be left out with a question mark."""
-    fields = door.body.model_fields.items() if door.body is not None else ()
+    fields = endpoint.body.model_fields.items() if endpoint.body is not None else ()
     body = [f"`{name}`" if field.is_required() else f"`{name}`?" for name, field in fields]
-    query = [f"`?{one.name}=`" for one in door.takes if one.where == "query"]
-    headers = [f"header `{one.name}`" for one in door.takes if one.where == "header"]
+    query = [f"`?{one.name}=`" for one in endpoint.takes if one.where == "query"]
+    headers = [f"header `{one.name}`" for one in endpoint.takes if one.where == "header"]
     return ", ".join((*body, *query, *headers))
 
 
-def answered(door: Endpoint) -> str:
+def answered(endpoint: Endpoint) -> str:
     """Each status and what comes with it, then the refusals."""
-    good = [f"{status} {content(one)}".rstrip() for status, one in door.answers.items()]
-    bad = [str(status) for status in refusals_of(door) if status not in EVERYWHERE]
+    good = [f"{status} {content(one)}".rstrip() for status, one in endpoint.answers.items()]
+    bad = [str(status) for status in refusals_of(endpoint) if status not in EVERYWHERE]
     return "; ".join((*good, *((" ".join(bad),) if bad else ())))
 
 
@@ -152,7 +158,7 @@ ANSWERED: Final = (
 
 
 def refusals() -> str:
-    """A row for each code that a door or the reviewers' socket answers with."""
+    """A row for each code that an endpoint or the reviewers' socket answers with."""
     rows = [(one.code, one.http_status, str(one.__doc__).splitlines()[0]) for one in ANSWERED]
     rows += [
         ("method_not_allowed", 405, "The path is right, the method is not; `Allow` lists those that are."),

@@ -74,7 +74,7 @@ def test_a_policy_without_plugins_has_none() -> None:
     [
         ("nigth", "my.toml: there is no plugin 'nigth'; installed are: broken, gone, night, number, twice."),
         ("else", "my.toml: there is no plugin 'else'"),
-        ("number", "my.toml: the plugin 'number' (nightly_rules:number) is no function."),
+        ("number", "my.toml: the plugin 'number' (nightly_rules:number) is not a function."),
         ("gone", "my.toml: the plugin 'gone' (nightly_rules:gone) cannot be loaded: "),
         ("broken", "my.toml: the plugin 'broken' (nightly_rules_that_are_not_there:night) cannot be loaded: No module"),
         ("twice", "my.toml: two plugins are called 'twice': nightly_rules:night and rival_rules:night."),

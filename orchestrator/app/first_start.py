@@ -158,7 +158,10 @@ class _Unusable:
 _WHO: Final = re.compile(r"(://[^:/@\s]*:)\S*@")
 """The password of a URL such as a store's; it may hold a sign that does not belong there, so up to the last ``@``."""
 _WHO_ON_BUS: Final = re.compile(r"((?:nats|tls)://|,)[^/,]*@")
-"""Who comes to each server of a NATS bus: one without a password has a token, and that alone opens the bus."""
+"""The user part of each server in the URL of a NATS bus.
+
+Without a password it is a token, which alone opens the bus.
+"""
 _PASSWORD: Final = re.compile(r"((?:password|passfile|token)=)[^&\s]*")
 
 
@@ -186,7 +189,7 @@ def about(settings: Settings, workspace: Workspace | None = None) -> About:
 
 
 def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
-    """What has to be the same on all nodes of one store and is each node's own to set, as people read it."""
+    """Settings of each node that must be the same on all nodes of one store, as people read them."""
     return {
         "approvers": settings.approvers,
         "remote_keys": settings.remote_keys,
@@ -194,7 +197,7 @@ def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
         # The node that holds this singleton job prunes the store for all.
         "retain_days": str(settings.retain_days),
         "retain_bytes": str(settings.retain_bytes),
-        # The shipped text is another with each version, and that is no setting.
+        # The shipped text is another with each version, and that is not a setting.
         FILE: "the shipped text" if prompt.version == SHIPPED_VERSION else prompt.version,
     }
 
@@ -273,7 +276,7 @@ async def _admin_token(service: TaskService, settings: Settings) -> str | None:
     if path.exists():
         row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
     others = await _has_admin(service)
-    # Who was revoked on purpose stays revoked, as long as somebody else can let people in.
+    # A person who was revoked on purpose stays revoked, as long as somebody else can make tokens.
     if row is not None and (not row.revoked or others):
         return None
     if service.store.shared and others:

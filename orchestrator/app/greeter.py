@@ -120,7 +120,7 @@ class JournalGreeter:
         return [run_id for run_id in run_ids if run_id not in still_open]
 
     async def labelled(self, computer: ComputerId, label: str, former_labels: tuple[str, ...]) -> None:
-        """Keep a label, with an item; what waits for a person is judged by it."""
+        """Keep a label, with an item; requests that wait for a person are judged by it."""
         fact = ComputerLabelled(computer=computer, label=label, former_labels=former_labels)
         if await self._store.label_computer(self._service.draft(fact, Actor(kind="computer", id=computer))):
             said = "computer %s has the label %r now; rules of the policy look at it and at the former ones"

@@ -33,9 +33,9 @@ from orchestrator.runtime.tracing import Tracing, open_tracing
 # -- A store whose failures are counted: any store, seen from outside --------------------
 
 _ANSWERS: Final = (ComputerClaimed, Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound)
-"""What a store raises where all is well with it; bytes that are not as they were kept are not among them."""
+"""Errors that a store raises while it works well; an error about bytes that changed is not among them."""
 DEFECT: Final = "defect"
-"""The code of what is no error of ours, such as one of the database."""
+"""The code of an error that is not ours, such as one of the database."""
 
 
 def counted(store: Store, failures: "Counter[str]") -> Store:
@@ -88,7 +88,7 @@ class _Said:
 
 
 class JournalLog:
-    """Tells the log of items that were just appended; what the model does within a step only where all is told."""
+    """Logs items that were just appended; it logs what the model does within a step only where everything is logged."""
 
     def __init__(self) -> None:
         self._calls: OrderedDict[str, facts.ToolCall] = OrderedDict()

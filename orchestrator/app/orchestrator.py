@@ -224,7 +224,7 @@ async def open_orchestrator(
         hub, here = _joined(ground, presence, update_secret, awaited, transfers, lambda: in_game)
         world = Environment(ground.store, here.fleet, awaited, workspace, settings.run_timeout_s)
         undoing = Undoing(ground.service, world)
-        # What changed while nothing ran is judged before anybody can decide.
+        # Changes that came while nothing ran are judged before anybody can decide.
         await ground.policy.judge()
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
@@ -242,11 +242,14 @@ async def open_orchestrator(
 
 
 async def _workspace(ground: Foundation) -> Workspace:
-    """What ``local_*`` may work in; where that is not what the other nodes have, it refuses, and the log says so."""
+    """The workspace of ``local_*``.
+
+    Where it differs from that of the other nodes, the tools refuse, and the log says so.
+    """
     settings = ground.settings
     workspace = await workspace_of(ground.store, settings.workspace_path)
     if isinstance(workspace, RefusedWorkspace):
-        # Who named none wants none: local_* say so when somebody uses them.
+        # A server that named no workspace needs none: the local_* tools say so when they are used.
         logger.log(logging.INFO if settings.workspace is None else logging.WARNING, "%s", workspace.why)
     return workspace
 
@@ -337,7 +340,7 @@ def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:
 async def _at_work(
     parts: Orchestrator, keeper: CheckpointKeeper, watching: Watching, looking: Sequence[asyncio.Task[None]]
 ) -> AsyncIterator[None]:
-    """Everything that goes on by itself, begun, and ended in order: what serves first, then what works."""
+    """All background work, begun and ended in order: first what serves, then what works."""
     endpoints = parts.endpoints
     parts.node.open()
     background = [

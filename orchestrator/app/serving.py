@@ -14,7 +14,7 @@ from typing import Any, Final
 import uvicorn
 
 from orchestrator.app.orchestrator import Orchestrator, open_orchestrator
-from orchestrator.computers.hub.hub import DOOR
+from orchestrator.computers.hub.hub import COMPUTER_PATH
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.ports import ChatModel, Store
 from orchestrator.core.wire.wire import MAX_FRAME_BYTES
@@ -136,7 +136,7 @@ class PortServer(uvicorn.Server):
 _BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request.")
 _AGAIN_S = 60.0
 _LAST_S = 1.0
-"""Who followed a stream asks for the next thing on its connection: that is answered still, as the last on it."""
+"""A client that followed a stream asks again on its connection: it gets an answer, as the last one there."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -166,7 +166,7 @@ async def serve(
             server = server_of(orchestrator, most, files - most)
             stop, at_once = _signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
+            await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{COMPUTER_PATH}")
             ready(url, orchestrator)
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -193,7 +193,7 @@ def _from_here(host: str) -> str:
 class _Refusals(logging.Filter):
     """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one.
 
-    Of what any peer can make it say, as often as it likes, one in a minute is logged.
+    A message that any peer can cause, as often as it likes, is logged once a minute.
     """
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ _SAME_TIME: Final = timedelta(seconds=3)
 
 
 class ServerClock:
-    """What time it is at the server, as its answers tell: what happened there is told in its time."""
+    """The time at the server, as its answers tell it: events there are shown in its time."""
 
     def __init__(self) -> None:
         self._ahead = timedelta(0)
@@ -71,7 +71,7 @@ class ServerClock:
 PATIENCE_S: Final = 90.0
 """How long a follower looks for a server that went away: a restart takes seconds, an update a minute."""
 _LIVED_S = 5.0
-"""A connection that lasted so long was one; what ends sooner, again and again, is none."""
+"""A connection that lasted so long counts as one; a connection that ends sooner, again and again, does not."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 
 
@@ -139,7 +139,10 @@ class Client:
         if base.scheme not in ("http", "https") or not base.host:
             raise _no_address(url, "it has no http:// and host")
         self.verify = trusted() if base.scheme == "https" else False
-        """Who may say that the server is the server. Of a connection without TLS nobody: they take long to read."""
+        """The authorities that may say that the server is the server.
+
+        Without TLS there are none: they take long to read.
+        """
         self.clock = ServerClock()
         self._http = httpx2.Client(
             base_url=base,
@@ -321,7 +324,10 @@ class Client:
                 raise _Silent from None
 
     def waiting(self) -> "Snapshot":
-        """Everything that waits for the person of this token. Raises ServerRefused, ServerUnreachable."""
+        """All requests and questions that wait for the person of this token.
+
+        Raises ServerRefused, ServerUnreachable.
+        """
         from websockets.exceptions import InvalidStatus, WebSocketException
         from websockets.sync.client import connect
 
@@ -427,4 +433,6 @@ def trusted() -> ssl.SSLContext | bool:
 
 
 def _no_address(url: str, why: object) -> InvalidRequest:
-    return InvalidRequest(f"{url!r} is no address of a server: {why}.", remedy="Give one like http://127.0.0.1:8765.")
+    return InvalidRequest(
+        f"{url!r} is not an address of a server: {why}.", remedy="Give one like http://127.0.0.1:8765."
+    )

@@ -142,7 +142,7 @@ class Live:
 
 
 def as_object(data: str) -> dict[str, Any]:
-    """The data of an event; empty where it is no object."""
+    """The data of an event; empty where it is not an object."""
     try:
         value = json.loads(data)
     except ValueError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # -- What the server answers: an object, or an error told as a sentence ------------------
 
 _NOBODY_BEHIND: Final = (502, 503, 504)
-"""What a proxy answers itself when no server behind it can be reached."""
+"""The statuses with which a proxy answers when no server behind it can be reached."""
 
 
 class ServerRefused(OrchestratorError):
@@ -42,7 +42,7 @@ class ServerUnreachable(OrchestratorError):
 
 @contextmanager
 def unless_it_closed() -> Iterator[None]:
-    """What is asked may be settled otherwise before somebody decides, such as by a file that changed."""
+    """A request may be settled otherwise before somebody decides, such as by a file that changed."""
     try:
         yield
     except ServerRefused as error:
@@ -61,14 +61,14 @@ def refusal_of(refused: "InvalidStatus") -> ServerRefused:
 
 
 class _Answer(dict[str, Any]):
-    """An object of the server's answer: what it lacks is the server's fault, and told as a sentence."""
+    """An object of the server's answer: a key that is missing is the server's fault, and is told as a sentence."""
 
     def __missing__(self, key: str) -> Any:
         raise _not_ours(f"The server's answer lacks {key!r}.")
 
 
 def checked(status: int, content: bytes) -> Any:
-    """The object of an answer. Raises ServerRefused for an error, and for what is no answer of ours."""
+    """The object of an answer. Raises ServerRefused for an error, and for an answer that is not this server's."""
     try:
         value = json.loads(content or b"{}", object_hook=_Answer)
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def checked(status: int, content: bytes) -> Any:
             raise _nobody_behind(status) from None
         raise _not_ours(f"The server answered {status} without JSON.", status) from None
     if not isinstance(value, dict):
-        raise _not_ours(f"The server answered {status} with JSON that is no object.", status)
+        raise _not_ours(f"The server answered {status} with JSON that is not an object.", status)
     if status >= 400 or set(value) == {"error"}:
         error = value.get("error")
         if not isinstance(error, dict):
@@ -104,14 +104,14 @@ def _not_ours(message: str, status: int = 200) -> ServerRefused:
 # -- A stream of events, read as it comes: items, notifications, and whether the connection stands
 
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
-"""The events of a task's stream that are no items of the journal."""
+"""The events of a task's stream that are not items of the journal."""
 COMMENT: Final = ":"
 """The kind of a stream's comments, which only say that it stands."""
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What is seen of a step before its items are there; it may be lost, and decides nothing."""
+    """The parts of a step that are seen before its items are there; they may be lost, and decide nothing."""
 
     kind: str
     """``explanation``, ``message``, ``model_text`` or ``output``."""

@@ -232,12 +232,12 @@ def plain_http(url: str) -> str:
 
 
 def port_of(url: str) -> int:
-    """The port of a URL. Raises InvalidRequest when it is none."""
+    """The port of a URL. Raises InvalidRequest when it is not a port."""
     parts = urlsplit(url)
     try:
         return parts.port or PORTS.get(parts.scheme, 0)
     except ValueError as error:
-        raise InvalidRequest(f"The port of {url!r} is none: {error}.") from None
+        raise InvalidRequest(f"The port of {url!r} cannot be read: {error}.") from None
 
 
 def is_private(host: str) -> bool:

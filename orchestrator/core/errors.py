@@ -1,7 +1,7 @@
 """The one tree of errors.
 
-Every class carries its wire ``code`` and its HTTP status; every instance says what happened
-and, where somebody can do something about it, what to do next (``remedy``).
+Every class carries its wire ``code`` and its HTTP status. Every instance says what happened and, where somebody can do
+something about it, what to do next (``remedy``).
 
     OrchestratorError
     ├── InvalidRequest        what was sent cannot be understood
@@ -65,7 +65,7 @@ class OrchestratorError(Exception):
 
 
 class InvalidRequest(OrchestratorError):
-    """What was sent cannot be understood."""
+    """The input cannot be understood."""
 
     code = "invalid_request"
     http_status = 422
@@ -346,7 +346,7 @@ class HitlInterventionRequired(OrchestratorError):
 
     @property
     def pending(self) -> list[Any]:
-        """The calls that wait for a person's decision; a question of the model is no such call, it is answered."""
+        """The calls that wait for a person's decision; a question of the model is not such a call, it is answered."""
         return [] if self.task is None else [record.call for record in self.task.undecided]
 
     def approve_all(self) -> dict[Any, Any]:

@@ -51,7 +51,7 @@ def from_us(microseconds: int) -> datetime:
 
 
 FAR_S: Final = 2.0
-"""A clock that is off by so much should be set: what goes by the network's time is off by far less."""
+"""Seconds of error after which a clock should be set: a clock that follows the network's time is off by far less."""
 
 
 def told_apart(whose: str, by_s: float) -> str:

@@ -82,7 +82,7 @@ class NodePolicy:
         return self.policy().run_timeout_of(original_of(computer))
 
     def summary(self, task: AgentTask) -> str:
-        """What the model of a task is told of it (promise L6)."""
+        """The summary that the model of a task gets (promise L6)."""
         rehearses = task.rehearses is not None
         told = summary(
             self.policy(),

@@ -71,7 +71,7 @@ class Proofs:
 
 
 async def since(task: AgentTask, store: Store) -> str:
-    """What became of what a task did that is over; empty: what its end says holds."""
+    """The later news of a task that is over; empty: the words of its end hold."""
     if task.rehearses is None:
         outcome = that_counts(await outcomes(task.undone_by, store))
         return outcome.told if outcome is not None else ""
@@ -82,7 +82,7 @@ async def since(task: AgentTask, store: Store) -> str:
 
 
 async def outcomes(task_ids: Sequence[TaskId], store: Store, world: Environment | None = None) -> tuple[Outcome, ...]:
-    """What became of some tasks that restore, the last of them; what was pruned is left out.
+    """The results of some tasks that restore, the last of them; pruned tasks are left out.
 
     ``world``: by which is told what they wait for; None: that is left out.
     """

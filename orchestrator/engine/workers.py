@@ -24,7 +24,7 @@ LEASE_S = 30.0
 _PATIENCE_LEASES = 2.0
 """Lease times that an actor asks a store again that is away: it may well be nobody else's until then."""
 GIVE_BACK_S = 2.0
-"""What giving a lease back may take: if it takes longer, the lease ends by itself."""
+"""Seconds that the return of a lease may take: if it takes longer, the lease ends by itself."""
 
 
 async def process_task(
@@ -38,9 +38,9 @@ async def process_task(
 ) -> AgentTask:
     """Act for a leased task until it waits, is over or, when the node is left, handed over.
 
-    Raises LeaseLost when another actor has it. A node that does not reach the store does not stop what it is at:
-    nothing new begins without the store, what is under way is known to nobody else, and a node that took the lease
-    meanwhile is told of by the first answer.
+    Raises LeaseLost when another actor has it. A node that does not reach the store does not stop its present work.
+    Nothing new begins without the store, and nobody else knows of the work under way. If another node took the lease,
+    the first answer of the store says so.
     """
     task = await service.load(lease.task_id)
     leaving = leaving or Leaving()
@@ -106,7 +106,7 @@ logger = logging.getLogger(__name__)
 _IDLE_S = 5.0
 """How long a worker trusts the bus before it looks at the queue by itself."""
 _OF_A_LEASE = 1 / 4
-"""With short leases it looks sooner: what a killed node held is taken over within one and a half lease times."""
+"""With short leases it looks sooner. Tasks of a killed node are taken over within one and a half lease times."""
 _TAKEN_S = 0.02
 """About how long, where something is due and another node is just taking it: more than a transaction takes."""
 _NOT_HAD_S = 0.5
@@ -163,8 +163,8 @@ class Workers:
     async def drain(self, within_s: float, *, cut_models: bool = False) -> None:
         """Take no more tasks, and hand over those at hand at their next boundary between two effects.
 
-        What takes longer than ``within_s`` is let go with its bracket open; ``cut_models``: nobody waits for a reply
-        of a model. Canceled, it lets go at once.
+        Work that takes longer than ``within_s`` is let go with its bracket open; ``cut_models``: nobody waits for a
+        reply of a model. When it is canceled, it lets go at once.
         """
         self._leaving.begin(cut_models=cut_models)
         self._due.set()
@@ -260,7 +260,7 @@ class Workers:
             logger.error("task %s stops: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
             await self._pass_by(lease, error)
         except AWAY as error:
-            # Of a node that is left, a lease that could not be given back is no trouble: it ends by itself.
+            # Of a node that leaves, a lease that could not be given back is not a problem: it ends by itself.
             level = logging.INFO if self._leaving.over else logging.ERROR
             logger.log(level, "task %s stops for now: %s", lease.task_id, error)
             await self._postpone(lease)
@@ -321,7 +321,7 @@ class Workers:
                 logger.info("task %s: %s", lease.task_id, error)
                 return
             except Exception:
-                # What stopped the task may well stop this too, and must not end the worker and with it all others.
+                # The error that stopped the task may stop this too, and must not end the worker and with it all others.
                 logger.exception("task %s is not given back; its lease ends by itself", lease.task_id)
                 return
             else:
@@ -329,7 +329,7 @@ class Workers:
 
 
 def _told(error: Exception) -> str:
-    """What a person is told of an error that nobody foresaw: no content, and what the host says in its own words."""
+    """The sentence for a person about an error that nobody foresaw: no content, and the words of the host."""
     if isinstance(error, OSError) and error.strerror:
         return f"The host of the orchestrator said: {error.strerror}. Its log says more."
     return f"The orchestrator met a defect ({type(error).__name__}); its log says more."

@@ -184,7 +184,7 @@ class Backups:
         )
 
     async def preview(self, wanted: Restoration, by: Identity) -> Preview:
-        """What putting it back would do now. Raises NotFound."""
+        """The changes that putting it back would make now. Raises NotFound."""
         return await self.undoing.preview(wanted, by)
 
     async def restore(self, row: BackupRow, wanted: Restoration, by: Identity) -> AgentTask:
@@ -217,12 +217,12 @@ class Backups:
 
 
 def _left_alone(fact: ComputerBackedUp) -> tuple[str, ...]:
-    """What a backup cannot tell of, and what an exact restoration therefore leaves where it is."""
+    """The places that a backup cannot tell of, and that an exact restoration therefore leaves as they are."""
     if fact.skipped_more or any("\ufffd" in path for path in fact.skipped):
         return ("",)
     return tuple(sorted(fact.skipped))
 
 
 def _text(path: str) -> str:
-    """A name as text: what is no UTF-8 in it is shown as replacement characters."""
+    """A name as text: bytes that are not UTF-8 are shown as replacement characters."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -122,7 +122,7 @@ def _place(name: str, directory: Path) -> Place:
             logger.warning("%s is on the disk of the data directory: who puts back one may put back both.", name)
         return FilePlace(name)
     raise InvalidRequest(
-        f"heads_to names {name!r}, which is no place for heads.",
+        f"heads_to names {name!r}, which is not a place for heads.",
         remedy="Name syslog:, syslog://HOST:PORT, https://HOST/PATH or a whole path such as /mnt/other/heads.log.",
     )
 
@@ -150,7 +150,7 @@ class HeadsAway:
     places: Sequence[Place] = ()
     _has: dict[str, dict[str, Anchor]] = field(default_factory=dict)
     _waiting: dict[str, dict[str, Anchor]] = field(default_factory=dict)
-    """What a place has not taken yet."""
+    """The heads that a place has not taken yet."""
     _failed: dict[str, str] = field(default_factory=dict)
 
     async def send(self, heads: Mapping[str, Anchor], at: datetime, key: str, digest: str = "") -> None:
@@ -182,13 +182,13 @@ class HeadsAway:
 
 
 EVERY_S: Final = 60.0
-"""What is cut off a journal within this time after it was written leaves no trace in a checkpoint."""
+"""An item that is cut off a journal within this time after it was written leaves no trace in a checkpoint."""
 
 DUTY: Final = "checkpoints"
 _TURNS: Final = 3
 """Turns that the node with this singleton job may miss before another node takes it."""
 _ALL_EVERY: Final = 60
-"""Turns after which the heads of all tasks are looked at: what a clock that was late, or a hand, has hidden."""
+"""Turns after which the heads of all tasks are looked at, for items that a late clock or a person has hidden."""
 _SLACK: Final = timedelta(minutes=5)
 """How far the clocks of nodes may be apart."""
 
@@ -205,7 +205,7 @@ class CheckpointKeeper:
     """From when on what changed is looked at; None: everything is."""
     _turn: int = 0
     _own: Anchor | None = None
-    """The note of the last checkpoint where nothing came between: it is an item too, and alone is nothing new."""
+    """The note of the last checkpoint where nothing came between: it is an item too, and alone it is not news."""
     _heard: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
     """What the last checkpoints noted of computers."""
 
@@ -227,8 +227,8 @@ class CheckpointKeeper:
     async def make(self) -> None:
         """Make one if there is something new; one that may not be made is an error of the log, not the end.
 
-        Of several nodes one does, as long as it lives: each has a file and a key of its own, and the note of a
-        checkpoint would be something new for the others.
+        One node does it for all, as long as it lives: each has a file and a key of its own, and the note of a
+        checkpoint would be news for the others.
         """
         try:
             if not await self.service.duties.take(DUTY, _TURNS * self.every_s):
@@ -264,7 +264,7 @@ class CheckpointKeeper:
         await self._sent_away({**(signed if everything else news.changed), SYSTEM_STREAM: own}, everything=everything)
 
     async def _sent_away(self, heads: Mapping[str, Anchor], *, everything: bool = False) -> None:
-        """Only after a checkpoint was made of them: what it refuses to sign is no head of ours."""
+        """Only after a checkpoint was made of them: a head that it refuses to sign is not ours."""
         if self.away.places:
             key = await asyncio.to_thread(self.checkpoints.key_fingerprint)
             digest = await asyncio.to_thread(heads_digest, heads) if everything else ""

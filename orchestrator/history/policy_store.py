@@ -71,7 +71,7 @@ class PolicyKeeper:
         self._seen = stamp_of(path)
         self._in_force = file or LoadedPolicy(SHIPPED, DEFAULT_POLICY_TOML.encode(), default_policy())
         self._row: PolicyRow | None = None
-        """What the system stream says is in force, with the version of the table's row."""
+        """The active policy by the system stream, with the version of the table's row."""
         self._looked_at: PolicyRow | None = None
         """The table's row as it was compared with the system stream last."""
         self._forged = ""
@@ -198,7 +198,7 @@ class PolicyKeeper:
             try:
                 await self._propose(loaded, SYSTEM)
             except Conflict:
-                # Of two that changed at once the other was first.
+                # Where two changed at once, the other was first.
                 await self._follow()
             self._file, self._refused = loaded, ""
         await self.judge()
@@ -255,7 +255,7 @@ class PolicyKeeper:
         if previous:
             logger.info("policy %s is in force, after %s", loaded.policy.version, previous)
         if self._store.shared:
-            # What cannot be read back now is proven from an older item later.
+            # An item that cannot be read back now is proven from an older one later.
             with contextlib.suppress(OrchestratorError):
                 item = await self._proven()
                 if item is not None and _row_of(item, self._row) == self._row:
@@ -272,7 +272,7 @@ class PolicyKeeper:
         self._row = row
 
     async def _said(self) -> PolicyRow | None:
-        """What the system stream says is in force; the table's row says the same, or is not believed.
+        """The active policy by the system stream; the table's row says the same, or is not believed.
 
         A person who can write one row of a database puts no policy into force with it: that takes an item, which is
         chained to the items that this node trusts, and names its author. A row is held against its item once.

@@ -65,7 +65,7 @@ class Rule:
     days: float | None = None
     """Since something happened to a task last."""
     bytes: int | None = None
-    """Of all items and blobs."""
+    """The bytes of all items and blobs."""
 
     def __bool__(self) -> bool:
         """Whether there is any limit."""
@@ -93,7 +93,7 @@ class Outcome:
     tasks: tuple[PrunedTask, ...]
     blobs: int
     bytes: int
-    """Of the items and blobs that went."""
+    """The bytes of the items and blobs that were removed."""
     left: int
     """Bytes of those that stay."""
 
@@ -189,7 +189,7 @@ class _Weighing:
         self._inside: dict[str, frozenset[str]] = {}
 
     async def weights(self) -> Weights:
-        """All of it; the blobs first, so that what is put while the rest is read is none of them."""
+        """All of it; the blobs first, so that a blob that is put while the rest is read is not among them."""
         await self._blobs()
         rows = {str(row["task_id"]): row for row in await self._rows("tasks")}
         held = {one for name, row in rows.items() if _is_held(row) for one in await self._referred(name)}

@@ -21,11 +21,11 @@ from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import one_line, visible
 
 FIELDS: Final = ("task_id", "call_id", "computer")
-"""What a record may be about."""
+"""The fields that a record may have."""
 SALT: Final = secrets.token_hex(16)
-"""The same secret has the same mark as long as this process lives, and nobody can try guesses on it."""
+"""The same secret has the same marker as long as this process lives, and nobody can test a guess with it."""
 MAX_CHARS: Final = 20_000
-"""Of one message, and of one traceback; what is beyond is said to be left out."""
+"""Characters of one message, and of one traceback; the log says that the rest is left out."""
 _MAX_ID_CHARS: Final = 128
 _OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
 
@@ -48,7 +48,7 @@ def about(*, task_id: str = "", call_id: str = "", computer: str | None = "") ->
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, str]:
-    """What a record is about: by its own ``extra``, else by what it was made within."""
+    """The fields of a record: from its own ``extra``, else from the block in which it was made."""
     around = _ABOUT.get()
     found = {field: getattr(record, field, None) or around.get(field) for field in FIELDS}
     return {field: one_line(str(value), limit=_MAX_ID_CHARS) for field, value in found.items() if value}
@@ -95,7 +95,7 @@ def _traced(form: logging.Formatter, record: logging.LogRecord) -> str:
     parts: list[str] = []
     if record.exc_info and record.exc_info[0]:
         error = record.exc_info[1]
-        # Of a server that is away the sentence says everything, and a traceback nothing.
+        # For a server that is away the sentence says everything, and a traceback adds nothing.
         parts.append(str(error) if isinstance(error, _OUTAGES) else form.formatException(record.exc_info))
     if record.stack_info:
         parts.append(form.formatStack(record.stack_info))

@@ -22,8 +22,8 @@ from orchestrator.core.task.items import AgentTaskItem
 # label's values are a closed list of the code or what an operator writes into the policy, never the id of a task,
 # a computer's name or anybody's text: how many series there are does not grow with use.
 #
-# Of several nodes each tells its own counters, which add up. What a gauge reads from the store is the same at
-# each, so its text says whose it is.
+# Of several nodes each tells its own counters, and their sum is the total. A gauge that is read from the store is the
+# same at each node, so its text says so.
 
 PREFIX: Final = "cc_orchestrator_"
 _CALL_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -176,7 +176,7 @@ class Metrics:
         self._asked: OrderedDict[str, datetime] = OrderedDict()
         self._raised: OrderedDict[str, datetime] = OrderedDict()
         self._elsewhere: dict[tuple[str, str], int] = {}
-        """What was told of what is counted elsewhere, by figure and label."""
+        """The values of figures that are counted elsewhere, by figure and label."""
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}

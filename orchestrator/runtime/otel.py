@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 SERVICE: Final = "cc-orchestrator"
 """The name of the service, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES says another."""
 _CLOSES_WITHIN_S: Final = 3.0
-"""What a collector gets at the end to take the last spans."""
+"""Seconds that a collector gets at the end to take the last spans."""
 _NS: Final = 1_000_000_000
 
 
@@ -64,7 +64,7 @@ class OtelExporter:
     def __init__(self, processor: SpanProcessor, exporter: SpanExporter) -> None:
         self._exporter = exporter
         self._ids = _Ids()
-        # What the environment says of the resource counts more than the name of ours.
+        # A name of the resource from the environment counts more than ours.
         resource = Resource({SERVICE_NAME: SERVICE}).merge(_of_environment())
         self._provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
         self._provider.add_span_processor(processor)

@@ -53,7 +53,7 @@ def _loaded(name: str, offered: metadata.EntryPoints, source: str) -> CustomPoli
         ) from error
     if not callable(judge):
         raise PolicyInvalid(
-            f"{source}: the plugin {name!r} ({found[0].value}) is no function.",
+            f"{source}: the plugin {name!r} ({found[0].value}) is not a function.",
             remedy="Let its entry point name a function that takes a call and a context.",
         )
     return CustomPolicy(name=name, judge=judge)
@@ -74,7 +74,7 @@ class LoadedPolicy:
 
     @property
     def sha256(self) -> str:
-        """Of the bytes."""
+        """The sha256 of the bytes."""
         return sha256_hex(self.content)
 
 

@@ -39,7 +39,7 @@ def _setting(default: Any, meaning: str, unit: str = "", **bounds: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """What ``serve`` needs to know."""
+    """The settings of ``serve``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -343,7 +343,7 @@ def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Setti
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[InvalidRequest]:
-    """What to say of each variable that begins as ours do and is none of them."""
+    """A warning for each variable that begins as ours do and is not one of them."""
     known = [name.upper() for name in (*Settings.model_fields, *_OF_CLIENTS)]
     ours = [name for name in sorted(environ) if environ[name] and name.upper().startswith(ENV_PREFIX)]
     return [
@@ -378,7 +378,10 @@ def _meant(name: str, known: Iterable[str], before: str = "") -> str:
 
 
 def _config(path: Path) -> tuple[dict[str, Any], str]:
-    """What the file says, and its text. Raises InvalidRequest for a broken file, and for what is no setting in it."""
+    """What the file says, and its text.
+
+    Raises InvalidRequest for a broken file, and for a name in it that is not a setting.
+    """
     try:
         # With the mark at its beginning that some editors of Windows write.
         text = path.read_text("utf-8-sig")
@@ -387,7 +390,7 @@ def _config(path: Path) -> tuple[dict[str, Any], str]:
         return {}, ""
     except NotADirectoryError:
         raise InvalidRequest(
-            f"{path.parent} is no directory.", remedy=f"Choose one with --data-dir or {_variable('data_dir')}."
+            f"{path.parent} is not a directory.", remedy=f"Choose one with --data-dir or {_variable('data_dir')}."
         ) from None
     except OSError as error:
         raise InvalidRequest(

@@ -76,7 +76,7 @@ class _Open:
 
 @dataclass
 class _Request:
-    """What people are asked, and what they have said of it so far."""
+    """The questions to people, and their answers so far."""
 
     left: set[str]
     """The calls that wait."""
@@ -85,7 +85,10 @@ class _Request:
 
 @dataclass
 class Story:
-    """What of a task is open; told its items one after the other, it answers with the spans that each ends."""
+    """The open spans of a task.
+
+    It is told its items one after the other, and answers with the spans that each item ends.
+    """
 
     task_id: str
     _open: dict[tuple[str, str], _Open] = field(default_factory=dict)
@@ -139,7 +142,7 @@ class Story:
                 about = {
                     "call_id": fact.call_id,
                     "run_id": fact.run_id,
-                    # What is no tool has any name that a model makes up.
+                    # A tool that does not exist has any name that a model makes up.
                     "tool": tool if tool in BUILT_IN_CATALOG else "unknown",
                     "computer": fact.computer or "",
                 }
@@ -303,7 +306,7 @@ class Tracing:
         self._read = read
         self._exporter = exporter
         self._stories: OrderedDict[TaskId, tuple[Story, int]] = OrderedDict()
-        """Of each task the story, and the version up to which it was told."""
+        """For each task the story, and the version up to which it was told."""
         self._waiting: asyncio.Queue[Sequence[AgentTaskItem]] = asyncio.Queue(_AHEAD)
 
     def observe(self, items: Sequence[AgentTaskItem]) -> None:

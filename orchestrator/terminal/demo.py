@@ -24,7 +24,7 @@ PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
 _STOP_WITHIN_S = 10.0
 _NOBODY = "Nobody is here to answer. Do what is simplest."
-"""What the demo says for a person who is not there."""
+"""The words of the demo for a person who is not there."""
 
 
 class PartFailed(OrchestratorError):

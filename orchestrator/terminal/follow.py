@@ -1,9 +1,8 @@
 """Follows one task from a terminal: shows it as it happens, and takes the decisions and answers it waits for.
 
-One thread reads the events and opens the connection again when it drops; the caller's thread shows
-and asks, so that Ctrl-C is heard at once. What a person is asked is looked up when nothing newer
-has come, so that a replayed log asks for nothing that was decided long ago; and a prompt ends by
-itself when somebody else decides first.
+One thread reads the events and opens the connection again when it drops. The caller's thread shows and asks, so that
+Ctrl-C is heard at once. An open request is looked up when nothing newer has come, so that a replayed log asks for
+nothing that was decided long ago. A prompt ends by itself when somebody else decides first.
 """
 
 import queue
@@ -31,7 +30,7 @@ from orchestrator.terminal.review.edit import Drafts
 _TICK_S: Final = 0.25
 """How often the clock on the screen moves, and how soon a prompt notices that it is no longer needed."""
 _QUIET_S: Final = 0.05
-"""So long nothing newer came: what waits is asked for."""
+"""Seconds without anything newer, after which the waiting request is asked for."""
 _SENTENCE_CHARS: Final = 600
 """The longest sentence of the server that is shown on one line."""
 _AWAY_AFTER_S: Final = 3.0

@@ -87,7 +87,7 @@ def how(offer: Mapping[str, Any], task_id: str, where: str = "") -> str:
     if outcome:
         return _by_now(outcome, undo, where)
     if offer.get("tasks"):
-        # Of one that was pruned nobody knows what became of it.
+        # Nobody knows the result of a task that was pruned.
         return f"task {one_line(offer['tasks'][-1])} was begun to put it back"
     if offer.get("automatic"):
         return f"it is put back, as the policy says; by which task:  {name} tasks show {task_id}{where}"

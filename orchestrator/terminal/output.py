@@ -21,7 +21,7 @@ _BELOW: Final = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[K{}\x1b8"
 """Below the cursor's line, which is scrolled up for it at the bottom; the cursor is then where it was."""
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _UNIT: Final = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
-"""What a line is never broken in: a word, or a command in backticks."""
+"""The units in which a line is never broken: a word, or a command in backticks."""
 _LEAST_WRAPPED: Final = 16
 """Columns that a cell needs to be wrapped; a narrower one is cut."""
 _STYLES: Final[Mapping[str, str]] = {
@@ -101,7 +101,7 @@ def sized(size: int) -> str:
 
 
 def age(then: str, now: datetime | None = None) -> str:
-    """How long ago a time of the server was: ``5 s``, ``3 min``, ``2 h`` or ``4 d``; empty when it is none."""
+    """How long ago a time of the server was: ``5 s``, ``3 min``, ``2 h`` or ``4 d``; empty when it is not a time."""
     try:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(then)).total_seconds()
     except (ValueError, TypeError):
@@ -149,7 +149,7 @@ class Screen:
 
     @property
     def columns(self) -> int | None:
-        """The width of the terminal; None: it is none, and nothing is cut."""
+        """The width of the terminal; None: this is not a terminal, and nothing is cut."""
         return shutil.get_terminal_size().columns if self.grows else None
 
     def line(self, text: str) -> None:

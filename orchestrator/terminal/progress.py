@@ -92,7 +92,7 @@ class Meter:
         self.screen.status(f"{self.name}  {bar(share)} {share:4.0%}  {amount}{self._pace(done, total)}{busy}")
         tenths = int(share * _TENTHS)
         if not self.screen.moves and tenths > self._tenths:
-            # The total may grow when more becomes known: what was said is not taken back.
+            # The total may grow when more becomes known: earlier progress is not taken back.
             self._line(f"{self.name}: {tenths * 10} %, {amount}{self._pace(done, total)}", now, tenths)
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class _Shown:
 
     text: str = ""
     offset: int = -1
-    """Of the last part."""
+    """Where the last part begins."""
     next_offset: int = 0
     """Where the next part begins, when nothing is missed and every byte was text."""
     whole: bool = True
@@ -215,7 +215,7 @@ class Progress:
     """The end of the answer that is being written."""
     _began: datetime | None = None
     _latest: datetime | None = None
-    """Of the item that came last: a clock that is behind it makes a task no younger."""
+    """The time of the item that came last: a clock that is behind it makes a task no younger."""
     _announced: int = 0
     """The last step whose heading was shown before its item."""
     _explained: str = ""
@@ -365,7 +365,7 @@ class Progress:
         missed = offset - shown.next_offset
         shown.whole = shown.whole and missed == 0
         shown.text += text
-        # What is told has its secrets taken out; how much of the output it stands for is said beside it.
+        # The text has its secrets taken out; the amount of output that it stands for is said beside it.
         length = size if isinstance(size, int) else len(text.encode("utf-8", "surrogatepass"))
         shown.offset, shown.next_offset = offset, offset + length
         self._print(shown, f"[… {counted(missed, 'byte')} not shown …]\n{text}" if missed > 0 else text)
@@ -411,7 +411,7 @@ class Progress:
 
 
 def _missing(shown: _Shown, output: str) -> str | None:
-    """What of a result's output was not shown yet; None: what was shown is not its beginning."""
+    """The part of a result's output that was not shown yet; None: the text that was shown is not its beginning."""
     if not shown.whole or not shown.text.strip():
         return None
     if output.startswith(shown.text):

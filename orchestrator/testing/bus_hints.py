@@ -10,7 +10,7 @@ from orchestrator.core.ports.bus import Answer, Bus
 # -- What the contracts of the bus stand on: the nodes of one network, and what was heard
 
 SOON_S: Final = 10.0
-"""What has to happen has happened by then; it is waited for no longer than it takes."""
+"""Seconds within which the expected event has happened; nobody waits longer than it takes."""
 LONG_S: Final = 60.0
 """The time given to requests that end otherwise."""
 
@@ -118,7 +118,7 @@ ANY_TEXT: Final[Mapping[str, Any]] = {
     "half": "\ud83d",
     "ключ": [None, True, -1, 2**53, 0.1, "", [], {}, {"deep": [{"er": "x"}]}],
 }
-"""All that a JSON object may hold, with half a pair of surrogates, which Python's strings can."""
+"""All that a JSON object may hold, also half of a surrogate pair, which Python's strings can hold."""
 
 
 async def b01_own_handlers_at_once(network: BusNetwork) -> None:
@@ -237,7 +237,7 @@ async def b08_any_text(network: BusNetwork) -> None:
 
 
 async def b09_before_it_is_open(network: BusNetwork) -> None:
-    """What was subscribed before a bus was opened holds after, and it publishes to its own handlers before."""
+    """A subscription before a bus was opened holds after, and it publishes to its own handlers before."""
     one, bus = await network.node(), network.new_bus()
     ear = Heard()
     try:
@@ -252,7 +252,10 @@ async def b09_before_it_is_open(network: BusNetwork) -> None:
 
 
 async def b10_closed(network: BusNetwork) -> None:
-    """What was published is sent before a bus is closed; it is closed twice, and publishes after without a word."""
+    """Notifications that were published are sent before a bus is closed.
+
+    It is closed twice, and publishes after without a word.
+    """
     one, two = await network.nodes(2)
     ear = Heard()
     two.subscribe("a", ear)

@@ -61,7 +61,7 @@ async def s80_sign_ins(store: Store, clock: ManualClock) -> None:
 
 
 async def s81_the_oldest_sign_ins_make_room(store: Store, clock: ManualClock) -> None:
-    """Of one person so many are kept and no more; those that began first go, however they were used, and are named."""
+    """At most so many are kept of one person; those that began first go, however they were used, and are named."""
     author = Author(clock)
     rows = []
     for number in range(5):
@@ -83,7 +83,7 @@ async def s81_the_oldest_sign_ins_make_room(store: Store, clock: ManualClock) ->
 
 
 async def s82_use_moves_forward(store: Store, clock: ManualClock) -> None:
-    """The latest use stays, also where a clock goes back; what is not there is not made by a use."""
+    """The latest use stays, also where a clock goes back; a use does not make a record that is not there."""
     author = Author(clock)
     row = sign_in("s1", clock.now())
     await store.add_sign_in(row, most=5, note=author.draft(SignedIn(name="alice")))
@@ -95,7 +95,10 @@ async def s82_use_moves_forward(store: Store, clock: ManualClock) -> None:
 
 
 async def s83_what_is_over_is_forgotten(store: Store, clock: ManualClock) -> None:
-    """What began or was last used at the given times or before goes, and nothing else; tokens do not touch it."""
+    """Records that began or were last used at the given times or before go, and nothing else.
+
+    Tokens do not touch it.
+    """
     author = Author(clock)
     start = clock.now()
     await store.add_token(TokenRow("h1", "person", "alice"))
@@ -285,7 +288,7 @@ async def s69_revoked_tokens_are_counted(store: Store, clock: ManualClock) -> No
 
 
 async def s90_word_of_an_earlier_boot_counts_no_more(store: Store, clock: ManualClock) -> None:
-    """What was heard is kept of the boot that was welcome last; of another it may come late, and changes nothing."""
+    """Words of the boot that was welcomed last are kept; words of another may come late, and change nothing."""
     odd = ComputerSide(computer_id=3, boot='b_%!"\\é', label='"boot":"boot-3"', at=clock.now(), peer="127.0.0.1")
     assert await store.welcome_computer(COMPUTER, Coming(side(clock))) == 1
     await store.hear_computer(COMPUTER, Heard(50, "boot-3"))

@@ -186,7 +186,7 @@ async def s12_all_or_nothing(store: Store, clock: ManualClock) -> None:
 
 
 async def s13_one_append_wins(store: Store, clock: ManualClock) -> None:
-    """Of many appends at one version exactly one is written; the others are Conflicts."""
+    """Of many appends at one version exactly one is written; the others get Conflict."""
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     attempts = [append(store, T1, 1, author.note()) for _ in range(20)]

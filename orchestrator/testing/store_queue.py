@@ -310,7 +310,10 @@ async def s43_claims_with_an_append(store: Store, clock: ManualClock) -> None:
 
 
 async def s91_left_to_others(store: Store, clock: ManualClock) -> None:
-    """What a holder passes by is due as it was, and taken by another; who leaves it out neither gets nor awaits it."""
+    """A task that a holder passes by is due as it was, and another takes it.
+
+    A holder that leaves it out neither gets nor awaits it.
+    """
     author = Author(clock)
     ids = [TaskId(f"t{number}") for number in range(4)]
     for task_id in ids:

@@ -96,7 +96,7 @@ async def s58_streams_and_grants_are_kept(open_store: OpenStore, clock: ManualCl
 
 
 async def s70_computers_are_kept(open_store: OpenStore, clock: ManualClock) -> None:
-    """Who came last, what was heard, what is frozen and what was released is there after a restart."""
+    """The last boot, the words heard, the freezes and the releases are there after a restart."""
     author = Author(clock)
     store = open_store(clock)
     coming = Coming(store_computers.side(clock), token="h1", heard=Heard(5), doubt=True)
@@ -114,7 +114,7 @@ async def s70_computers_are_kept(open_store: OpenStore, clock: ManualClock) -> N
 
 
 async def s84_sign_ins_outlive_the_process(open_store: OpenStore, clock: ManualClock) -> None:
-    """Who is signed in is there after a restart, and who signed out is not."""
+    """A browser that is signed in still is after a restart, and one that signed out is not."""
     author = Author(clock)
     store = open_store(clock)
     for name in ("s1", "s2"):

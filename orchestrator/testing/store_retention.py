@@ -75,7 +75,7 @@ async def s73_a_sweep_takes_what_nobody_touched(store: Store, clock: ManualClock
 
 
 async def s74_of_a_put_and_a_sweep_at_once_the_put_wins(store: Store, clock: ManualClock) -> None:
-    """In either order: what was put or counted on is there afterwards."""
+    """In either order: a blob that was put or counted on is there afterwards."""
     contents = [b"content %d" % number for number in range(40)]
     names = [(await store.put_blob(one)).sha256 for one in contents]
     clock.advance(60)

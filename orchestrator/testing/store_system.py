@@ -1,4 +1,4 @@
-"""The contracts of data without a task: S46 to S50, streams that are no tasks, their notes and the heads of all."""
+"""The contracts of data without a task: S46 to S50, streams that are not tasks, their notes and the heads of all."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -51,7 +51,7 @@ async def s85_a_policy_comes_into_force_after_the_one_before(store: Store, clock
 
 
 async def s86_of_several_policies_at_once_one_wins(store: Store, clock: ManualClock) -> None:
-    """Of several who set a policy at one version exactly one succeeds, and only its note is written."""
+    """When several set a policy at one version, exactly one succeeds, and only its note is written."""
     author = Author(clock)
     contents = [f"policy {number}".encode() for number in range(8)]
     for version in range(2):
@@ -104,7 +104,7 @@ async def s88_a_duty_has_one_holder(store: Store, clock: ManualClock) -> None:
 
 
 async def s89_what_was_said_first_stands(store: Store, clock: ManualClock) -> None:
-    """Of what is said under a name the first stands for all, however many say something at once."""
+    """When several say something under a name at once, the first stands for all."""
     del clock
     said = await asyncio.gather(*(store.agree("a", f"v{number}") for number in range(8)))
     assert len(set(said)) == 1
@@ -113,14 +113,14 @@ async def s89_what_was_said_first_stands(store: Store, clock: ManualClock) -> No
     assert await store.kept_rows("agreed") == [{"name": "a", "value": said[0]}, {"name": "b", "value": "x"}]
 
 
-# -- The contracts of what belongs to no task: S46 to S50, streams that are no tasks, their notes and the heads of
+# -- The contracts of what belongs to no task: S46 to S50, streams that are not tasks, their notes and the heads of
 # all
 
 T1 = TaskId("t1")
 
 
 async def s46_record(store: Store, clock: ManualClock) -> None:
-    """What is recorded follows whatever is in the stream, sealed and chained; recorded again it is answered."""
+    """A recorded item follows the last one of the stream, sealed and chained; recorded again it is answered."""
     author = Author(clock)
     first, more = [author.draft(NodeStopped())], [author.draft(NodeStopped()), author.draft(NodeStopped())]
     items = await store.record(first)
@@ -162,7 +162,7 @@ async def s47_streams_are_no_tasks(store: Store, clock: ManualClock) -> None:
 
 
 async def s48_records_at_once(store: Store, clock: ManualClock) -> None:
-    """Of many that record at once each is written once, and the chains hold."""
+    """When many record at once, each is written once, and the chains hold."""
     author = Author(clock)
     drafts = {name: [author.draft(NodeStopped()) for _ in range(20)] for name in (SYSTEM_STREAM, "elsewhere")}
     await asyncio.gather(*(store.record([one], stream=name) for name, ones in drafts.items() for one in ones * 2))

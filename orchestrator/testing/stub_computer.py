@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 1.0
 LONGEST_DELAY_S: Final = 12.0
 _EARLY: Final = ("welcome", "refused", "ping", "error")
-"""What may come before ``welcome``."""
+"""Messages that may come before ``welcome``."""
 
 
 class StubComputer:
@@ -99,7 +99,7 @@ class StubComputer:
         self.send(wire.Label(journal_seq=self.calls.seq, n=self._renamed, label=told))
 
     def start(self, call: wire.Call, body: bytes | None) -> None:
-        """Take a call; what runs goes on when the connection ends."""
+        """Take a call; a run goes on when the connection ends."""
         task = asyncio.get_running_loop().create_task(self.calls.take(call, body))
         self._running.add(task)
         task.add_done_callback(self._running.discard)

@@ -25,12 +25,12 @@ MAX_LINE_BYTES: Final = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call that succeeded has to say."""
+    """The answer of a call that succeeded."""
 
     data: dict[str, Any] = field(default_factory=dict)
     body: bytes | None = None
     sha256: str | None = None
-    """After a change: the hash, or ``absent``; None: the call was no change."""
+    """After a change: the hash, or ``absent``; None: the call was not a change."""
 
 
 class StubDisk:

@@ -30,13 +30,13 @@ class StubPeripheral:
 
     types: Sequence[str]
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """What a method answers is what it returned (a tuple: several values); what it raises is its error."""
+    """A method answers with its return value (a tuple: several values); an exception is its error."""
     screen: Sequence[str] | None = None
-    """Of a monitor: the rows that a program drew on it."""
+    """For a monitor: the rows that a program drew on it."""
 
 
 class StubPeripherals:
-    """All that stands beside one stub computer."""
+    """All peripherals of one stub computer."""
 
     def __init__(self, devices: Mapping[str, StubPeripheral]) -> None:
         self._devices = devices
@@ -196,7 +196,7 @@ class StubScreen:
 # ``sleep(N)``
 
 Program = Callable[[list[str]], str]
-"""Takes the arguments; what it answers is its output, what it raises its error."""
+"""Takes the arguments; its return value is its output, an exception is its error."""
 HINT_EVERY_S: Final = 0.5
 WIDTH: Final = 51
 HEIGHT: Final = 19

@@ -63,7 +63,7 @@ class CCAgentDeps:
     family: str = ""
     """Its kind, as its hello has it; empty: not known."""
     expected: Mapping[str, str] | None = None
-    """What the call must find: path to sha256 or ``absent``. None: look first, then act."""
+    """The state that the call must find: path to sha256 or ``absent``. None: look first, then act."""
     encoding: Encoding | None = None
     """How a write encodes; None: as the file that is there is encoded."""
     by_person: bool = False
@@ -124,9 +124,9 @@ def byte_string(text: str) -> str:
 # -- Bytes of a computer as text and back, and how much of a text the model is told ------
 
 MAX_RESULT_CHARS: Final = 12_000
-"""What of an output the model is told: about 4,000 tokens, head and tail."""
+"""Characters of an output for the model: about 4,000 tokens, head and tail."""
 _FIRST_BYTES: Final = 32
-"""Of a file that is no text: enough to tell what it is."""
+"""Bytes shown of a file that is not text: enough to tell what it is."""
 
 
 def decode_text(data: bytes) -> str:
@@ -230,13 +230,13 @@ class Change(NamedTuple):
     """What becomes of the bytes of a file."""
 
     diff: str | None
-    """All text of it, what a binary file is left out; None: there is none."""
+    """The diff of all text in it, with the binary files left out; None: there is none."""
     binary: str
-    """What was and what will be, with the whole hashes, where one of them is binary; empty: neither is."""
+    """The state before and after, with the whole hashes, where one of them is binary; empty: neither is."""
 
 
 def change_of(path: str, before: bytes | None, after: bytes | None, *, typed: str | None = None) -> Change:
-    """What a change of a file is to a person; None: there is no file.
+    """A change of a file as a person sees it; None: there is no file.
 
     ``typed``: ``after`` as text, where it is known how to read it: then it is shown, whatever it is.
     """
@@ -247,7 +247,7 @@ def change_of(path: str, before: bytes | None, after: bytes | None, *, typed: st
     binary = f"{in_one_line(path, before)} -> {in_one_line(path, after)}" if hides_old or hides_new else ""
     if binary and (before is None or hides_old) and (after is None or hides_new):
         return Change(None, binary)
-    # What is binary is left out as if it were empty, so that all text that there is can be read.
+    # A binary file is left out as if it were empty, so that all text that there is can be read.
     old = None if before is None else "" if hides_old else decode_text(before)
     new = typed if typed is not None or after is None else "" if hides_new else decode_text(after)
     return Change(unified_diff(old, new, path), binary)

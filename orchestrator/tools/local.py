@@ -72,7 +72,7 @@ async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) ->
     """Bring a path of the workspace into an earlier state: a file by its sha256, ``absent`` or ``directory``."""
     workspace = _workspace(deps)
     if found == DIRECTORY:
-        # What is in it by now is nobody's business but that of the removal, which refuses it.
+        # Files that are in it by now concern only the removal, which refuses it.
         _must_be(path, await _state(deps, path), found)
     else:
         await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
@@ -119,20 +119,20 @@ async def settle(deps: CCAgentDeps, run_id: RunId) -> bool:
 
 
 async def left_by_write(deps: CCAgentDeps, *, path: str, content: str) -> dict[str, str]:
-    """What a write that was done left there, which nobody heard of."""
+    """The files that a finished write left there, of which nobody heard."""
     del deps
     return {path: sha256_hex(content.encode())}
 
 
 async def left_by_patch(deps: CCAgentDeps, *, path: str, patch: str) -> dict[str, str]:
-    """What a patch that was done left there. Raises ToolFailed when the bytes before it are not in the store."""
+    """The files that a finished patch left there. Raises ToolFailed when the bytes before it are not in the store."""
     found = (deps.expected or {}).get(path, ABSENT)
     before = None if found == ABSENT else await earlier_bytes(deps, path, found)
     return {path: sha256_hex(_patched(path, before, patch))}
 
 
 async def left_by_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> dict[str, str]:
-    """What a restoration that was done left there."""
+    """The files that a finished restoration left there."""
     del deps, found
     return {path: _EMPTY_DIRECTORY if to == DIRECTORY else to}
 
@@ -167,7 +167,7 @@ def _patched(path: str, before: bytes | None, patch: str) -> bytes:
 
 async def _observed(deps: CCAgentDeps, path: str, before: bytes | None, after: str) -> Observed:
     if before is not None:
-        # What is no text is not overwritten by one.
+        # A file that is not text is not overwritten by a text.
         _text(before, path)
     await _keep(deps, before)
     made = await asyncio.to_thread(_workspace(deps).missing_above, path) if before is None else ()

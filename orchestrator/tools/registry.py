@@ -45,7 +45,7 @@ class Tool:
     settle: Callable[[CCAgentDeps, RunId], Awaitable[bool]] | None = None
     """Whether a started run on this host was *not* done, for good; None: the computer knows."""
     left: Callable[..., Awaitable[dict[str, str]]] | None = None
-    """What a run on this host that was done left behind, as ``CCAgentDeps.after`` has it; None: the computer knows."""
+    """The files that a finished run on this host left, as ``CCAgentDeps.after`` has them; None: the computer knows."""
 
     async def __call__(self, deps: CCAgentDeps, **args: Any) -> str:
         """Call the function with checked arguments. Raises ReplyRefused, ToolFailed."""

@@ -43,7 +43,7 @@ from orchestrator.tools.workspace_changes import (
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Far more than a model can read, and no pause that anybody notices while it is hashed."""
 MAX_ENTRIES: Final = 4000
-"""Of a directory that is looked into: as many as a computer tells of its own."""
+"""Entries of a directory that is looked into: as many as a computer tells of its own."""
 STAGING: Final = ".cc-orchestrator"
 """Below the root, and so on the same file system as (nearly) every file of the workspace."""
 MAX_PATH_CHARS: Final = 1000
@@ -106,7 +106,7 @@ class DirectoryWorkspace:
         return ()
 
     def stage(self, name: str, data: bytes | None) -> None:
-        """Make ``data`` ready under ``name``, durably; what the name had before is gone. None: an empty directory.
+        """Make ``data`` ready under ``name``, durably; earlier data of that name is gone. None: an empty directory.
 
         Raises ToolFailed when it is too much or there is no room: then nothing is staged.
         """
@@ -162,7 +162,7 @@ class DirectoryWorkspace:
             os.fsync(staging)
 
     def remove(self, name: str, path: str, found: str | None = None) -> None:
-        """Take a file or an empty directory away, in one step: what is staged is the mark that this was begun.
+        """Take a file or an empty directory away, in one step: the staged file is the mark that this was begun.
 
         ``found``: the sha256 of what is to be there, or ``directory``; None: whatever is. Raises as ``commit`` does,
         ToolFailed for a directory with something in it.
@@ -325,7 +325,7 @@ def _told(path: str) -> Iterator[None]:
 # reason.
 
 MARKER: Final = ".workspace-id"
-"""In the workspace's own directory; what is staged there never begins with a dot."""
+"""In the workspace's own directory; the name of a staged file never begins with a dot."""
 _AGREED: Final = "workspace"
 
 
@@ -392,7 +392,7 @@ class RefusedWorkspace:
 
 
 def _identity(root: Path) -> str:
-    """What a workspace is called in its marker, which is made when it is not there. Raises ToolFailed."""
+    """The name of a workspace in its marker, which is made when it is not there. Raises ToolFailed."""
     marker = root / STAGING / MARKER
     try:
         marker.parent.mkdir(exist_ok=True)

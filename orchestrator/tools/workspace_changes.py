@@ -96,7 +96,7 @@ class Change:
     def put(self, found: str) -> bool:
         """Put what is staged in the place where ``found`` is, a sha256 or ``absent``.
 
-        False: something else is there, and it stays; what was staged is gone then. Raises OSError.
+        False: something else is there, and it stays; the staged file is gone then. Raises OSError.
         """
         if state_of(self.directory, self.name) != found:
             drop(self.staging, self.run)
@@ -110,7 +110,7 @@ class Change:
     def take(self, found: str) -> bool:
         """Take away what is in the place, the file ``found`` or an empty ``directory``; False: it is not, and stays.
 
-        What is staged is the mark that this was begun. Raises OSError.
+        The staged file is the mark that this was begun. Raises OSError.
         """
         if state_of(self.directory, self.name) != found:
             return False
@@ -157,7 +157,7 @@ class Change:
         os.fsync(self.directory)
         ours = state_of(self.staging, held) == found
         if not ours:
-            # Where it is gone by now, what is held is the newest that anybody has.
+            # Where it is gone by now, the held file is the newest that anybody has.
             with contextlib.suppress(OSError):
                 exchange(held, self.staging, self.name, self.directory)
         if state_of(self.staging, held) == (found if ours else new):
@@ -168,9 +168,9 @@ class Change:
 
 
 def forget(staging: int, run: str) -> bool:
-    """Take away what is staged or held for a run. True: what it stood for was not done, and never will be."""
+    """Remove the staged or held file of a run. True: its deed was not done, and never will be."""
     staged, undone, done = exists(staging, run), False, False
-    # The mark of a removal goes first: what is held is the sign that it was done.
+    # The mark of a removal goes first: the held file is the sign that it was done.
     if staged:
         drop(staging, run)
     for held, found, new in _held(staging, run):

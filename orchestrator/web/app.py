@@ -32,7 +32,7 @@ from orchestrator.web.bodies import offered
 from orchestrator.web.browsers import Browsers, Place
 from orchestrator.web.computers import MirroringComputers, ScreenEndpoints, peer_of
 from orchestrator.web.doctor import NOWHERE, About, DoctorEndpoints
-from orchestrator.web.endpoint_table import DOORS
+from orchestrator.web.endpoint_table import ENDPOINTS
 from orchestrator.web.errors import (
     Forbidding,
     defect,
@@ -140,7 +140,7 @@ class Endpoints(
         self.token_tries = Tries("tokens", "sign in again")
         self.closing = asyncio.Event()
         self.draining = False
-        """Whether the node is about to stop: what is asked is still answered, but nobody should come to stay."""
+        """Whether the node is about to stop: it still answers requests, but nobody should come to stay."""
         self.sockets = OpenSockets()
         self.visits = Visits()
         self.about = about
@@ -166,7 +166,7 @@ class Endpoints(
             await (self.nowhere if scope["type"] == "websocket" else elsewhere)(scope, receive, send)
 
         app.router.default = default
-        # Around all of it: what answers for a defect is the outermost part of Starlette.
+        # Around all of it: Starlette's outermost part answers for a defect.
         return Forbidding(app, lambda: self.draining)
 
     def drain(self) -> None:
@@ -193,16 +193,16 @@ class Endpoints(
     def _routes(self) -> list[BaseRoute]:
         """A route for each endpoint of the table: its name is that of its handler."""
         routes: list[BaseRoute] = [Route("/computer", self.no_socket, methods=["GET"])]
-        for door in DOORS:
-            handler = getattr(self, door.name)
-            if door.tag == "sockets":
-                routes.append(WebSocketRoute(door.path, handler))
+        for endpoint in ENDPOINTS:
+            handler = getattr(self, endpoint.name)
+            if endpoint.tag == "sockets":
+                routes.append(WebSocketRoute(endpoint.path, handler))
                 continue
             # The one parameter that may have slashes.
-            path = door.path.replace("{path}", "{path:path}")
-            routes.append(Route(path, answering(handler, door.status), methods=[door.method]))
-            if door.streams:
-                routes.append(WebSocketRoute(door.path, over_socket(handler, self._noted)))
+            path = endpoint.path.replace("{path}", "{path:path}")
+            routes.append(Route(path, answering(handler, endpoint.status), methods=[endpoint.method]))
+            if endpoint.streams:
+                routes.append(WebSocketRoute(endpoint.path, over_socket(handler, self._noted)))
         return routes
 
     async def healthz(self, request: Request) -> Health:

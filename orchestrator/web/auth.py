@@ -26,7 +26,7 @@ def new_token(kind: str) -> str:
 
 
 def token_hash(token: str) -> str:
-    """What of a token is kept."""
+    """The part of a token that is kept."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -60,7 +60,10 @@ class TokenAuthorizer:
         return Identity(kind=row.kind, name=row.name, roles=row.rights, token_hash=row.token_hash, owner=owner)
 
     async def present(self, identity: Identity) -> Identity:
-        """Who somebody that came in by a token is now. Raises Unauthenticated when the token was revoked."""
+        """The present identity of a person that came in by a token.
+
+        Raises Unauthenticated when the token was revoked.
+        """
         row = await self.store.find_token(identity.token_hash)
         if row is None or row.revoked:
             raise Unauthenticated("Your token was revoked.", remedy="Ask an admin for a new one.")
@@ -78,12 +81,12 @@ class TokenAuthorizer:
         return may_say(self.approvers, task, "approve", kind="person", name=name, roles=roles)
 
     def who_decides(self, task: AgentTask) -> str:
-        """Who may approve what a task asks, in words."""
+        """The people who may approve what a task asks, in words."""
         return who_decides(self.approvers, task)
 
 
 def check_approvers(approvers: str) -> str:
-    """The setting as it is. Raises InvalidRequest when it is none of the three forms."""
+    """The setting as it is. Raises InvalidRequest when it has none of the three forms."""
     if approvers in ("requester", "not_requester", *(f"role:{role}" for role in ROLES)):
         return approvers
     raise InvalidRequest(
@@ -129,7 +132,7 @@ async def issue_token(
 
 
 def paired_roles(paired_id: int | None, label: str = "") -> tuple[str, ...]:
-    """What the roles of a computer's token say of its id and of the label that it had when it was paired."""
+    """The part in the roles of a computer's token about its id and about the label that it had when it was paired."""
     known = () if paired_id is None else (f"{PAIRED}{paired_id}",)
     return (*known, f"{LABELLED}{label}") if label else known
 
@@ -169,5 +172,5 @@ def must_have(identity: Identity, *roles: str) -> None:
     """Raises Forbidden unless the person, or the program, has one of the roles; an admin has all."""
     if identity.kind not in ("person", "agent") or not {*roles, "admin"} & set(identity.roles):
         raise Forbidden(
-            f"{identity.name} may not do this.", remedy=f"It takes the role {' or '.join(roles) or 'admin'}."
+            f"{identity.name} may not do this.", remedy=f"This needs the role {' or '.join(roles) or 'admin'}."
         )

@@ -204,7 +204,7 @@ def _answer(row: BackupRow, of: type[_Backup], **others: Any) -> _Backup:
 
 # -- The endpoints to the audit: what happened, whether it is as it was written, and whether it was in order
 #
-# Reviewers and admins read all of it; the submitter of a task reads the part about that task. What is given out is
+# Reviewers and admins read all of it; the submitter of a task reads the part about that task. All that is given out is
 # without secrets; the whole goes only to admins who ask for it (promise A8).
 
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
@@ -254,13 +254,13 @@ class AuditEndpoints(Room):
         return as_json(found, 200)
 
     async def audit_check(self, request: Request) -> Findings:
-        """``GET /v1/audit/check?task=``: what ran and was not allowed, what was allowed and never ran."""
+        """``GET /v1/audit/check?task=``: calls that ran and were not allowed, calls that were allowed and never ran."""
         identity = await self.who(request)
         findings = await check_store(self.service.store, await self._streams(await self._reach(request, identity)))
         return Findings(findings=findings)
 
     async def _reach(self, request: Request, identity: Identity) -> Reach:
-        """What is asked about and may be read by this person. Raises NotFound, Forbidden."""
+        """The part that is asked about and that this person may read. Raises NotFound, Forbidden."""
         reads_all = reviews(identity.roles)
         if _is_on(request, "system"):
             must_have(identity, "reviewer")

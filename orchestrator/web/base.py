@@ -22,7 +22,7 @@ from orchestrator.web.sockets import OpenSockets
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a task has that names none; 0: no limit."""
+    """The limits of a task that names none; 0: no limit."""
 
     model: str
     max_steps: int = 20
@@ -67,7 +67,7 @@ class Room:
         return identity
 
     async def identified(self, connection: HTTPConnection) -> Identity:
-        """Who is behind a token or a browser's cookie. Raises Unauthenticated, Forbidden."""
+        """The identity behind a token or a browser's cookie. Raises Unauthenticated, Forbidden."""
         browser = await self.browser(connection)
         if browser is not None:
             is_known(connection, browser.identity.token_hash)
@@ -118,6 +118,6 @@ async def _held(
         async with contextlib.aclosing(events(over)) as told:
             async for event in told:
                 if over.is_set():
-                    # What was read ahead is nothing for who may see no more.
+                    # A reader who may see no more does not get what was read ahead.
                     return
                 yield event

@@ -21,7 +21,7 @@ MAX_REQUEST_BYTES = 1024 * 1024
 """A task's prompt or a decision is far smaller; what is larger is refused unread."""
 
 MAX_OPEN_BYTES: Final = 8 * 1024
-"""The same at a endpoint that is open to anybody: nobody without a token keeps more of this host's memory."""
+"""The same at an endpoint that is open to anybody: nobody without a token keeps more of this host's memory."""
 
 MAX_KEY_CHARS: Final = 200
 """Of an idempotency key, as in a body."""

@@ -1,10 +1,9 @@
 """Browsers that are signed in: a secret of 256 bits in a cookie, which stands for the token that it was given for.
 
-Theory. The secret is drawn here and nowhere else, so that nobody can be made to use one that another
-knows; of it only a hash is kept. It ends with its token, when its person signs out, when it was not used
-for 30 days, and after 90 in any case; what has ended is forgotten, so that a clock that goes back brings
-nothing again. Cookies belong to a host and not to a port: where a browser sends two of our name, another
-program of this host may have set one, and neither counts.
+Theory. The secret is drawn here and nowhere else, so that nobody can be made to use one that another knows; only a hash
+of it is kept. It ends with its token, when its person signs out, when it was not used for 30 days, and after 90 days in
+any case. An ended one is forgotten, so that a clock that goes back brings nothing again. Cookies belong to a host and
+not to a port: where a browser sends two of our name, another program of this host may have set one, and neither counts.
 """
 
 import hashlib
@@ -75,7 +74,7 @@ class Place:
     def check_origin(self, connection: HTTPConnection) -> None:
         """Raises Forbidden unless a page of ours asks, as far as the browser has to say it.
 
-        Of a GET within one page's server browsers need not say it; of everything else, and of a WebSocket, they do.
+        On a GET within one page's server browsers need not say it; on every other request, and on a WebSocket, they do.
         """
         origins = connection.headers.getlist("origin")
         sites = connection.headers.getlist("sec-fetch-site")
@@ -113,7 +112,7 @@ def _scheme(connection: HTTPConnection) -> str:
 
 
 def _origin(text: str) -> Origin | None:
-    """What a URL without a path names; None: it is none."""
+    """The origin that a URL without a path names; None: it is not such a URL."""
     parts = _ORIGIN.fullmatch(text)
     named = _AUTHORITY.fullmatch(parts[2]) if parts else None
     if parts is None or named is None:
@@ -140,9 +139,9 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 UNUSED: Final = timedelta(days=30)
 LONGEST: Final = timedelta(days=90)
 MOST: Final = 20
-"""Of one person: a few devices with a few browsers each."""
+"""Sign-ins of one person: a few devices with a few browsers each."""
 USE_EVERY: Final = timedelta(hours=1)
-"""A use is written down no more often; against 30 days that is nothing."""
+"""The least time between two uses that are written down; it is short beside 30 days."""
 _AHEAD: Final = timedelta(days=1)
 """A sign-in that begins later than this from now was made by a clock that was wrong, and would last too long."""
 COOKIE: Final = "cc_session"
@@ -208,7 +207,7 @@ class Browsers:
         await self._store.end_sign_in(identity.session_hash, note=self._signed_out(identity))
 
     async def present(self, identity: Identity) -> Identity:
-        """Who somebody is now. Raises Unauthenticated once the token was revoked, or the browser is signed out."""
+        """The present identity. Raises Unauthenticated once the token was revoked, or the browser is signed out."""
         present = await self._authorizer.present(identity)
         if identity.session_hash:
             row = await self._store.find_sign_in(identity.session_hash)

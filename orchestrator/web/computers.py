@@ -189,9 +189,9 @@ class ComputerEndpoints(Room):
     # -- the channel ---------------------------------------------------------------------
 
     async def no_socket(self, request: Request) -> Response:
-        """``GET /computer`` without an upgrade: this is no page."""
+        """``GET /computer`` without an upgrade: this is not a page."""
         error = NotASocket(
-            "This is the computers' channel, a WebSocket; it is no page.",
+            "This is the computers' channel, a WebSocket; it is not a page.",
             remedy="Connect a computer with `cc-orchestrator pair`; a proxy in between has to pass upgrades on.",
         )
         self._remember(request, error)
@@ -232,16 +232,19 @@ class ComputerEndpoints(Room):
 def remember(
     refusals: Refusals, at: datetime, connection: HTTPConnection, error: OrchestratorError, computer: str = ""
 ) -> None:
-    """Keep what somebody was told at a endpoint who may be a computer that cannot come in."""
+    """Keep what somebody was told at an endpoint who may be a computer that cannot come in."""
     path = connection.url.path
     refusals.add(Refused(at, peer_of(connection), path, error.code, error.message, computer, error.remedy))
 
 
 def peer_of(connection: HTTPConnection) -> str:
-    """The address that a connection comes from; empty: it is not known, or a proxy says what is none."""
+    """The address that a connection comes from.
+
+    Empty: it is not known, or a proxy says something that is not an address.
+    """
     said = connection.client.host if connection.client is not None else ""
     try:
-        # What is behind a % is whatever its sender likes.
+        # The text behind a % is whatever its sender likes.
         return str(ip_address(said.partition("%")[0]))
     except ValueError:
         return ""
@@ -249,8 +252,9 @@ def peer_of(connection: HTTPConnection) -> str:
 
 # -- The endpoints to screens: who looks at a computer, live, and what is typed there from outside
 #
-# A picture is shown as it stands there, to people with a token: what somebody sees who stands before the
-# computer. Who types is the person who paired it, or an admin; that is written down before anything goes out.
+# A picture is shown as it is on the computer, to people with a token: it is the screen that a person sees who stands
+# before the computer. Only the person who paired it, or an admin, may type; that is written down before anything goes
+# out.
 
 TERMINAL: Final = "terminal"
 SILENCE_S: Final = 5.0
@@ -370,7 +374,7 @@ async def _end(watcher: Watcher, over: asyncio.Event) -> None:
 
 
 async def _event(of: str, sight: Sight) -> bytes:
-    """What a watcher is told, as an event. Pictures of the same moment are made one at a time."""
+    """The event for a watcher. Pictures of the same moment are made one at a time."""
     # A person who watches many screens leaves the others their turn.
     await asyncio.sleep(0)
     match sight:

@@ -23,13 +23,13 @@ from orchestrator.web.bodies import MAX_REQUEST_BYTES
 from orchestrator.web.peers import KNOWN, Peers
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""Of the request line and all headers; browsers send less than 8 kB."""
+"""Bytes of the request line and all headers; browsers send less than 8 kB."""
 MAX_BODY_BYTES: Final = 4 * MAX_REQUEST_BYTES
-"""Of a body with all that is around its chunks; ``read_body`` says the limit that people are told of."""
+"""Bytes of a body with all that is around its chunks; ``read_body`` says the limit that people are told of."""
 MAX_PIECES: Final = 20_000
-"""Of a body that says no size: each costs a turn of the parser, however small it is."""
+"""Chunks of a body that says no size: each costs a turn of the parser, however small it is."""
 ENOUGH_BYTES: Final = 64 * 1024
-"""Of further requests: when so many came, nothing more is read."""
+"""Bytes of further requests: when so many came, nothing more is read."""
 MAX_KEPT_BYTES: Final = 1024 * 1024
 """The same, whatever was read: a read of the loop is less."""
 HEAD_S: Final = 20.0
@@ -66,7 +66,7 @@ _REFUSED: Final = (
 _TOO_LARGE: Final = _REFUSED.format("431 Request Header Fields Too Large").encode()
 _TOO_MANY: Final = _REFUSED.format("429 Too Many Requests").encode()
 _END: Final = b"\r\n\r\n"
-"""Of a head, and of a body in chunks; within a body it may stand anywhere."""
+"""The end of a head, and of a body in chunks; within a body it may be anywhere."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -219,7 +219,7 @@ class BoundedProtocol(HttpToolsProtocol):
         scope["extensions"] = {KNOWN: self.known}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; what follows a body is none that anybody reads."""
+        """A header; nobody reads the headers that follow a body."""
         if not self._in_body:
             super().on_header(name, value)
 
@@ -292,7 +292,7 @@ class BoundedProtocol(HttpToolsProtocol):
         answering: Any = self.cycle is not None and not self.cycle.response_complete
         is_late = self._in_body or not answering
         self._cancel()
-        # Of the request after one that is being answered, uvicorn itself waits for the rest when that is done.
+        # uvicorn itself waits for the rest of the next request when the present one is answered.
         if is_late and not self.transport.is_closing():
             self.transport.close()
 

@@ -24,12 +24,12 @@ from orchestrator.web.errors import error_form
 from orchestrator.web.install import Visits, client_offered
 
 SHOWN: Final = 30
-"""What is told at once of a kind: what matters is what happened last."""
+"""Notes of a kind that are told at once: the latest ones matter."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What this orchestrator was started with, as far as it matters to who cannot reach it or its model."""
+    """The start settings of this orchestrator that matter to a person who cannot reach it or its model."""
 
     version: str = ""
     data_dir: str = ""
@@ -50,7 +50,7 @@ NOWHERE: Final = About()
 
 
 class DoctorEndpoints(Room):
-    """``/v1/doctor``, and what is no endpoint at all."""
+    """``/v1/doctor``, and paths that are not an endpoint."""
 
     computers: RefusingComputers
     public_url: str
@@ -58,7 +58,7 @@ class DoctorEndpoints(Room):
     about: About
     policy: PolicyKeeper
     unsent: Callable[[], Sequence[str]]
-    """What of the audit does not leave the host, as sentences."""
+    """The parts of the audit that do not leave the host, as sentences."""
     nodes: Callable[[], dict[str, Any]]
 
     async def doctor(self, request: Request) -> Checkup:
@@ -87,11 +87,11 @@ class DoctorEndpoints(Room):
         )
 
     def _clocks(self) -> list[str]:
-        """Of each node what is wrong with its clock; empty texts: nothing."""
+        """The fault of each node's clock; empty texts: no fault."""
         return [told_apart(one_line(one["name"]), one["clock_ahead_s"]) for one in self.nodes()["nodes"]]
 
     async def nowhere(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket to a path that is no channel: told so, and remembered."""
+        """A WebSocket to a path that is not a channel: told so, and remembered."""
         websocket = WebSocket(scope, receive, send)
         error = NotFound("There is no channel at this path.", remedy="Computers dial /computer, reviewers /reviewer.")
         remember(self.computers.refusals, self.service.clock.now(), websocket, error)

@@ -571,5 +571,5 @@ _SOCKETS: Final = (
     ),
 )  # fmt: skip
 
-DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_BROWSERS, *_BACKUPS, *_HOUSE, *_SOCKETS)
+ENDPOINTS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_BROWSERS, *_BACKUPS, *_HOUSE, *_SOCKETS)
 """Every endpoint."""

@@ -33,7 +33,7 @@ AGAIN_S: Final = 1
 
 
 def draining() -> NodeDraining:
-    """What health checks and new sockets are told."""
+    """The answer for health checks and new sockets."""
     return NodeDraining(
         "This node is about to stop.", remedy=f"Connect again in {AGAIN_S} s: another node, or the next start, answers."
     )
@@ -53,7 +53,7 @@ _NEXT: Final[Mapping[int, str]] = {
     502: "Look at the orchestrator's log, then try again.",
     503: "Try again in a moment.",
 }
-"""What to do next where an error itself does not say, by its HTTP status."""
+"""The remedy where an error itself has none, by its HTTP status."""
 _REPORT: Final = "Look at the orchestrator's log, and report it with what stands there."
 
 
@@ -108,7 +108,7 @@ async def defect(request: Request, error: Exception) -> Response:
 # -- What every answer forbids of itself, whichever endpoint gave it, errors and what no endpoint answers too
 #
 # Theory. An answer of the endpoints is data. A browser that is led to one, or made to take it for a page, a script, a
-# picture or a frame, finds that it may be none of these, and keeps nothing of it. A endpoint that says one of these
+# picture or a frame, finds that it may be none of these, and keeps nothing of it. An endpoint that says one of these
 # headers itself is right: the page is a page.
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -163,7 +163,7 @@ def part_without_secrets(value: Any) -> Any:
 
 
 async def without_secrets(value: Any) -> Any:
-    """JSON without its secrets; what is long is looked through away from the event loop."""
+    """JSON without its secrets; a long one is looked through away from the event loop."""
     if len(json.dumps(value)) < _AT_ONCE:
         return redact(value, salt=SALT)
     return await asyncio.to_thread(redact, value, salt=SALT)

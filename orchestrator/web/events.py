@@ -50,7 +50,7 @@ class _Event:
 
 @dataclass
 class Feed:
-    """What one reader has not yet taken."""
+    """The events that one reader has not yet taken."""
 
     _events: deque[_Event] = field(default_factory=deque)
     _hints: int = 0
@@ -80,7 +80,7 @@ class Feed:
         self._put(_Event(f"id: {item.version}\nevent: {item.fact.kind}\ndata: {data}\n\n".encode(), hint=False))
 
     def end(self) -> None:
-        """Nothing more comes; what is here is still given out."""
+        """Nothing more comes; the events that are here are still given out."""
         self._over = True
         self._changed.set()
 
@@ -179,11 +179,10 @@ class EventStream(StreamingResponse):
 
 # -- The streams of events over a WebSocket, for pages -----------------------------------
 #
-# Theory. A browser opens only six connections to a server for all of its windows together, and a stream holds one
-# of them for as long as somebody looks; sockets are not counted among them. So each endpoint that tells events takes
-# a WebSocket, too: what it sends is what it would send as ``text/event-stream``, whole events and comments, one
-# in each frame. A page is told nothing of a handshake that was refused; what is refused to somebody who may come
-# in is therefore told in a frame.
+# Theory. A browser opens only six connections to a server for all of its windows together, and a stream holds one of
+# them for as long as somebody looks; sockets are not counted among them. So each endpoint that tells events takes a
+# WebSocket, too. It sends the same as for ``text/event-stream``, whole events and comments, one in each frame. A page
+# is told nothing of a handshake that was refused; a refusal to a person with a token is therefore told in a frame.
 
 EVENTS_SUBPROTOCOL: Final = "cc-orchestrator.events.v1"
 _NOT_IN: Final = frozenset({401, 403})
@@ -195,12 +194,12 @@ Note = Callable[[WebSocket, OrchestratorError], Awaitable[None]]
 """Writes a refusal down."""
 
 
-def over_socket(door: Endpoint, note: Note) -> Callable[[WebSocket], Awaitable[None]]:
+def over_socket(endpoint: Endpoint, note: Note) -> Callable[[WebSocket], Awaitable[None]]:
     """The same endpoint for a WebSocket."""
 
     async def serve(websocket: WebSocket) -> None:
         try:
-            stream = await door(websocket)
+            stream = await endpoint(websocket)
         except OrchestratorError as error:
             await note(websocket, error)
             await _refuse(websocket, error)
@@ -243,6 +242,6 @@ async def _send(events: AsyncGenerator[bytes, None], socket: StarletteSocket) ->
 
 
 async def _gone(socket: StarletteSocket) -> None:
-    """Whatever a reader says is nothing to a stream but that they are gone."""
+    """A stream ignores all that a reader sends, except that the reader is gone."""
     while await socket.receive() is not None:
         pass

@@ -57,7 +57,7 @@ class Visits:
         self._last.append(Visit(at, peer))
 
     def paired(self, peer: str) -> None:
-        """A computer was paired from an address: what was fetched from there is explained."""
+        """A computer was paired from an address: the downloads from there are explained."""
         for visit in self._last:
             visit.paired = visit.paired or visit.peer == peer
 
@@ -113,7 +113,7 @@ def _value(data: bytes, point: int) -> int:
 logger = logging.getLogger(__name__)
 
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
-"""What may stand in a Host header; it is written into Lua between quotes."""
+"""The characters that may be in a Host header; it is written into Lua between quotes."""
 _GAME: Final = "computercraft"
 """How the mod calls itself; who else looks at the installer installs nothing."""
 _VERSION: Final = re.compile(r"^-- The cc-orchestrator client (\S+) ")
@@ -127,7 +127,7 @@ class InstallEndpoints(Room):
     pairings: Pairings
     visits: Visits
     update_secret: str
-    """What the keys of updates are derived from; empty: computers get none."""
+    """The secret for the keys of updates; empty: computers get none."""
     public_url: str
     """Where the computers in the game reach this server; empty: the address that they used."""
 
@@ -252,9 +252,9 @@ def _without_usual_port(url: str) -> str:
 
 # -- The console's page: ``/`` and the files under ``/console/``, which came with the package
 #
-# Theory. What may be handed out is a list made once of what is there, so that no path can lead out of it: a path
-# that is not on it is no file. The headers forbid the page whatever it does not need; above all no script runs
-# that is not one of these files, and no text becomes one.
+# Theory. The files that may be handed out are a list made once, so that no path can lead out of it: a path that is not
+# on it is not a file. The headers forbid the page everything that it does not need; above all no script runs that is
+# not one of these files, and no text becomes one.
 #
 # A slow line is waited for once: the page names all of its modules at its head, so that none waits for the one
 # that imports it, and asks for them below a name that is made of what they all say (``/console/@…/``), so that a
@@ -276,7 +276,7 @@ _TYPES: Final[Mapping[str, str]] = {
     ".md": "text/plain; charset=utf-8",
     "": "text/plain; charset=utf-8",
 }
-"""What a file may be, by the end of its name; a licence has none. Others are not handed out."""
+"""The types of a file, by the end of its name; a licence has none. Others are not handed out."""
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -299,7 +299,8 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    # What a console has no use for, so that nothing that got into it has either; the clipboard is for the copy button.
+    # Features that a console does not use, so that nothing that got into it has them either; the clipboard is for the
+    # copy button.
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), midi=(), payment=(), "
     "serial=(), usb=(), clipboard-read=(), clipboard-write=(self)",
 }
@@ -310,7 +311,7 @@ _BELOW: Final = "/console/"
 _MODULES: Final = "<!-- modules -->"
 """Where the page names all of its modules."""
 _ELSEWHERE: Final = Elsewhere(page="/", doors="/v1/openapi.json", health="/healthz", installer="/install")
-"""Where things are, for who is no browser."""
+"""Where things are, for a client that is not a browser."""
 
 
 @dataclass(frozen=True)
@@ -321,7 +322,7 @@ class ConsoleFile:
     media: str
     etag: str
     packed: bytes | None
-    """With gzip; None: that is no shorter."""
+    """With gzip; None: that is not shorter."""
 
 
 class PageEndpoints(Room):
@@ -339,7 +340,7 @@ class PageEndpoints(Room):
         return answer
 
     async def console_file(self, request: Request) -> Response:
-        """``GET /console/{path}``: what the page is made of; below ``@`` and their common name it may be kept."""
+        """``GET /console/{path}``: the files of the page; below ``@`` and their common name they may be kept."""
         self.browsers.place.check_host(request)
         path: str = request.path_params["path"]
         name, _, below = path.partition("/")
@@ -363,7 +364,7 @@ def console_files() -> Mapping[str, ConsoleFile]:
 
 @cache
 def common_name() -> str:
-    """What the page's files are called together: another name as soon as one of them says something else."""
+    """The common name of the page's files: another one as soon as one of them changes."""
     return _name_of({path: one for path, one in console_files().items() if path != _PAGE})
 
 

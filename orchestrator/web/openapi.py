@@ -20,7 +20,7 @@ from starlette.responses import Response
 from orchestrator.core.wire import review, wire
 from orchestrator.web.answers.base import Error
 from orchestrator.web.answers.history import AuditItems
-from orchestrator.web.endpoint_table import DOORS, EVENTS, Answer, Endpoint, Param
+from orchestrator.web.endpoint_table import ENDPOINTS, EVENTS, Answer, Endpoint, Param
 
 _REF: Final = "#/components/schemas/"
 _WIRE: Final = "computer."
@@ -64,7 +64,7 @@ _SHOWN: Final[Mapping[str, list[Mapping[str, list[str]]]]] = {
     "browser": [_COOKIE],
     "computer": [_BEARER],
 }
-"""What other endpoints are shown than a person's: a token, or the cookie of a browser."""
+"""The proofs that other endpoints take than a person's token: another token, or the cookie of a browser."""
 _SHARPER: Final[Mapping[str, Mapping[str, Any]]] = {
     "ResumeRequest": {
         "oneOf": [
@@ -125,10 +125,10 @@ def _encoded() -> bytes:
 
 def document() -> dict[str, Any]:
     """The whole document; the same for the same version."""
-    schemas = _Schemas(DOORS)
+    schemas = _Schemas(ENDPOINTS)
     paths: dict[str, dict[str, Any]] = {}
-    for door in DOORS:
-        paths.setdefault(door.path, {})[door.method.lower()] = _operation(door, schemas)
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -162,51 +162,51 @@ def document() -> dict[str, Any]:
     }
 
 
-def refusals_of(door: Endpoint) -> dict[int, str]:
+def refusals_of(endpoint: Endpoint) -> dict[int, str]:
     """Each status that an endpoint refuses with, and why."""
-    needs_token = door.who != "anybody"
-    if door.tag == "sockets":
-        return dict(door.refusals)
-    reads = door.body is not None or any(one.strict for one in door.takes)
+    needs_token = endpoint.who != "anybody"
+    if endpoint.tag == "sockets":
+        return dict(endpoint.refusals)
+    reads = endpoint.body is not None or any(one.strict for one in endpoint.takes)
     implied = {
         401: needs_token,
-        403: needs_token and door.who != "program",
-        404: "{" in door.path,
+        403: needs_token and endpoint.who != "program",
+        404: "{" in endpoint.path,
         405: True,
         422: reads,
-        503: door.stored,
+        503: endpoint.stored,
     }
     found = {status: "" for status, applies in implied.items() if applies}
-    return dict(sorted({**found, **door.refusals}.items()))
+    return dict(sorted({**found, **endpoint.refusals}.items()))
 
 
 # -- one operation -----------------------------------------------------------------------
 
 
-def _operation(door: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
+def _operation(endpoint: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
     path_params = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": "^[^/]+$"}}
-        for name in _SEGMENT.findall(door.path)
+        for name in _SEGMENT.findall(endpoint.path)
     ]
     made: dict[str, Any] = {
-        "operationId": door.name,
-        "tags": [door.tag],
-        "summary": door.says,
-        "parameters": [*path_params, *(_parameter(one) for one in door.takes)],
+        "operationId": endpoint.name,
+        "tags": [endpoint.tag],
+        "summary": endpoint.says,
+        "parameters": [*path_params, *(_parameter(one) for one in endpoint.takes)],
         "responses": {
-            **{str(status): _answer(one, schemas) for status, one in door.answers.items()},
-            **{str(status): _refused(status, why) for status, why in refusals_of(door).items()},
+            **{str(status): _answer(one, schemas) for status, one in endpoint.answers.items()},
+            **{str(status): _refused(status, why) for status, why in refusals_of(endpoint).items()},
         },
     }
-    if door.body is not None:
-        required = any(field.is_required() for field in door.body.model_fields.values())
-        content = {"application/json": {"schema": schemas.ref(door.body)}}
+    if endpoint.body is not None:
+        required = any(field.is_required() for field in endpoint.body.model_fields.values())
+        content = {"application/json": {"schema": schemas.ref(endpoint.body)}}
         made["requestBody"] = {"required": required, "content": content}
-    if door.who in _SHOWN:
-        made["security"] = _SHOWN[door.who]
-    elif door.tag != "sockets":
-        made["x-role"] = door.who
-    return {**made, **schemas.messages(door)}
+    if endpoint.who in _SHOWN:
+        made["security"] = _SHOWN[endpoint.who]
+    elif endpoint.tag != "sockets":
+        made["x-role"] = endpoint.who
+    return {**made, **schemas.messages(endpoint)}
 
 
 def _parameter(one: Param) -> dict[str, Any]:
@@ -253,8 +253,8 @@ class _Schemas:
             "/computer": (_members(wire.ToComputer), _members(wire.FromComputer)),
         }
         to_reviewer, from_reviewer = self._ways["/reviewer"]
-        answered = {model for door in endpoints for one in door.answers.values() for model in one.models}
-        taken = {door.body for door in endpoints if door.body is not None}
+        answered = {model for endpoint in endpoints for one in endpoint.answers.values() for model in one.models}
+        taken = {endpoint.body for endpoint in endpoints if endpoint.body is not None}
         journal: set[_Model] = {AuditItems}
         out: set[_Model] = {Error, *answered, *to_reviewer}
         into: set[_Model] = {*taken, *from_reviewer}
@@ -274,11 +274,11 @@ class _Schemas:
         """Where a model stands."""
         return self._refs[model]
 
-    def messages(self, door: Endpoint) -> dict[str, Any]:
-        """What travels over an endpoint that stays open; empty for any other."""
-        if door.path not in self._ways:
+    def messages(self, endpoint: Endpoint) -> dict[str, Any]:
+        """The messages of an endpoint that stays open; empty for any other."""
+        if endpoint.path not in self._ways:
             return {}
-        from_server, from_client = ([self.ref(one) for one in way] for way in self._ways[door.path])
+        from_server, from_client = ([self.ref(one) for one in way] for way in self._ways[endpoint.path])
         return {"x-messages": {"from_server": from_server, "from_client": from_client}}
 
 

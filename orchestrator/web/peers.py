@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 def raise_file_limit() -> int:
-    """Raise the soft limit of open files as far as it goes; what it is now."""
+    """Raise the soft limit of open files as far as it goes; its present value."""
     try:
         import resource
     except ImportError:  # Windows has no such limit.
@@ -79,7 +79,7 @@ def networks_of(proxies: str) -> tuple[Network, ...]:
 
 
 def counted_as(address: str) -> str:
-    """What an address counts as: of IPv6 the network of 64 bits, all of which one peer usually has."""
+    """The group that an address counts for: of IPv6 the network of 64 bits, all of which one peer usually has."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -217,9 +217,9 @@ class Peers:
 # -- Wrong secrets by who sends them, in a sliding minute: guessing is bounded, and a typing error locks out
 # nobody
 #
-# Theory. Many people may share an address: all computers of a game server do. So only wrong secrets are answered
-# with 429. A right one is always taken, or one player could stop all others. What bounds guesses then is the size
-# of the secret, and where it is short, a pause before each further look.
+# Theory. Many people may share an address: all computers of a game server do. So only wrong secrets are answered with
+# 429. A right one is always taken, or one player could stop all others. The limit on guesses is then the size of the
+# secret, and where it is short, a pause before each further look.
 
 WRONG_WITHIN_S: Final = 60.0
 WRONG_TRIES: Final = 10
@@ -284,7 +284,7 @@ COUNTED: Final = 429
 WITHIN: Final = timedelta(minutes=1)
 MOST_A_MINUTE: Final = 120
 """Different refusals that are written down within a minute; more than a class of people makes by mistake."""
-_DOOR_CHARS: Final = 200
+_ENDPOINT_CHARS: Final = 200
 _ID_CHARS: Final = 100
 ALL_ENDPOINTS: Final = "all doors"
 NOT_WRITTEN: Final = "not_one_by_one"
@@ -300,7 +300,7 @@ class Attempts:
     clock: Clock
     _begun: datetime | None = None
     _counts: dict[bool, dict[tuple[str, ...], int]] = field(default_factory=dict)
-    """Of those whom a token names, and of nobody."""
+    """Counts of those whom a token names, and of nobody."""
     _more: Counter[str] = field(default_factory=Counter)
     """By code, how many no item says anything of yet."""
     _since: datetime | None = None
@@ -310,11 +310,11 @@ class Attempts:
         self, connection: HTTPConnection, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
     ) -> None:
         """Write a refusal down, if it is one that counts."""
-        door = f"{connection.scope.get('method', 'WEBSOCKET')} {connection.url.path}"
-        await self.refused_at(door, identity, error, request_id=request_id)
+        endpoint = f"{connection.scope.get('method', 'WEBSOCKET')} {connection.url.path}"
+        await self.refused_at(endpoint, identity, error, request_id=request_id)
 
     async def refused_at(
-        self, door: str, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
+        self, endpoint: str, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
     ) -> None:
         """The same for a frame on a socket, whose endpoint is said."""
         if error.http_status == COUNTED:
@@ -322,8 +322,8 @@ class Attempts:
         if error.http_status not in RECORDED:
             return
         actor = NOBODY if identity is None else person(identity)
-        door, request_id = door[:_DOOR_CHARS], request_id[:_ID_CHARS]
-        key = (actor.id, door, error.code, request_id)
+        endpoint, request_id = endpoint[:_ENDPOINT_CHARS], request_id[:_ID_CHARS]
+        key = (actor.id, endpoint, error.code, request_id)
         now = self.clock.now()
         if self._begun is None or now - self._begun >= WITHIN:
             self._begun, self._counts = now, {}
@@ -332,18 +332,18 @@ class Attempts:
             self._count(error.code)
             return
         count = counts[key] = counts.get(key, 0) + 1
-        # The first at once, then at 10, 100, 1,000: what goes on is seen, and is not written a thousand times.
+        # The first at once, then at 10, 100, 1,000: a series of them is seen, and is not written a thousand times.
         if not _is_power_of_ten(count):
             self._count(error.code)
             return
         # The item says how many there were: those since the last one are counted no more.
         self._more[error.code] = max(self._more[error.code] - (count - count // 10 - 1), 0)
         fact = AttemptRefused(
-            door=door,
+            door=endpoint,
             code=error.code,
             status=error.http_status,
             detail=error.message[:500],
-            request_id=request_id or _request_of(door),
+            request_id=request_id or _request_of(endpoint),
             more=count - 1,
         )
         await self.record(fact, actor)
@@ -391,8 +391,8 @@ def _is_power_of_ten(count: int) -> bool:
     return str(count).strip("0") == "1"
 
 
-def _request_of(door: str) -> str:
+def _request_of(endpoint: str) -> str:
     """The request that a path names, if it names one."""
-    parts = door.split("/")
+    parts = endpoint.split("/")
     named = ("resume", "approve", "reject", "requests")
     return parts[3][:_ID_CHARS] if len(parts) > 3 and parts[2] in named else ""

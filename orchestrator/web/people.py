@@ -122,7 +122,7 @@ class PeopleEndpoints(Room):
         )
 
     def _computer_changed(self, kind: str, name: str) -> None:
-        """Who watches the list of computers reads it anew: it has those that have a token."""
+        """A page that watches the list of computers reads it anew: it has those that have a token."""
         if kind == "computer":
             self.service.bus.publish("computers", {"computer": name})
 
@@ -134,7 +134,7 @@ class PeopleEndpoints(Room):
 # Minecraft server have one address, and any of them can say any id. So wrong codes are counted for each computer
 # and for each address, and after too many a code is looked at only after a pause: a right one is still taken, and
 # with ``EACH`` connections an address makes 512 guesses a second, half a million of 2^40 while a code lives. One
-# code that is sent again and again is no guess, and is bounded for itself.
+# code that is sent again and again is not a guess, and is bounded for itself.
 
 MAX_LABEL_CHARS: Final = 32
 """What the game takes."""

@@ -141,7 +141,7 @@ class PolicyEndpoints(Room):
         return task is not None and task.ended is None
 
     async def revoke_grant(self, request: Request) -> GrantTakenBack:
-        """``DELETE /v1/grants/{id}``: from now on; what is running is not stopped."""
+        """``DELETE /v1/grants/{id}``: from now on; a running call is not stopped."""
         identity = await self.who(request)
         grant_id = GrantId(request.path_params["grant_id"])
         rows = await self.service.store.list_grants()
@@ -294,5 +294,5 @@ def _bound_to(resume: ResumeRequest, digest: str) -> ResumeRequest:
 
 
 def _both(said: str | None, digest: str) -> dict[str, str]:
-    """What body and header say was seen: two that differ cannot both be it, and fit nothing."""
+    """The digest that body and header say was seen: two that differ cannot both be it, and fit nothing."""
     return {"expected_digest": digest if said in (None, digest) else f"{said} and {digest}"}

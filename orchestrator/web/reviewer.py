@@ -27,7 +27,7 @@ from orchestrator.web.peers import Attempts
 # -- What the reviewers' socket tells of undos: what one would do, and which tasks left something to take back
 
 MAX_PLACES: Final = 1000
-"""Of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""
+"""Places of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""
 MAX_CHANGES: Final = 20
 """Named of a task that is over: the first screen of them."""
 MAX_TOLD: Final = 10
@@ -136,7 +136,7 @@ async def serve_reviewer(
 
 
 class _ReviewSession:
-    """One reviewer's connection: what they were told, and what changed since."""
+    """One reviewer's connection: the messages so far, and the changes since."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class _ReviewSession:
         self._questions: dict[QuestionId, TaskId] = {}
         self._ends = ends
         self._over: dict[TaskId, dict[str, Any]] = {}
-        """What was told of the tasks that are over."""
+        """The tasks that are over and were told."""
 
     def hint(self, payload: Any) -> None:
         """A task has new items."""
@@ -187,7 +187,7 @@ class _ReviewSession:
                 requests.append(await self._show(task))
                 shown.append(task)
             else:
-                # Who only submits is told that their own requests wait for others.
+                # A person who only submits is told that their own requests wait for others.
                 others += task.request is not None and (sees_all or task.is_of(self._identity.name))
             if self._may(task, "answer"):
                 questions.extend(self._ask(task))

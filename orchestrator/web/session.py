@@ -46,7 +46,7 @@ class SessionEndpoints(Room):
         """``GET /v1/session``: who is signed in, and what the page shows with what it changes."""
         browser = await self.browser(request)
         if browser is None:
-            # Every page asks so when it is loaded: that is no attempt to be written down.
+            # Every page asks so when it is loaded: that is not an attempt to be written down.
             return await explained(request, _nobody())
         return as_json(self._of(browser), 200)
 
@@ -64,7 +64,7 @@ class SessionEndpoints(Room):
         return SessionAnswer.made_from(browser.identity, **more)
 
     async def _shown(self, token: str, peer: str) -> Identity:
-        """Who has a token. Raises Unauthenticated, TooManyTries."""
+        """The identity that has a token. Raises Unauthenticated, TooManyTries."""
         try:
             identity = await self.authorizer.authenticate(f"Bearer {token}")
             if identity.kind == "computer":

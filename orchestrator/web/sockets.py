@@ -19,12 +19,12 @@ from orchestrator.web.peers import KNOWN, Peers
 
 # -- uvicorn's WebSocket protocol with a direct way for frames, past ASGI's queue and its messages
 #
-# Theory. ASGI costs a queue, a dictionary and a change of task for each frame. A endpoint that has accepted a
-# socket may ask for what it receives to be handed over at once, and may write at once while the connection takes
-# it. Bytes are cut into whole frames here; a masked binary message in one frame is read here too, and every other
-# frame (control, text, parts of a message, what is too large or broken) goes through the library as it came.
-# Handshake, close, ping and the end of the connection, which ``receive`` tells as ever, stay uvicorn's. Reading
-# never pauses for who listens: a frame is dealt with before the next one is looked at.
+# Theory. ASGI costs a queue, a dictionary and a change of task for each frame. An endpoint that has accepted a socket
+# may ask for its received frames to be handed over at once, and may write at once while the connection takes it. Bytes
+# are cut into whole frames here. A masked binary message in one frame is read here too; every other frame (control,
+# text, parts of a message, too large or broken ones) goes through the library as it came. Handshake, close, ping and
+# the end of the connection, which ``receive`` tells as ever, stay uvicorn's. Reading never pauses for a listener: a
+# frame is dealt with before the next one is looked at.
 
 EXTENSION: Final = "cc-orchestrator.frames"
 """The key under which the protocol stands in the extensions of a scope."""
@@ -194,7 +194,7 @@ def _head(size: int) -> bytes:
 LOOK_EVERY_S: Final = 0.5
 """Half of the second within which a revoked token's socket is closed; a look is one count in the store."""
 CLOSE_S: Final = 2.0
-"""What a peer gets to take what stands before the close; one that takes nothing is cut off."""
+"""Seconds that a peer gets to take the frames before the close; one that takes nothing is cut off."""
 MOST_OPEN: Final = 64
 """Streams and sockets of one token; a tab of the page has four."""
 _REVOKED: Final = "the token was revoked"
@@ -274,7 +274,7 @@ def accepted(websocket: WebSocket) -> StarletteSocket:
 
 
 class Tokens(Protocol):
-    """What of a store tells that tokens were revoked."""
+    """The part of a store that tells that tokens were revoked."""
 
     async def count_revoked(self) -> int:
         """How many tokens were revoked."""
@@ -354,7 +354,7 @@ class OpenSockets:
         self._open[holder].add(one)
         self._count[holder, identity.token_hash] += 1
         if identity.auth in ("token", "session"):
-            # What came in otherwise has no token that could be revoked.
+            # A connection that came in otherwise has no token that could be revoked.
             self._tokens[one] = identity.token_hash
         if identity.session_hash:
             self._sessions[one] = identity.session_hash

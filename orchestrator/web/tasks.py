@@ -126,7 +126,7 @@ class RehearsalEndpoints(Room):
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
 _NEWER: Final = "a newer version works on it"
-"""What a client may have seen last; anything else counts as nothing seen."""
+"""The versions that a client may have seen last; anything else counts as nothing seen."""
 
 
 class TaskEndpoints(Room):
@@ -149,7 +149,7 @@ class TaskEndpoints(Room):
         # Not among the keys of undos, which are tasks too.
         key = f"submit {said}" if said else ""
         if (present := await self.service.of_key(identity, key)) is not None:
-            # Before anything is looked at or copied again: what was possible then may not be by now.
+            # Before anything is looked at or copied again: an action that was possible then may not be by now.
             return _answered(present, body)
         known = await self.computer_names()
         for name in body.computers:
@@ -320,7 +320,10 @@ def _call(record: CallRecord, online: Callable[[str], bool]) -> CallAnswer:
 
 
 def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:
-    """Whether a task is the one that a body asks for; what the body leaves to the settings may have changed since."""
+    """Whether a task is the one that a body asks for.
+
+    Fields that the body leaves to the settings may have changed since.
+    """
     computers = task.computers if task.rehearses is None else (task.rehearses.computer,)
     asked = {
         "prompt": body.prompt,

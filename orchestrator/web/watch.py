@@ -33,7 +33,7 @@ Key = tuple[str, str]
 
 @dataclass
 class Hints:
-    """What one reader was not told yet; times are those of the event loop."""
+    """The notifications that one reader was not told yet; times are those of the event loop."""
 
     _waiting: dict[Key, TaskHint | ComputerHint] = field(default_factory=dict)
     _told: dict[Key, float] = field(default_factory=dict)

@@ -152,7 +152,7 @@ async def test_a_webhook_gets_signed_lines_and_all_of_them_once_it_is_back(
 def test_what_is_no_place_or_no_file_of_heads_is_refused(tmp_path: Path) -> None:
     """A sentence each, before anything is compared."""
     for name in ("heads.log", "syslog://", "ftp://x/y"):
-        with pytest.raises(InvalidRequest, match="no place for heads"):
+        with pytest.raises(InvalidRequest, match="not a place for heads"):
             places_of(f"syslog:, {name}", tmp_path)
     file = tmp_path / "heads.log"
     for text, words in (("", "No line"), (f"{MARK}{{}}\n", "Line 1"), (None, "cannot be read")):

@@ -216,7 +216,7 @@ STATEMENTS: Mapping[str, tuple[str, str]] = {
     "a grant for ever": (f"UPDATE grants SET expires_at = NULL WHERE {_STANDING}", "grant"),
     "more uses": (f"UPDATE grants SET max_uses = 500 WHERE {_STANDING}", "grant"),
     "uses forgotten": ("UPDATE grants SET uses = 0", "grant"),
-    "uses that are no number": ("UPDATE grants SET uses = 'x'", "grant"),
+    "uses that are not a number": ("UPDATE grants SET uses = 'x'", "grant"),
     "a grant taken back by hand": (f"UPDATE grants SET revoked = 1 WHERE {_STANDING}", "grant"),
     "a grant that stands again": ("UPDATE grants SET revoked = 0", "grant"),
     "a grant gone": ("DELETE FROM grants", "grant"),

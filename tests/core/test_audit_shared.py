@@ -218,7 +218,7 @@ def test_an_honest_computer_has_no_fault() -> None:
         ({"token": ""}, "another token"),
         ({"doubtful_below": 0}, "doubts numbers below 0"),
         ({"heard": 6}, "was heard at 7, and the table has only 6"),
-        ({"heard": "x"}, "which is no number"),
+        ({"heard": "x"}, "which is not a number"),
         ({"number": 4}, "which nobody allotted"),
         ({"number": MOST_NUMBER + 1}, "which nobody allotted"),
         ({"number": "x"}, "which nobody allotted"),
@@ -273,7 +273,7 @@ def test_a_claim_is_of_a_task_that_can_have_it() -> None:
 
     assert found({"t1": works}, "t1") == found({"t1": busy}, "t1") == found({}, None) == []
     assert found({}, "t9", streams="t9") == found({"t1": busy}, None, was="t1") == []
-    assert found({}, "t9") == ["Computer 3 is claimed by t9, which is no task here."]
+    assert found({}, "t9") == ["Computer 3 is claimed by t9, which is not a task here."]
     assert found({"t1": over}, "t1") == ["Computer 3 is claimed by t1, which is over."]
     elsewhere = Work(version=1, open=frozenset(), computers=frozenset(), rests=False)
     assert found({"t1": elsewhere}, "t1") == ["Computer 3 is claimed by t1, which has nothing to do there."]

@@ -22,7 +22,7 @@ REMIND = END - timedelta(minutes=10)
 TICK = timedelta(microseconds=1)
 NOBODY = (
     "This call did not run: Nobody answered the request for a person's decision in time. "
-    "That is no rejection: nobody looked at it."
+    "That is not a rejection: nobody looked at it."
 )
 
 

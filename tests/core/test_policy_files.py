@@ -146,7 +146,10 @@ def an_arg(rest: str, effect: str = "deny", tool: str = "cc_write") -> str:
             an_arg('pointer = "/contents", eq = "x"'),
             "cc_write has no argument 'contents'; it has: computer, path, content",
         ),
-        (an_arg('pointer = "/computer", eq = "3"'), "the computer is no argument once a call is judged; use computers"),
+        (
+            an_arg('pointer = "/computer", eq = "3"'),
+            "the computer is not an argument once a call is judged; use computers",
+        ),
         (an_arg('pointer = "/content/0", eq = "x"'), "nothing stands at /content/0 in the arguments of cc_write"),
         (an_arg('pointer = "/args/x", eq = "x"', tool="cc_run_program"), "nothing stands at /args/x"),
         (an_arg('pointer = "/args/0/0", eq = "x"', tool="cc_run_program"), "nothing stands at /args/0/0"),

@@ -60,7 +60,7 @@ def test_a_line_is_read(line: str, check: tuple[Any, ...]) -> None:
     ("line", "why"),
     [
         ("", "it is empty"),
-        ("run farm.lua", "'run' is no kind of check"),
+        ("run farm.lua", "'run' is not a kind of check"),
         ("runs", "the program is missing"),
         ("runs ..", "climbs above the root"),
         ('runs ""', "the path is missing"),
@@ -113,7 +113,7 @@ def test_a_policy_names_checks_for_paths() -> None:
     assert [may_hold("FARM/*.txt", one) for one in ("farm", "b")] == [True, False]
     for path, line, why in (
         ("./farm", "runs farm.lua", "no canonical path can match"),
-        ("farm/**", "walks farm.lua", "is no kind of check"),
+        ("farm/**", "walks farm.lua", "is not a kind of check"),
         ("farm/**", "@3 runs farm.lua", "names a computer"),
         ("farm/**", "unchanged farm.lua", "a rule that denies"),
     ):

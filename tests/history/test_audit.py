@@ -274,9 +274,9 @@ def test_a2_a_checkpoint_is_a_signed_file_with_the_heads(tmp_path: Path) -> None
         (lambda text: text.replace('"system":', '"systen":'), "does not carry the signature"),
         (lambda text: text.replace("2030", "2031"), "does not carry the signature"),
         (lambda text: text.replace('"hmac":"', '"hmac":"\u00e9'), "does not carry the signature"),
-        (lambda text: text[: len(text) // 2], "is no checkpoint"),
-        (lambda _: "", "is no checkpoint"),
-        (lambda text: text.replace('"schema":1', '"schema":2'), "is no checkpoint"),
+        (lambda text: text[: len(text) // 2], "is not a checkpoint"),
+        (lambda _: "", "is not a checkpoint"),
+        (lambda text: text.replace('"schema":1', '"schema":2'), "is not a checkpoint"),
     ],
 )
 async def test_a3_a_checkpoint_that_was_forged_or_cut_is_refused(tmp_path: Path, change: object, words: str) -> None:
@@ -409,7 +409,7 @@ async def test_a3_a_checkpoint_that_was_taken_away_or_put_back_shows(tmp_path: P
     assert said.startswith("audit.checkpoint is gone")
     checkpoints.path.write_text("forged")
     (said,) = await whats(store, checkpoints)
-    assert "is no checkpoint" in said
+    assert "is not a checkpoint" in said
 
 
 async def test_a_checkpoint_that_is_made_during_a_verification_is_no_fault(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ async def test_lines_are_put_together_once_they_are_longer_than_the_heads(tmp_pa
         (lambda lines: [lines[0], lines[2]], "does not carry the signature"),
         (lambda lines: [lines[0], lines[2], lines[1]], "does not carry the signature"),
         (lambda lines: [*lines[:2], lines[2].replace(b"2030", b"2031")], "does not carry the signature"),
-        (lambda lines: [*lines, b"{}\n"], "is no checkpoint"),
+        (lambda lines: [*lines, b"{}\n"], "is not a checkpoint"),
         (lambda lines: [*lines, lines[2][:40]], ""),
         (lambda lines: lines, ""),
     ],

@@ -62,7 +62,7 @@ def test_a_disk_is_what_its_listing_says(tmp_path: Path) -> None:
 )
 def test_no_path_of_a_computer_leaves_the_disk(tmp_path: Path, path: str) -> None:
     """What a computer says of itself is anybody's word."""
-    with pytest.raises(RehearsalFailed, match="no path that can be copied"):
+    with pytest.raises(RehearsalFailed, match="not a path that can be copied"):
         write_disk(tmp_path / "disk", Listing({path: sha256_hex(ONE)}), CONTENTS)
     assert [one for one in tmp_path.rglob("*") if one.is_file()] == []
 

@@ -98,7 +98,7 @@ def test_one_that_was_named_and_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_one_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     """With the place of the byte that is none."""
     path = put(tmp_path, b"gr\xfcn " + OWN.encode())
-    assert refusal(tmp_path) == f"The prompt {path} is no UTF-8 text: byte 2 is none."
+    assert refusal(tmp_path) == f"The prompt {path} is not UTF-8 text: byte 2 cannot be read."
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_a_data_directory_that_is_a_file_is_said_to_be_none(tmp_path: Path, insi
     """Nobody is told to mend a file of settings that cannot be there."""
     (tmp_path / "file").write_text("x")
     directory = tmp_path / "file" / inside
-    with pytest.raises(InvalidRequest, match=rf"^{directory} is no directory\. Choose one with --data-dir or CC_"):
+    with pytest.raises(InvalidRequest, match=rf"^{directory} is not a directory\. Choose one with --data-dir or CC_"):
         load(directory)
 
 

@@ -316,10 +316,10 @@ async def test_a_server_that_goes_away_is_a_sentence(clean: bool) -> None:
 @pytest.mark.parametrize(
     ("url", "token", "words"),
     [
-        ("http://[::1", "x", "is no address of a server"),
-        ("http://", "x", "is no address of a server"),
-        ("nonsense", "x", "is no address of a server"),
-        ("ftp://127.0.0.1", "x", "is no address of a server"),
+        ("http://[::1", "x", "is not an address of a server"),
+        ("http://", "x", "is not an address of a server"),
+        ("nonsense", "x", "is not an address of a server"),
+        ("ftp://127.0.0.1", "x", "is not an address of a server"),
         ("http://127.0.0.1:9", "grün", "characters that no token has"),
         ("http://127.0.0.1:9", "a\nb", "characters that no token has"),
     ],

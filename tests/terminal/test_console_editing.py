@@ -144,10 +144,10 @@ def test_what_no_editor_shows_is_an_escape_in_json_and_announced_in_a_text(edito
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("{", "That is no JSON: Expecting property name enclosed in double quotes at line 2, column 1."),
+        ("{", "That is not JSON: Expecting property name enclosed in double quotes at line 2, column 1."),
         ("[1]", "That is JSON, but no object with the arguments by their names."),
         ('{"a": 1, "a": 2}', "'a' stands there twice."),
-        ('{"a": NaN}', "NaN is no value of JSON."),
+        ('{"a": NaN}', "NaN is not a JSON value."),
     ],
 )
 def test_what_is_no_json_says_where_and_can_be_mended_or_dropped(editor: Path, written: str, why: str) -> None:

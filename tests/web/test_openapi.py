@@ -19,7 +19,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.wire import review
 from orchestrator.web import openapi
 from orchestrator.web.app import Endpoints
-from orchestrator.web.endpoint_table import DOORS, Endpoint
+from orchestrator.web.endpoint_table import ENDPOINTS, Endpoint
 from orchestrator.web.openapi import document, refusals_of
 from tests.harness.golden_review import FROM_REVIEWER, GOLDEN, TO_REVIEWER
 from tests.harness.support import Server, running
@@ -29,7 +29,7 @@ from tests.test_docs import names, rows, section
 DOCUMENT = document()
 PAGE = Path(openapi.__file__).parents[2] / "docs" / "openapi.json"
 FRAMES = GOLDEN.parent / "computer"
-PLAIN = [door for door in DOORS if door.tag != "sockets"]
+PLAIN = [door for door in ENDPOINTS if door.tag != "sockets"]
 
 
 def operations() -> dict[str, dict[str, Any]]:
@@ -72,7 +72,7 @@ def test_every_route_is_told_and_every_told_route_is_there() -> None:
     }
     told = {(path, method.upper()) for path, methods in DOCUMENT["paths"].items() for method in methods}
     assert told == there
-    assert len(DOORS) == len(there) == len(operations())
+    assert len(ENDPOINTS) == len(there) == len(operations())
 
 
 def test_it_is_an_openapi_document_whose_references_lead_somewhere() -> None:
@@ -146,7 +146,7 @@ def test_both_channels_are_told_whole() -> None:
     }
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+@pytest.mark.parametrize("door", ENDPOINTS, ids=lambda door: door.name)
 def test_no_refusal_is_told_twice(door: Endpoint) -> None:
     """A door says itself only what does not follow from what it takes, or says why."""
     assert set(refusals_of(door)).isdisjoint(door.answers)

@@ -23,14 +23,14 @@ from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.result import Ok
 
-from orchestrator.web.endpoint_table import DOORS, Endpoint
+from orchestrator.web.endpoint_table import ENDPOINTS, Endpoint
 from orchestrator.web.openapi import document
 from tests import ROOT
 from tests.harness.fuzzed_server import COMPUTER, REPLIES
 from tests.thinning import thinned
 from tests.waiting import HANG_S
 
-FUZZED: Final = [door for door in DOORS if door.tag != "sockets" and not door.streams]
+FUZZED: Final = [door for door in ENDPOINTS if door.tag != "sockets" and not door.streams]
 """All but those whose answer may have no end."""
 OPEN: Final = [door for door in FUZZED if door.who == "anybody"]
 HELD: Final = [door for door in FUZZED if door.who != "anybody"]

@@ -1,8 +1,8 @@
 """An installation's own part of a bus: on one server there may be nodes that work with another store.
 
-What one store's nodes say to each other is nothing to those of another: they would take computers of the same name for
-the same, and send each other's calls there. So each installation says and hears everything under a word of its own,
-which its store gave it; only that they are there they all say to each other, so that somebody can be told.
+Nodes of one store must not hear the messages of another store: they would take two computers of the same name for
+one, and send calls to the wrong one. So each installation sends and hears everything under a word of its own, which its
+store gave it. All nodes tell each other only that they are there, so that a person can be told.
 """
 
 import logging
@@ -22,7 +22,7 @@ AGREED: Final = INSTALLATION
 THERE: Final = "installations"
 """The subject on which a node of any installation says that it is there."""
 MOST_NAMED: Final = 20
-"""Of nodes of other installations only so many are known by name."""
+"""The most nodes of other installations that are known by name."""
 
 
 async def installation_of(store: Common) -> str:

@@ -37,7 +37,7 @@ def packed(says: Mapping[str, Any], body: bytes = b"") -> bytes:
 
 
 def unpacked(data: bytes) -> Letter:
-    """The letter; raises ValueError where it is none."""
+    """The letter; raises ValueError where the bytes are not a letter."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
     if end > len(data):
         raise ValueError("A letter is cut off.")
@@ -139,7 +139,7 @@ class Mail:
             take(letter)
 
     def errand(self, work: Awaitable[None]) -> None:
-        """Do something beside; what cannot be sent or read is dropped."""
+        """Do something on the side; a message that cannot be sent or read is dropped."""
         task = asyncio.ensure_future(self._run(work))
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)

@@ -38,7 +38,7 @@ class LocalBus:
         return True
 
     async def flush(self) -> None:
-        """What was published was heard."""
+        """Everybody has heard all that was published."""
 
     def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
         """Tell the subject's handlers."""

@@ -120,7 +120,7 @@ class NatsBus(RemoteBus[Link]):
         self._publish(f"{self._prefix}.r.{subject}", letter, self._inbox(self.id, tag))
 
     def _publish(self, subject: str, letter: bytes, reply: str) -> None:
-        # However slow the network is, nobody waits here: what goes out is asked for, and answered, one by one.
+        # However slow the network is, nobody waits here: requests go out and are answered one by one.
         link = self._line
         if link is None:
             raise BusAway("The bus is not connected.")

@@ -34,7 +34,7 @@ from orchestrator.core.errors import BusAway, OrchestratorError
 # -- Why there is no connection to a NATS server, in words for people, and never with a secret
 
 CONNECT_S: Final = 3.0
-"""What a server has to connect, and to answer what opens the connection."""
+"""The time a server has to connect, and to answer the first message."""
 
 _START: Final = (
     "Start it, or correct the URL of the bus (--bus): tls:// or nats://, user and password or token, host and port."
@@ -115,7 +115,7 @@ PINGS: Final = 3
 """A server that says nothing to so many pings, one each PING_S, is gone, whatever its socket says: with what it takes
 to connect to another it is left within five seconds."""
 MOST_PLACES: Final = 100
-"""Of a cluster so many servers are known."""
+"""The most servers of a cluster that are known."""
 QUIET_S: Final = 60.0
 """The same trouble is logged once in this time."""
 PAYLOAD_BYTES: Final = 1024 * 1024
@@ -153,7 +153,10 @@ class Link(asyncio.Protocol):
         self.secured = False
         """Whether TLS is spoken."""
         self.places: tuple[str, ...] = ()
-        """The servers of its cluster, as the server names them. What was said before TLS began is no word of its."""
+        """The servers of its cluster, as the server names them.
+
+        What was said before TLS began is not the word of this server.
+        """
         self.max_payload = PAYLOAD_BYTES
         """Bytes of the longest message that the server takes."""
 
@@ -177,7 +180,7 @@ class Link(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """What was sent and waits for a network that is slow."""
+        """Bytes that were sent and wait for a slow network."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def publish(self, subject: str, data: bytes, reply: str = "") -> None:
@@ -226,7 +229,7 @@ class Link(asyncio.Protocol):
         await self._ready
 
     async def _who(self, nonce: str) -> Mapping[str, Any]:
-        """What the server is told of who comes."""
+        """The credentials of the client, as the server is told."""
         server, files = self.server, self._address.files
         if files.creds or files.nkey:
             if not nonce:
@@ -335,7 +338,7 @@ class Link(asyncio.Protocol):
             logger.warning("NATS: %s", shown)
 
     def _fail(self, why: Exception) -> None:
-        """All that wait for the connection are told."""
+        """Tell all that wait for the connection."""
         for step in (self._info, self._ready):
             if not step.done():
                 step.set_exception(why)

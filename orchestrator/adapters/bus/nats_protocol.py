@@ -32,7 +32,7 @@ _END: Final = b"\r\n"
 
 
 class NotNats(ValueError):
-    """What came is nothing that a NATS server says."""
+    """The message is not one of a NATS server."""
 
 
 class Message(NamedTuple):
@@ -83,7 +83,7 @@ class Parser:
         return Message(words[1].decode("utf-8", "replace"), reply, data[end + 2 : -2])
 
     def receive(self, data: bytes) -> Iterator[Event]:
-        """What has come whole by now. Raises NotNats, and is of no use after that."""
+        """The messages that have come whole by now. Raises NotNats, and is of no use after that."""
         if self._kept:
             self._kept += data
             if len(self._kept) < self._needed:
@@ -124,7 +124,7 @@ def _lengths(op: bytes, words: Sequence[bytes]) -> tuple[str, str, int, int]:
     reply = words[3].decode("utf-8", "replace") if answered else ""
     headers, size = int(words[-2][:20]) if numbers == 2 else 0, int(words[-1][:20])
     if not headers <= size <= MOST_BYTES:
-        raise NotNats(f"A message of {size} bytes with {headers} of headers is none.")
+        raise NotNats(f"A message of {size} bytes cannot have {headers} bytes of headers.")
     return words[1].decode("utf-8", "replace"), reply, headers, size
 
 
@@ -147,11 +147,11 @@ def _event(op: bytes, said: bytes) -> Event:
                 raise NotNats("What the server says of itself cannot be read.")
             return Info(says)
         case _:
-            raise NotNats(f"{op[:20]!r} is nothing that a server says.")
+            raise NotNats(f"{op[:20]!r} is not a message of a server.")
 
 
 def connect(says: Mapping[str, Any]) -> bytes:
-    """Who the client is, and what it understands."""
+    """Names the client, and says what it understands."""
     understands = {"verbose": False, "pedantic": False, "lang": "python", "protocol": 1}
     # Without headers the server could not say that nobody is there to answer.
     understands |= {"headers": True, "no_responders": True}
@@ -225,7 +225,7 @@ class NatsFiles(NamedTuple):
 
 
 class NatsAddress(NamedTuple):
-    """Where a bus is, what its subjects begin with, and what opens it."""
+    """The address of a bus: where it is, the beginning of its subjects, and its credentials."""
 
     servers: tuple[NatsServer, ...]
     prefix: str
@@ -248,7 +248,7 @@ def nats_address(url: str) -> NatsAddress:
             parts = urlsplit(f"{scheme}://{one}")
             port = parts.port or PORT
         except ValueError:
-            raise _refused("a port or an address in it is none") from None
+            raise _refused("a port or an address in it cannot be read") from None
         if not parts.hostname or parts.query or parts.fragment:
             raise _refused("a server in it has no host")
         first = first or parts
@@ -362,7 +362,7 @@ def context(files: NatsFiles) -> ssl.SSLContext:
             # Without a password for the key, OpenSSL would ask for it at the terminal of the node.
             made.load_cert_chain(files.tlscert, files.tlskey or None, password="")
         except (OSError, ValueError) as why:
-            said = _why(why, "they are no certificate and its own key, in the form PEM and without a password")
+            said = _why(why, "they are not a certificate and its own key, in the form PEM and without a password")
             raise _useless("tlscert and tlskey", files.tlskey or files.tlscert, said) from None
     return made
 
@@ -383,7 +383,7 @@ def _sign(seed: str, nonce: bytes, option: str, file: str) -> tuple[str, str]:
     # Two bytes say what it is, 32 are the seed, two are the check of these.
     kind = (raw[0] & 0xF8, (raw[0] & 7) << 5 | raw[1] >> 3) if len(raw) == 36 else (0, 0)
     if kind != (_SEED, _USER) or _checked(raw[:-2]) != raw:
-        raise _useless(option, file, "the seed in it is none of a user, which is 58 letters and begins with SU")
+        raise _useless(option, file, "the seed in it is not that of a user, which has 58 letters and begins with SU")
     key = Ed25519PrivateKey.from_private_bytes(raw[2:34])
     public = base64.b32encode(_checked(bytes([_USER]) + key.public_key().public_bytes_raw())).decode()
     return public, base64.urlsafe_b64encode(key.sign(nonce)).decode().rstrip("=")
@@ -402,7 +402,7 @@ def _read(option: str, file: str) -> str:
 
 
 def _why(why: Exception, otherwise: str) -> str:
-    """What the system says of a file; what OpenSSL says is nothing that a person can use."""
+    """What the system says of a file; a person cannot use the words of OpenSSL."""
     is_plain = isinstance(why, OSError) and not isinstance(why, ssl.SSLError) and why.strerror
     return str(why.strerror) if is_plain else otherwise  # type: ignore[attr-defined]
 

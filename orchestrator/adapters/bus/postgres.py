@@ -76,7 +76,7 @@ class PostgresBus(RemoteBus[Session]):
     """A node on the bus of one database and schema, not open yet.
 
     ``url``: ``postgresql://…``; ``?search_path=NAME`` in it names the schema, which tells installations in one
-    database apart. It takes two connections.
+    database apart. It needs two connections.
     """
 
     def __init__(self, url: str, *, node: str) -> None:

@@ -66,7 +66,7 @@ class Note(NamedTuple):
     to: str
     """The subject of a notification or a request, the node of a letter."""
     tag: str
-    """Of a notification: the node that says it."""
+    """The node that sent the notification."""
     letter: bytes
 
 
@@ -82,10 +82,13 @@ def spilled(note: Note, key: str) -> str:
 
 
 def heard(text: str) -> tuple[Note, str]:
-    """The note, and the key of its letter where that lies in the database. Raises ValueError for what is none."""
+    """The note, and the key of its letter where that lies in the database.
+
+    Raises ValueError for a text that is not a note.
+    """
     kind, to, tag, rest = text.split(" ")
     if kind not in get_args(NoteKind) or rest[:1] not in ("=", "@"):
-        raise ValueError("This is no note of the bus.")
+        raise ValueError("This is not a note of the bus.")
     letter, key = (b64decode(rest[1:]), "") if rest[0] == "=" else (b"", rest[1:])
     return Note(kind, to, tag, letter), key  # type: ignore[arg-type] # it is one of them
 
@@ -99,12 +102,14 @@ def heard(text: str) -> tuple[Note, str]:
 BEAT_S: Final = 1.0
 """A node says this often that it lives."""
 SILENT_S: Final = 5.0
-"""Who said nothing for so long does not count as living: a busy machine misses a beat or two."""
+"""A node that said nothing for so long does not count as alive: a busy machine misses a beat or two."""
 _FORGOTTEN_S: Final = 60
-"""Who said nothing for so long is taken off the list, and its connections ended: a process that was stopped keeps the
-server from letting go of old notifications."""
+"""A node that said nothing for so long is taken off the list, and its connections are ended.
+
+A process that was stopped keeps the server from removing old notifications.
+"""
 _SPILLED_S: Final = 120
-"""What nobody fetched within this time is taken away: by then no request is waited for."""
+"""A letter that nobody fetched within this time is removed: by then nobody waits for the answer."""
 
 logger = logging.getLogger(__name__)
 
@@ -338,7 +343,7 @@ class Session:
             return
         if note.kind == "hint" and note.tag == self._node:
             return
-        # What comes after a letter that has to be fetched waits for it: letters keep their order.
+        # A letter that comes after one that has to be fetched waits for it: letters keep their order.
         if key or self._coming:
             self._coming.append((note, key))
             self._come.set()
@@ -398,7 +403,10 @@ class Session:
                 self._returned(note)
 
     async def _spill(self, note: Note) -> str:
-        """Lay what is too large to be said into the database; what nobody takes from there is swept away."""
+        """Put a letter that is too large for a notification into the database.
+
+        If nobody takes it from there, it is removed.
+        """
         # Drawn and not counted: letters of an earlier connection may still be there, also after the server restarted.
         key = secrets.token_hex(16)
         await self._sender.execute(SPILL, key, note.letter)

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 LETTER_BYTES: Final = 1024 * 1024
 """The longest letter, however much longer ones the network takes."""
 MOST_NODES: Final = 1_000
-"""Of so many nodes it is remembered how far they were heard; those heard longest ago are forgotten."""
+"""The most nodes of which the last message heard is remembered; those heard longest ago are forgotten."""
 FLUSH_S: Final = 10.0
 CLOSE_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.05
@@ -247,8 +247,8 @@ class RemoteBus(ABC, Generic[L]):
     def _hear(self, subject: str, data: bytes) -> None:
         """Take what came for a subject that is listened to.
 
-        What comes in one turn of the loop is heard in the next, each node's notifications in their order: an adapter
-        may mix up those of different subjects.
+        Messages of one turn of the loop are heard in the next, each node's notifications in their order. An adapter may
+        mix up the order of different subjects.
         """
         try:
             says = unpacked(data).says
@@ -265,7 +265,7 @@ class RemoteBus(ABC, Generic[L]):
     def _deliver(self) -> None:
         came, self._came = self._came, []
         for hint in sorted(came, key=lambda each: (each.node, each.number)):
-            # What a lost connection still brings after the next one began is too late: order is kept.
+            # A message that a lost connection brings after the next one began is too late: order is kept.
             if hint.number <= self._heard_up_to.get(hint.node, 0):
                 continue
             self._heard_up_to[hint.node] = hint.number

@@ -25,7 +25,7 @@ from orchestrator.core.ports.bus import Answer
 # -- The asker's half of a request between nodes: it waits while there are signs of life from who got it
 
 SILENCE_S: Final = 5.0
-"""Who got a request is taken for gone after this time without a sign of life; it gives one each second."""
+"""A node that got a request counts as gone after this time without a sign of life; it gives one each second."""
 TRIES: Final = 3
 """A node that no longer serves gives a request back; it is offered again so often in all."""
 
@@ -92,7 +92,7 @@ class Asking:
             if left_s <= 0:
                 break
             tag = self._mail.tag()
-            # Who gets it may begin it only while it is waited for: without a sign of life that is not for long.
+            # A node that gets it may begin it only while the asker waits: without a sign of life that is not for long.
             until_there, limit = moment + min(left_s, SILENCE_S), post.limit
             says = {"from": post.id, "until": until_there, "left_s": left_s, "payload": payload}
             letter = packed(says, body) if len(body) < limit else None
@@ -183,9 +183,9 @@ def _content(payload: Mapping[str, Any], body: bytes) -> bytes:
 logger = logging.getLogger(__name__)
 
 SIGN_S: Final = 1.0
-"""From one sign of life to the next; the first comes after one to two of it: what is answered quickly has none."""
+"""Seconds between two signs of life. The first comes after one to two of these times, so a quick answer needs none."""
 CLOSE_S: Final = 1.0
-"""What is said to those who asked a bus that is closed, is said in this time."""
+"""Within this time the askers get their answer from a bus that is closed."""
 
 BACK: Final = packed({"op": "back"})
 ALIVE: Final = packed({"op": "alive"})
@@ -202,7 +202,7 @@ class Answering:
         self._working: dict[asyncio.Task[None], tuple[Mapping[str, Any], str, float]] = {}
         """What is worked on: what the request says, the tag of its answer, since when."""
         self._begun: set[asyncio.Task[None]] = set()
-        """Of these, whose handlers were begun and have not ended."""
+        """Those of the requests whose handlers were begun and have not ended."""
         self._timer: asyncio.TimerHandle | None = None
         """For all signs of life: most requests are answered before it comes, and cost no timer."""
         self._closing = False
@@ -295,8 +295,8 @@ class Answering:
                     return None
             content = packed(payload, body)
         except (TypeError, ValueError):
-            logger.exception("an answer is no JSON")
-            self._mail.post.send(asker, tag, _failed("the answer is no JSON"))
+            logger.exception("an answer is not JSON")
+            self._mail.post.send(asker, tag, _failed("the answer is not JSON"))
             return None
         if is_too_long(content, body):
             self._mail.post.send(asker, tag, _failed(f"{len(content)} bytes are more than an answer takes"))

@@ -46,9 +46,9 @@ class Seen:
     facts: ModelFacts | None = None
     """None: it does not have the model."""
     window: Window | None = None
-    """What a task would be given; None: it does not have the model."""
+    """The window that a task would get; None: the server does not have the model."""
     version: str = ""
-    """Of Ollama; empty: it does not say."""
+    """The version of Ollama; empty: it does not say."""
 
     def must_have(self, model: str) -> ModelFacts:
         """The facts. Raises ModelFailed where there are none."""
@@ -66,26 +66,26 @@ async def looked(model: str, options: OllamaOptions) -> list[Seen]:
     )
 
 
-async def _seen(door: OllamaApi, model: str, options: OllamaOptions) -> Seen:
+async def _seen(api: OllamaApi, model: str, options: OllamaOptions) -> Seen:
     try:
-        listed = await door.listed()
+        listed = await api.listed()
     except AskAnother as error:
-        return Seen(door.url, error)
+        return Seen(api.url, error)
     except TimeoutError:
         silent = ModelFailed(
-            f"Ollama at {door.url} did not answer within {options.fact_s:g} s.", remedy="It may be busy: try again."
+            f"Ollama at {api.url} did not answer within {options.fact_s:g} s.", remedy="It may be busy: try again."
         )
-        return Seen(door.url, silent)
+        return Seen(api.url, silent)
     except Refusal as refusal:
         said = f": {refusal.said}" if refusal.said else ""
-        return Seen(door.url, _not_ollama(door.url, f"{refusal.status}{said}"))
+        return Seen(api.url, _not_ollama(api.url, f"{refusal.status}{said}"))
     if not isinstance(listed, dict) or "models" not in listed:
-        return Seen(door.url, _not_ollama(door.url, "something else than a list of models"))
+        return Seen(api.url, _not_ollama(api.url, "something else than a list of models"))
     names = names_in(listed)
     if with_tag(model) not in map(with_tag, names):
-        return Seen(door.url, names=names)
-    facts, version = await asyncio.gather(_facts(door, model), _version(door))
-    return Seen(door.url, None, names, facts, options.within(facts.context), version)
+        return Seen(api.url, names=names)
+    facts, version = await asyncio.gather(_facts(api, model), _version(api))
+    return Seen(api.url, None, names, facts, options.within(facts.context), version)
 
 
 def _not_ollama(url: str, answer: str) -> ModelFailed:
@@ -95,17 +95,17 @@ def _not_ollama(url: str, answer: str) -> ModelFailed:
     )
 
 
-async def _facts(door: OllamaApi, model: str) -> ModelFacts:
+async def _facts(api: OllamaApi, model: str) -> ModelFacts:
     try:
-        shown = await door.show(model)
+        shown = await api.show(model)
     except (AskAnother, Refusal, TimeoutError):
         shown = None
-    return facts_of(model, shown, door.url)
+    return facts_of(model, shown, api.url)
 
 
-async def _version(door: OllamaApi) -> str:
+async def _version(api: OllamaApi) -> str:
     try:
-        version = await door.version()
+        version = await api.version()
     except (AskAnother, Refusal, TimeoutError):
         return ""
     return version[:40] if isinstance(version, str) else ""
@@ -140,7 +140,7 @@ class Progress:
     done: int = 0
     """Bytes of all parts that are known so far."""
     total: int = 0
-    """Of them, how many there are; 0: not known yet. It grows when another part becomes known."""
+    """How many bytes there are; 0: not known yet. The number grows when another part becomes known."""
 
 
 def kept_models(url: str) -> list[KeptModel]:
@@ -165,7 +165,7 @@ def has(kept: list[KeptModel], name: str) -> bool:
 
 
 def pull(url: str, name: str, tell: Callable[[Progress], None]) -> None:
-    """Have a server fetch a model; what was fetched stays when it is broken off. Raises ModelFailed."""
+    """Make a server fetch a model; the parts that were fetched stay when it is broken off. Raises ModelFailed."""
     parts: dict[str, tuple[int, int]] = {}
     last = ""
     with _asked(url, name, SILENCE_S) as client:
@@ -236,7 +236,7 @@ _WHY: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
     ),
     (
         re.compile(r"invalid model name", re.IGNORECASE),
-        "{name} is no name of a model.",
+        "{name} is not a name of a model.",
         "Say it like qwen2.5-coder:7b.",
     ),
     (

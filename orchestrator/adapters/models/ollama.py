@@ -1,9 +1,8 @@
 """Ollama behind the port: one request, one reply, streamed, from whichever server has room.
 
-What is sent never varies but for the messages and the bound of the reply: another num_ctx would make
-Ollama load the model anew. What a server tells of a model (``/api/show``) is asked before the first
-request, and again after an error: where the model is not there another server is asked, and a window
-longer than the model's own is not asked for.
+A request differs from the one before only in its messages and the bound of the reply: another num_ctx would make Ollama
+load the model anew. A server's facts about a model (``/api/show``) are asked before the first request, and again after
+an error. If the model is not there, another server is asked. A window longer than the model's own is not asked for.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ and one that told nothing about it, perhaps since it was loading another."""
 _LOADED_NS: Final = 500_000_000
 """A load_duration from here on means that the model was loaded for this request, perhaps with another window."""
 _LAST_TOKENS: Final = 8
-"""What a window may seem to be passed by where it is not: the last token is counted and not kept."""
+"""So many tokens may seem to be over the window without being so: the last token is counted and not kept."""
 
 _ENDINGS: Final = {"": "stop", "stop": "stop", "length": "length"}
 """Ollama's done_reason, which old versions leave out, and ours; any other (``load``, ``unload``) ends no reply."""
@@ -66,7 +65,7 @@ _CLOUD = "https://ollama.com"
 class _Known:
     """What is known of the model at one server."""
 
-    door: OllamaApi
+    api: OllamaApi
     facts: ModelFacts | None = None
     """None: it has to be asked."""
     unsure_until: float = 0.0
@@ -128,7 +127,7 @@ class OllamaModel:
     async def window(self) -> Window:
         """The window of a reply: num_ctx, or the model's own context where that is shorter. Raises ModelFailed.
 
-        Of servers that differ the shortest, so that a view fits each of them.
+        Where servers differ, the shortest window, so that a view fits each of them.
         """
         awake = [url for url in self._pool.urls if not self._pool.rests_s(url)] or self._pool.urls
         usable, failures = await self._usable(awake)
@@ -138,7 +137,7 @@ class OllamaModel:
 
     async def answers(self) -> bool:
         """Whether one of the servers answers by now; no reply is asked for."""
-        answering = await asyncio.gather(*(one.door.answers() for one in self._known.values()))
+        answering = await asyncio.gather(*(one.api.answers() for one in self._known.values()))
         return any(answering)
 
     async def reply(
@@ -158,7 +157,7 @@ class OllamaModel:
         wanted = _Wanted(tuple(messages), on_text, max_output_tokens, affinity, one_computer)
         left, failures = list(self._pool.urls), list[ModelFailed]()
         while left:
-            # Who failed a moment ago is not even asked for facts while there are others.
+            # A server that failed a moment ago is not even asked for facts while there are others.
             awake = [url for url in left if not self._pool.rests_s(url)] or left
             usable, failed = await self._usable(awake)
             failures += failed
@@ -175,7 +174,7 @@ class OllamaModel:
                 try:
                     reply = await self._from(self._known[url], wanted)
                 except AskAnother as error:
-                    if isinstance(error, Silent) and not await self._known[url].door.answers():
+                    if isinstance(error, Silent) and not await self._known[url].api.answers():
                         # It is not about this request: the server says nothing at all.
                         error.server = url
                     self._failed(url, error)
@@ -209,7 +208,7 @@ class OllamaModel:
                 return known.barred
             known.unsure_until = 0.0
             try:
-                known.facts = facts_of(self._model, await known.door.show(self._model), url)
+                known.facts = facts_of(self._model, await known.api.show(self._model), url)
                 known.counts_all = counts_all(await self._version(known))
             except (TimeoutError, Broken):
                 # Without facts it is asked as it was always.
@@ -219,7 +218,7 @@ class OllamaModel:
                 if not is_missing(refusal.status, refusal.said):
                     known.facts = facts_of(self._model, None, url)
                     return None
-                error: AskAnother = missing(self._model, url, await known.door.names())
+                error: AskAnother = missing(self._model, url, await known.api.names())
             except AskAnother as failure:
                 error = failure
             else:
@@ -230,7 +229,7 @@ class OllamaModel:
 
     async def _version(self, known: _Known) -> Any:
         try:
-            return await known.door.version()
+            return await known.api.version()
         except (Refusal, AskAnother, TimeoutError):
             return None
 
@@ -277,7 +276,7 @@ class OllamaModel:
             self._pool.rest(url)
 
     def _none(self, failures: Sequence[ModelFailed]) -> ModelFailed:
-        """What is told when no server can be used; the next request asks all of them anew."""
+        """The error when no server can be used; the next request asks all of them anew."""
         for known in self._known.values():
             known.barred = None
         return none_answers(failures)
@@ -288,7 +287,7 @@ class OllamaModel:
         """The reply of one server. Raises ModelFailed, of it AskAnother where another one may do better."""
         whole_s = self._options.whole_s
         try:
-            async with asyncio.timeout(whole_s), known.door.connected() as client:
+            async with asyncio.timeout(whole_s), known.api.connected() as client:
                 return await self._asked(known, client, self._request(known, wanted), wanted)
         except TimeoutError as error:
             raise ModelFailed(
@@ -315,19 +314,19 @@ class OllamaModel:
         self, known: _Known, client: httpx2.AsyncClient, request: dict[str, Any], wanted: _Wanted
     ) -> ModelReply:
         try:
-            async with known.door.chat(client, request) as response:
+            async with known.api.chat(client, request) as response:
                 return await self._read(known, response, wanted)
         except Refusal as refusal:
             if "think" in request and "does not support thinking" in refusal.said:
                 known.can_say_think = False
             else:
-                there = await known.door.names() if is_missing(refusal.status, refusal.said) else ()
+                there = await known.api.names() if is_missing(refusal.status, refusal.said) else ()
                 raise self._refused(known, refusal.status, refusal.body, there) from None
         return await self._asked(known, client, {key: request[key] for key in request if key != "think"}, wanted)
 
     async def _read(self, known: _Known, response: httpx2.Response, wanted: _Wanted) -> ModelReply:
         size, heard = 0, False
-        async with aclosing(known.door.lines(response)) as lines:
+        async with aclosing(known.api.lines(response)) as lines:
             async for chunk, part in lines:
                 if "error" in chunk:
                     raise self._refused(known, 200, chunk)
@@ -349,7 +348,7 @@ class OllamaModel:
         ending = _ENDINGS.get(reason, "aborted")
         if ending == "aborted" and not wanted.told:
             raise AskAnother(
-                f"Ollama at {known.door.url} gave no reply and ended with '{one_line(reason, limit=40)}': "
+                f"Ollama at {known.api.url} gave no reply and ended with '{one_line(reason, limit=40)}': "
                 "it only loaded or unloaded the model.",
                 remedy="Try again; somebody may have stopped the model there.",
             )
@@ -361,7 +360,7 @@ class OllamaModel:
         return ModelReply("".join(wanted.told), ending, usage)
 
     def _refused(self, known: _Known, status: int, body: Any, there: Sequence[str] = ()) -> ModelFailed:
-        return refused(status, body, model=self._model, url=known.door.url, there=there)
+        return refused(status, body, model=self._model, url=known.api.url, there=there)
 
     # -- what was cut without a word -----------------------------------------------------
 
@@ -371,12 +370,12 @@ class OllamaModel:
             return
         wanted = self._window(known).num_ctx
         try:
-            loaded = loaded_context(self._model, await known.door.running())
+            loaded = loaded_context(self._model, await known.api.running())
         except (Refusal, AskAnother, TimeoutError):
             loaded = None
         if loaded is not None and loaded < wanted:
             raise ModelFailed(
-                f"Ollama at {known.door.url} has loaded {self.name} with a window of {loaded} tokens, not the {wanted} "
+                f"Ollama at {known.api.url} has loaded {self.name} with a window of {loaded} tokens, not the {wanted} "
                 "that were asked for; the beginning of a conversation would be lost there, so the reply is not used.",
                 remedy=f"Set num_ctx to {loaded} (--num-ctx {loaded}), or let Ollama load more.",
                 lasting=True,
@@ -386,7 +385,7 @@ class OllamaModel:
 
     def _must_be_whole(self, known: _Known, usage: Usage, wanted: _Wanted) -> None:
         """Raises ModelFailed where the counts show that the server has cut what it was sent, or its window."""
-        url, read, said = known.door.url, usage.input_tokens, usage.output_tokens
+        url, read, said = known.api.url, usage.input_tokens, usage.output_tokens
         cloud = known.facts is not None and known.facts.cloud
         if known.loaded and not cloud and read + said > known.loaded + _LAST_TOKENS:
             raise ModelFailed(

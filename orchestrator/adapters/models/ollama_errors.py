@@ -28,7 +28,7 @@ class Kind:
     log: str
     """Whose log says more."""
     slow: str
-    """What to do where it says nothing."""
+    """The remedy where the error says nothing."""
 
     @property
     def first(self) -> str:
@@ -116,7 +116,7 @@ def _decoded(text: str) -> Any:
 
 @dataclass(frozen=True)
 class _Answer:
-    """An answer that is no reply."""
+    """An answer that is not a reply."""
 
     status: int
     """200: an error line in the middle of a reply."""
@@ -202,7 +202,7 @@ def _no_chat(answer: _Answer) -> ModelFailed:
 
 def _no_name(answer: _Answer) -> ModelFailed:
     return ModelFailed(
-        f"{answer.model} is no name of a model: {answer.reason}.",
+        f"{answer.model} is not a name of a model: {answer.reason}.",
         remedy="Say it like qwen2.5-coder:7b; `cc-orchestrator models list` shows those that are there.",
         lasting=True,
     )
@@ -218,7 +218,7 @@ _BY_WORDS: Final[tuple[tuple[Callable[[_Answer], bool], Callable[[_Answer], Mode
     (lambda one: one.status == 400 and (one.has("does not support chat") or one.has("embedding model")), _no_chat),
     (lambda one: one.status == 400 and one.has("invalid model name"), _no_name),
 )
-"""What is told by what was said, the first that holds; Ollama has said the same under several statuses."""
+"""The error for each text of Ollama, the first that matches; Ollama has used several statuses for one text."""
 
 
 def _by_status(answer: _Answer) -> ModelFailed:
@@ -352,7 +352,7 @@ def none_answers(failures: Sequence[ModelFailed]) -> ModelFailed:
     if len(failures) == 1:
         return failures[0]
     told = " ".join(dict.fromkeys(one.message for one in failures))
-    # Of a missing model each names its own server.
+    # For a missing model each server names itself.
     kinds = ["missing" if isinstance(one, Missing) else one.remedy for one in failures]
     most = max(kinds, key=kinds.count)
     return ModelFailed(

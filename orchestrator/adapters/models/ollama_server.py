@@ -47,7 +47,7 @@ class ModelFacts:
     """It runs in Ollama's cloud, where nothing holds a reply to its schema."""
     family: str = ""
     size: str = ""
-    """Of its parameters, such as ``7.6B``."""
+    """The size of its parameters, such as ``7.6B``."""
     quantization: str = ""
 
     @property
@@ -62,7 +62,10 @@ class ModelFacts:
 
 
 def facts_of(model: str, shown: Any, url: str = "") -> ModelFacts:
-    """The facts in an answer of ``/api/show``; what is not there or makes no sense is left at what means unknown."""
+    """The facts in an answer of ``/api/show``.
+
+    A fact that is missing or makes no sense stays at the value for unknown.
+    """
     shown = shown if isinstance(shown, dict) else {}
     named, details = _table(shown.get("capabilities")), _mapping(shown.get("details"))
     remote = _text(shown.get("remote_host"))
@@ -83,7 +86,7 @@ def context_of(info: Mapping[str, Any]) -> int | None:
     own = info.get(f"{architecture}.context_length")
     found = [own] if own is not None else [value for key, value in info.items() if key.endswith(".context_length")]
     lengths = [one for one in found if isinstance(one, int) and not isinstance(one, bool) and 0 < one < _MAX_CONTEXT]
-    # Of several (a projector has its own) the smallest is safe.
+    # Where there are several (a projector has its own) the smallest is safe.
     return min(lengths, default=None)
 
 
@@ -145,11 +148,11 @@ _MAX_ERROR_BYTES: Final = 65_536
 _MAX_ANSWER_BYTES: Final = 16_000_000
 """``/api/show`` of a model with a large vocabulary comes with licenses and templates."""
 _ALIVE_S: Final = 2.0
-"""What a sign of life may take: a worker waits for it meanwhile."""
+"""Seconds that a sign of life may take: a worker waits for it."""
 _QUIET: Final = 2.0
 """After a long look in vain nobody looks for so many times as long as it took."""
 _LONG: Final = 0.25
-"""A look is long from this share of its time on: a refusal comes at once, and is no burden."""
+"""A look is long from this share of its time on: a refusal comes at once, and costs little."""
 _SHOWN_CHARS: Final = 80
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -157,7 +160,7 @@ _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Refusal(Exception):
-    """An answer that is no success."""
+    """An answer that is not a success."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"{status}")
@@ -245,7 +248,7 @@ class OllamaApi:
             return []
 
     async def _fact(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """A short answer as JSON, whole within ``fact_s``; None: it is none."""
+        """A short answer as JSON, whole within ``fact_s``; None: it is not JSON."""
         content = None if body is None else json.dumps(body).encode()
         async with asyncio.timeout(self._options.fact_s), self.connected() as client:
             response = await client.send(client.build_request(method, path, content=content), stream=True)
@@ -294,7 +297,7 @@ class OllamaApi:
             await response.aclose()
 
     async def lines(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-        """The lines of an answer and the text in each, each within its time; what broke off is left out."""
+        """The lines of an answer and the text in each, each within its time; a line that broke off is left out."""
         async with aclosing(self._raw_lines(response)) as arriving:
             async for line in arriving:
                 chunk = _loaded(line)
@@ -364,8 +367,8 @@ class OllamaApi:
     async def answers(self) -> bool:
         """Whether anything but a proxy without a server behind it answers here by now.
 
-        Of many tasks that wait for it one looks at a time, and after a long look in vain nobody looks for twice as
-        long: a host that swallows what it is sent must not hold up the workers of all other tasks.
+        Where many tasks wait for a server, one looks at a time. After a long look in vain nobody looks for twice as
+        long: a host that swallows all requests must not hold up the workers of other tasks.
         """
         loop = asyncio.get_running_loop()
         if self._looking or loop.time() < self._quiet_until:

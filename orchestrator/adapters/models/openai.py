@@ -1,8 +1,8 @@
 """A model of a server that speaks OpenAI's API, behind the port: one request, one reply, held to its form.
 
-What such servers take differs, so the form of a reply is asked for by its JSON schema, else as any JSON object, else in
-words alone. A setting that is refused by its name is left out. What a server takes is remembered with the model until
-a request fails, so that it costs a try only then.
+Such servers take different forms, so a reply is asked for by its JSON schema, else as any JSON object, else in words
+alone. A setting that the server refuses by its name is left out. The form that a server takes is remembered with the
+model until a request fails, so it costs a try only then.
 """
 
 import asyncio

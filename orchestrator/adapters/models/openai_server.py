@@ -148,7 +148,7 @@ class ServerFacts:
     context: int | None = None
     """Tokens of the window with which the model is loaded; None: not said."""
     names: tuple[str, ...] = ()
-    """Of the models that it has; empty: not said."""
+    """The names of the models that it has; empty: not said."""
 
     @property
     def counts_all(self) -> bool | None:
@@ -204,7 +204,7 @@ class ModelServer(OllamaApi):
             return None
 
     async def events(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], bool]]:
-        """The events of an answer, and whether it has said that it ends with them; what broke off is left out.
+        """The events of an answer, and whether it has said that it ends with them; an event that broke off is left out.
 
         A server that does not stream answers with one object, which is told as the only event. Raises AskAnother
         where there is no event at all.

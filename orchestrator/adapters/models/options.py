@@ -31,7 +31,7 @@ def ollama_url(host: str | None) -> str:
     """The address that a value of OLLAMA_HOST means, by Ollama's own rules; None or empty: the default.
 
     Without a scheme it is http at port 11434, with one the scheme's own port; an address to listen on
-    (``0.0.0.0``) is reached at loopback. Raises InvalidRequest when it is no address.
+    (``0.0.0.0``) is reached at loopback. Raises InvalidRequest when it is not an address.
     """
     text = (host or "").strip().strip("\"'")
     parts = _parts(text, "an Ollama server", _WHAT)
@@ -47,13 +47,13 @@ def _parts(text: str, kind: str, remedy: str) -> SplitResult:
     if scheme in _PORTS and _PLACE.fullmatch(rest):
         try:
             parts = urlsplit(f"{scheme}://{rest}")
-            # Read here, since it raises where it is no number.
+            # Read here, since it raises where it is not a number.
             _ = parts.port
         except ValueError as error:
             why = f": {error}"
         else:
             return parts
-    raise InvalidRequest(f"{_without_key(text)} is no address of {kind}{why}.", remedy=remedy)
+    raise InvalidRequest(f"{_without_key(text)} is not an address of {kind}{why}.", remedy=remedy)
 
 
 def _host(parts: SplitResult) -> str:
@@ -62,7 +62,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _without_key(text: str) -> str:
-    """A text that is no address, as an error shows it: a key may stand before an ``@`` or behind a ``?``."""
+    """A text that is not an address, as an error shows it: a key may stand before an ``@`` or behind a ``?``."""
     shown = re.sub(r"^(\w+://)?.*@.*|(?<=\?).+", r"\1…", text, flags=re.DOTALL)
     return f"'{one_line(shown)}'"
 
@@ -79,7 +79,7 @@ def endpoints_of(text: str | None, limit: int = 1) -> tuple[Endpoint, ...]:
     """The servers that a setting names: addresses with commas between, each perhaps with ``#N``, its own limit.
 
     ``limit`` is that of the others. None or empty: the default address. Raises InvalidRequest when one of
-    them is no address, is named twice, or its limit is not between 1 and 64.
+    them is not an address, is named twice, or its limit is not between 1 and 64.
     """
     found = [_endpoint(one.strip(), limit) for one in (text or "").split(",") if one.strip()]
     found = found or [Endpoint(ollama_url(None), limit)]
@@ -228,7 +228,7 @@ def server_url(text: str) -> str:
         return ""
     parts = _parts(text, "a model server", _SERVED)
     if not parts.hostname:
-        raise InvalidRequest(f"{_without_key(text)} is no address of a model server.", remedy=_SERVED)
+        raise InvalidRequest(f"{_without_key(text)} is not an address of a model server.", remedy=_SERVED)
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{_host(parts)}{port}{path or '/v1'}"

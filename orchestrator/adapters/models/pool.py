@@ -9,8 +9,8 @@
     warm); else to the one with the smallest share of its limit in use; of equals to the one that has
     been idle longest.
 
-    A server that failed rests, for 1 s, then 2, 4 … up to a minute; it is given nothing while another
-    that the request could go to does not rest. Where all rest, they are tried: what was down may be up.
+    A server that failed rests, for 1 s, then 2, 4 … up to a minute. It gets nothing while another server that could
+    take the request does not rest. Where all rest, they are tried: a server that was down may be up.
 
 Nothing here speaks to a server. Each process counts for itself.
 """
@@ -63,7 +63,7 @@ class Pool:
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._servers = {one.url: _Server(one.limit) for one in endpoints}
         self._lines: OrderedDict[str, deque[_Waiting]] = OrderedDict()
-        """Who waits, by user, in the order in which the users come to their turn; no line is empty."""
+        """The requests that wait, by user, in the order in which the users come to their turn; no line is empty."""
         self._last: OrderedDict[str, str] = OrderedDict()
         """The server that took a conversation's last request."""
         self._given = 0

@@ -50,7 +50,7 @@ _REMEDIES: Final = {
     429: "Wait, or look at the provider's limits.",
 }
 _LASTING: Final = frozenset({400, 401, 402, 403, 404, 405, 413, 422})
-"""What the same request is answered every time."""
+"""Errors that the same request gets every time."""
 _UNREACHED: Final = (
     ConnectionError,
     *(kind for name in ("ModelConnectionError", "ModelUnavailableError") if (kind := getattr(exceptions, name, None))),
@@ -109,10 +109,10 @@ def _servers(model: Model) -> Sequence[str] | None:
 
 
 def wrapped_model(model: Any) -> "PydanticAIModel":
-    """A pydantic-ai Model behind the port. Raises InvalidRequest when it is none."""
+    """A pydantic-ai Model behind the port. Raises InvalidRequest for another object."""
     if not isinstance(model, Model):
         raise InvalidRequest(
-            f"A {type(model).__name__} is no model.", remedy="Give a name, a ChatModel or a pydantic-ai Model."
+            f"A {type(model).__name__} is not a model.", remedy="Give a name, a ChatModel or a pydantic-ai Model."
         )
     return PydanticAIModel(model)
 

@@ -14,7 +14,7 @@ The rule, in what is certain only:
 - A count is believed only of a server that counts the whole prompt: Ollama since 0.30. Before, a prompt
   that was in the cache was left out, wholly or in part, and nothing can be distinguished. A server that says
   no version is believed once two requests in a row were counted whole, though their beginnings must have
-  been in its cache. No count at all is no alarm.
+  been in its cache. Without a count there is no alarm.
 - Who cuts keeps the system's messages and the last one. A count below their words (or below what the
   smallest window leaves, where they are longer than that) is a number out of the air, and no alarm.
 """
@@ -32,7 +32,7 @@ from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Window
 # -- Models that somebody else wrote for an earlier form of the port: what they cannot take is not handed to them
 
 _LATER: Final = ("user", "affinity", "one_computer")
-"""What ``reply`` has been given since version 0.5.0; the last one since 0.7.0."""
+"""The later keywords of ``reply``: since version 0.5.0, and the last one since 0.7.0."""
 
 
 def as_it_is(model: Any) -> ChatModel:
@@ -95,7 +95,7 @@ class _Earlier:
 
 SLACK: Final = 0.9
 _LETTER: Final = re.compile("[A-Za-z]")
-"""What makes a word of what stands between blanks: what becomes of all other signs, tokenizers differ in."""
+"""The signs that make a word of a text between blanks; tokenizers treat all other signs differently."""
 _REMEMBERED: Final = 256
 """Conversations; a forgotten one begins with its words again."""
 _CALIBRATED: Final = 2

@@ -24,7 +24,7 @@ class Cover:
     """What covers it, or why it is worth nothing."""
     fate: Fate = "found"
     edits: tuple[str, ...] = ()
-    """What somebody would write there, in SQL; empty: what the column's type suggests."""
+    """Values that somebody would write there, in SQL; empty: those that the column's type suggests."""
 
 
 _SHOWN: Final = "what lists show"
@@ -45,7 +45,7 @@ GONE: Final = "all rows taken out"
 
 DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
     "meta": {
-        "name": Cover("which steps the tables have seen", "it is no store of ours then", "refused"),
+        "name": Cover("which steps the tables have seen", "it is not a store of ours then", "refused"),
         "value": Cover(
             "which steps the tables have seen",
             "the tables are compared with those of the schema; one above ours is a newer version's",
@@ -53,7 +53,7 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
             ("'0'", "'9999'", "'x'"),
         ),
         ROW: Cover("nothing", "no other name is read", "nothing"),
-        GONE: Cover("whether it is a store", "it is no store of ours then", "refused"),
+        GONE: Cover("whether it is a store", "it is not a store of ours then", "refused"),
     },
     "items": {
         "task_id": Cover("whose item it is", _CHAIN),

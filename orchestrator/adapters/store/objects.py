@@ -42,7 +42,7 @@ class Entry(NamedTuple):
     due: int | None
     """None: only a wake makes it due."""
     holder: str | None = None
-    """Who leases it; None: nobody, and no token is valid."""
+    """The actor that leases it; None: nobody, and no token is valid."""
     token: int = 0
     """The token of the newest lease there was; it only rises."""
     lease_until: int = 0
@@ -60,7 +60,7 @@ def holds(entry: Entry, token: int) -> bool:
 
 
 def leased(entry: Entry, holder: str, now: int, lease_for: int) -> Entry:
-    """Held by ``holder`` with a new token; what woke it is seen by the fold that follows."""
+    """The task held by ``holder`` with a new token; the fold that follows sees the item that woke it."""
     return Entry(due=entry.due, holder=holder, token=entry.token + 1, lease_until=now + lease_for, lease_for=lease_for)
 
 
@@ -159,7 +159,7 @@ _ODD: Final[Mapping[str, str]] = {
     "SIGNED": "COALESCE({0} IS NOT NULL AND typeof({0}) <> 'integer', 0)",
     "SMALLINT": "COALESCE({0} IS NOT NULL AND (typeof({0}) <> 'integer' OR {0} NOT IN (0, 1)), 0)",
 }
-"""Of each kind of column, when a value is not one of ours."""
+"""A SQL condition for each kind of column: whether a value is not one of ours."""
 _SIGNED: Final = frozenset({"priority"})
 """Numbers that may be below 0."""
 _UNIQUE: Final = _Object("index", "items_task_id_item_id_key", "items")
@@ -167,7 +167,7 @@ _UNIQUE: Final = _Object("index", "items_task_id_item_id_key", "items")
 
 
 def strange_in_file() -> Script[list[Strange]]:
-    """What of a SQLite file is not of its schema."""
+    """The parts of a SQLite file that are not of its schema."""
     rows = yield _OBJECTS, ()
     schema = yield from _schema()
     found = [_Object(kind, str(name), str(table), _plain(sql)) for kind, name, table, sql in rows]
@@ -175,7 +175,7 @@ def strange_in_file() -> Script[list[Strange]]:
 
 
 def strange_on_server() -> Script[list[Strange]]:
-    """What of a PostgreSQL database touches our tables and is not of its schema."""
+    """The parts of a PostgreSQL database that touch our tables and are not of their schema."""
     rows = yield _ON_SERVER, ()
     schema = yield from _schema()
     ours = [one._replace(sql="") for one in _of_schema() if one.kind in ("column", "index") and one.sql != _AUTOMATIC]
@@ -199,7 +199,7 @@ def odd_values(table: Table) -> Script[list[str]]:
 
 
 def check_objects(strange: Iterable[Strange], where: str) -> list[str]:
-    """What is to be told of a store that is started. Raises OrchestratorError where something stops that."""
+    """Warnings for a store that is started. Raises OrchestratorError where something stops the start."""
     told = []
     for one in strange:
         if one.stops:
@@ -214,14 +214,14 @@ def check_objects(strange: Iterable[Strange], where: str) -> list[str]:
 
 def _compared(found: list[_Object], ours: list[_Object], schema: int) -> list[Strange]:
     kept = [one for one in found if not one.name.startswith("sqlite_stat")]
-    # What acts comes first: it is what a start is refused for.
+    # Triggers and the like come first: for them a start is refused.
     found = sorted(kept, key=lambda one: (one.kind not in _ACTS, one))
     expected = {(one.kind, one.name, one.table): one.sql for one in ours}
     there = {(one.kind, one.name, one.table) for one in found}
     strange = []
     for one in found:
         key = (one.kind, one.name, one.table)
-        # Of a newer schema only that is known which none may have.
+        # A newer schema may have more; only what no schema may have is known.
         if one.kind not in _ACTS and (expected.get(key) == one.sql or schema > SCHEMA):
             continue
         of = "" if one.name == one.table else f" of {one.table}"

@@ -88,7 +88,7 @@ class PostgresPersistenceManager(SqlStore):
         while not self._is_open:
             if self._opening is None:
                 self._opening = asyncio.get_running_loop().create_task(self._prepare())
-                # Also where everybody who asked has gone by then, what came of it is heard.
+                # Its result is heard, even if all askers have gone by then.
                 self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
             opening = self._opening
             try:
@@ -139,7 +139,7 @@ class PostgresPersistenceManager(SqlStore):
         self._is_closed = True
         await self._writer.close()
         if (opening := self._opening) is not None:
-            # Nobody waits for a server that says nothing; what was begun there is rolled back.
+            # Nobody waits for a server that says nothing; the transaction there is rolled back.
             opening.cancel()
             await asyncio.wait([opening])
         await asyncio.gather(self._writing.close(), self._reading.close())

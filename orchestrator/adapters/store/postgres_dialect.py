@@ -45,7 +45,7 @@ class Verdict(Enum):
     AGAIN = "again"
     """It met another transaction and was rolled back: the same may well succeed now."""
     AWAY = "away"
-    """The connection is gone, or no good; what was not sent for commit was rolled back."""
+    """The connection is gone or broken; whatever was not sent for commit was rolled back."""
 
 
 _AGAIN: Final = (
@@ -74,7 +74,7 @@ def verdict(error: Exception) -> Verdict:
     """What an error says of the transaction that it ended."""
     if isinstance(error, _AGAIN):
         return Verdict.AGAIN
-    # What cannot be encoded or understood is a ValueError besides, whatever else asyncpg calls it.
+    # A value that cannot be encoded or understood is also a ValueError, whatever else asyncpg calls it.
     if isinstance(error, _AWAY) and not isinstance(error, ValueError):
         return Verdict.AWAY
     return Verdict.REFUSED
@@ -164,7 +164,10 @@ class MoreThanOne(Exception):
 
 
 async def drive_one(connection: Any, script: Script[T]) -> T:
-    """Run a script of one statement. Raises MoreThanOne when it asks for another; what it did is of no use then."""
+    """Run a script of one statement.
+
+    Raises MoreThanOne when it asks for another; its first result is of no use then.
+    """
     try:
         script.send(await run(connection, next(script)))
     except StopIteration as stop:

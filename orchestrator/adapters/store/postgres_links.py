@@ -30,7 +30,10 @@ _KNOWN_S: Final = 1.0
 takes whole seconds for each, and who waits for a connection would wait for those of all before."""
 _CLOSE_S: Final = 2.0
 _DOUBT_S: Final = 3.0
-"""What takes so long is let be where the server answers another connection, and given up where it answers none."""
+"""A statement that takes so long may go on if the server answers another connection.
+
+If it answers none, it is given up.
+"""
 
 AT_WORK: Final = "cc-orchestrator node"
 """By what the connections of nodes are known in the server's list."""
@@ -273,7 +276,7 @@ async def connect(url: str, settings: Mapping[str, str]) -> sessions.Session:
         url,
         settings,
         timeout_s=_CONNECT_S,
-        # As for the server, 0 is no end at all.
+        # As for the server, 0 means without an end.
         command_timeout=most_ms / 1000 + _BEYOND_S if most_ms else None,
         statement_cache_size=_STATEMENTS,
         # They stay for as long as the connection does.

@@ -6,9 +6,9 @@ its own on one of a few connections: it locks rows in the one order that the scr
 a transaction of many would not, and nobody waits for what another one locked. Answers come after
 COMMIT. Operations of one key run one after the other, in the order they came.
 
-What was certainly not committed is run again by itself: a deadlock's victim, and whatever a server
-that went away had not been told to commit. Where the answer to COMMIT was lost, an append looks for
-its items first; others are run again where doing them twice is doing them once, and else refused.
+Operations that were certainly not committed are run again: the victim of a deadlock, and those whose COMMIT was not
+sent before the server went away. Where the answer to COMMIT was lost, an append looks for its items first. Others are
+run again if doing them twice has the effect of doing them once; else they are refused.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class PostgresWriter:
         self._others: deque[_Operation] = deque()
         self._urgent: deque[_Operation] = deque()
         self._by_key: dict[str, deque[_Operation]] = {}
-        """What waits behind the operation of a key that is at hand."""
+        """The operations that wait behind the one with the same key that is being worked on."""
         self._together: set[asyncio.Task[None]] = set()
         self._alone: set[asyncio.Task[None]] = set()
         self._urgently: set[asyncio.Task[None]] = set()
@@ -171,7 +171,7 @@ class PostgresWriter:
 
     async def _work_together(self) -> None:
         while self._plain:
-            # Of many only half: the other connection makes its half ready while this one waits for the disk.
+            # With many, half of them: the other connection makes its half ready while this one waits for the disk.
             most = min(MAX_BATCH, max(WORTH_IT, (len(self._plain) + 1) // TOGETHER))
             batch = [self._plain.popleft() for _ in range(min(most, len(self._plain)))]
             self._start()
@@ -282,7 +282,7 @@ class PostgresWriter:
 
 
 async def _roll_back(connection: Any, error: Exception) -> None:
-    """End the transaction that failed; what cannot be ended is not used again."""
+    """End the transaction that failed; a connection on which it cannot be ended is not used again."""
     if connection.is_closed() or verdict(error) is Verdict.AWAY:
         connection.terminate()
         return

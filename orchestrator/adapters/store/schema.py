@@ -69,7 +69,7 @@ _FIRST: Final = (
         revoked SMALLINT NOT NULL DEFAULT 0
     )""",
     "CREATE INDEX tasks_by_session ON tasks (session_id, created_at, task_id)",
-    # Streams that are no tasks; their items are in ``items``, with the stream's name for a task's id.
+    # Streams that are not tasks; their items are in ``items``, with the stream's name for a task's id.
     "CREATE TABLE streams (stream TEXT PRIMARY KEY, version BIGINT NOT NULL, head_hash TEXT NOT NULL)",
     """CREATE TABLE grants (
         grant_id TEXT PRIMARY KEY,
@@ -107,7 +107,8 @@ _FIRST: Final = (
         begun_at BIGINT NOT NULL,
         used_at BIGINT NOT NULL
     )""",
-    # What the nodes of one store have in common. Of policies one row: what was in force before is in the system stream.
+    # Data that the nodes of one store have in common. There is one row of policies: earlier ones are in the system
+    # stream.
     """CREATE TABLE policies (
         name TEXT PRIMARY KEY,
         version BIGINT NOT NULL,
@@ -140,7 +141,7 @@ NEEDS_KEY: Final = "cc-orchestrator needs"
 """The row of ``meta`` whose value is the lowest schema that a program must know to work on the tables."""
 
 WORKS_FROM: Final[Mapping[int, int]] = {8: 7}
-"""Of a version whose step only adds what an older program may leave alone: the lowest schema it has to know.
+"""The lowest schema that a program has to know, for a version whose step only adds what an older one may leave alone.
 
 While nodes are brought up to date one by one, the older ones go on with a store that a newer one
 has already brought forward. A step is fit for that when a program that knows nothing of it writes

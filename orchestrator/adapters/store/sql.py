@@ -146,7 +146,7 @@ _SET_COMPUTER: Final = "UPDATE computers SET number = ?, task = ? WHERE computer
 
 
 class Head(NamedTuple):
-    """What an operation has to know of a task before it may change it."""
+    """The facts of a task that an operation needs before it may change it."""
 
     version: int
     head_hash: str
@@ -290,7 +290,7 @@ def know_computer(computer: ComputerId) -> Script[None]:
 
 
 def of_boot(heard: Heard) -> str:
-    """What ``known`` is like where the boot of which something was heard was welcome last.
+    """Like ``known``, where the boot of which something was heard was welcomed last.
 
     A pattern, because databases read JSON each in their own way. Quotes inside a text of JSON are written with a
     backslash, so that no label can look like the field.
@@ -354,7 +354,8 @@ def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) ->
     where = f"WHERE {' AND '.join(given)}" if given else ""
     rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*given.values(), limit)
     for row in rows:
-        # The pages of the audit, which read by ``last_changed``, show a task also beside a version that is no number.
+        # The pages of the audit, which read by ``last_changed``, show a task also beside a version that is not a
+        # number.
         whole(row[2])
     return [_task_row(*row) for row in rows]
 
@@ -423,7 +424,7 @@ def already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[Agent
 
 
 def add(task_id: TaskId, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draft], *, now: int) -> Script[None]:
-    """The items, in one statement: what one costs is more than what a row does; and what the drafts write beside."""
+    """The items in one statement, since a statement costs more than a row; and the other rows that the drafts write."""
     rows = [(task_id, item.version, item.item_id, data.decode("ascii")) for item, data in sealed]
     yield _ADD_ITEMS.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), tuple(chain.from_iterable(rows))
     if sealing.only_items(drafts):

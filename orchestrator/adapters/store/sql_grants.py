@@ -90,7 +90,7 @@ def decode_grant(data: str, uses: int, revoked: int) -> GrantState:
 
 
 def decode_known(rows: Iterable[tuple[str, int, int]]) -> list[GrantState]:
-    """Kept grants, but for those that this version cannot read: what it does not know allows nothing here."""
+    """Kept grants that this version can read: a grant that it does not know allows nothing here."""
     known = []
     for row in rows:
         with contextlib.suppress(NewerSchema):

@@ -46,9 +46,8 @@ from orchestrator.core.wire.wire import ComputerId
 
 # -- Many appends as one transaction script: as few statements as one of them alone would take
 #
-# What a statement costs is more than what a row does: a call into the database, and with a thread that executes
-# it a hand-over of the interpreter besides. So the appends that gather while a commit waits for the disk read
-# their heads together and write their rows together.
+# A statement costs more than a row: a call into the database, and with a thread also a hand-over of the interpreter. So
+# the appends that gather while a commit waits for the disk read their heads together and write their rows together.
 #
 # Only what goes smoothly is done here: the task is there, the lease is the caller's, the version is the task's.
 # Anything else is left to be run by itself, before anything is written: the refusals and the answer to a retry
@@ -58,13 +57,13 @@ from orchestrator.core.wire.wire import ComputerId
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
     WHERE task_id IN ({{}}) ORDER BY task_id /* FOR UPDATE */"""
 _ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
-# Both dialects give the columns of VALUES these names; what is compared or set needs a type in one.
+# Both dialects give the columns of VALUES these names; a value that is compared or set needs a type in one of them.
 _SET_HEADS: Final = """UPDATE tasks SET version = news.column1, head_hash = news.column2, updated_at = news.column3,
     lease_until = news.column4 FROM (VALUES {}) AS news WHERE tasks.task_id = news.column5"""
 _ITEM_ROW: Final = "(?, ?, ?, ?)"
 _HEAD_ROW: Final = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
 _MOST_ROWS: Final = 128
-"""Of one statement: with five parameters each they stay below the 999 that an old SQLite takes."""
+"""Rows of one statement: with five parameters each they stay below the 999 that an old SQLite takes."""
 
 Cell = str | int
 
@@ -204,7 +203,7 @@ _WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
 _LOCK_GIVING: Final = """SELECT task_id FROM tasks
     WHERE task_id = ? OR waiting_for IN (SELECT computer FROM computers WHERE task = ?)
     ORDER BY task_id /* FOR UPDATE */"""
-# Who is leased only now, and by somebody who has not committed it, looks for the computer after that.
+# A task that is leased only now, in a transaction that is not committed, looks for the computer after that.
 _NOTE_WAKE: Final = """UPDATE tasks SET woken = 1 WHERE task_id IN (SELECT task_id FROM tasks
     WHERE holder IS NOT NULL AND woken = 0 ORDER BY task_id /* FOR UPDATE SKIP LOCKED */)"""
 _CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"

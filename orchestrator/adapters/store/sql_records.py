@@ -1,4 +1,4 @@
-"""Who is signed in, in SQL (see ``sql``)."""
+"""The browsers that are signed in, in SQL (see ``sql``)."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -211,7 +211,7 @@ def agree(name: str, value: str, *, now: int) -> Script[str]:
     """The port's ``agree``."""
     rows = yield _AGREED, (name,)
     if not rows:
-        # Of two that say it at once the second waits here until the first is there.
+        # When two say it at once, the second waits here until the first is there.
         yield _AGREE, (name, value)
         rows = yield _AGREED, (name,)
         if rows[0][0] == value:

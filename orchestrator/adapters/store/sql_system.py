@@ -199,7 +199,7 @@ _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _SIZES: Final = "SELECT sha256, LENGTH(content) FROM blobs WHERE sha256 IN ({})"
 _RAISED: Final = "SELECT request_id, task_id FROM requests WHERE request_id IN ({})"
 _MOST_NAMES: Final = 500
-"""Of one statement: below the 999 parameters that an old SQLite takes."""
+"""Names in one statement: below the 999 parameters that an old SQLite takes."""
 
 
 def kept_items(stream: str, after_version: int, limit: int) -> Script[list[KeptItem]]:

@@ -87,21 +87,21 @@ Trace = Callable[[str], None]
 _BUSY_TIMEOUT_S: Final = 5.0
 """A backup or a curious ``sqlite3`` holds the file for less."""
 _PRAGMAS: Final = (
-    # Of a new file only: what was swept is given back to the disk. It has to come before anything is written.
+    # Only for a new file: the space of removed rows is given back to the disk. This has to come before any write.
     "PRAGMA auto_vacuum = INCREMENTAL",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     # Only here does a Mac's disk flush its own cache too; elsewhere it says nothing.
     "PRAGMA fullfsync = ON",
-    # What one statement may have to take back needs no file: it dies with the process anyway.
+    # The rollback data of one statement needs no file: it dies with the process anyway.
     "PRAGMA temp_store = MEMORY",
 )
 _VACUUM: Final = "PRAGMA incremental_vacuum"
 _INCREMENTAL: Final = 2
 _MOST_PAGES: Final = 20_000
-"""Of 4 KiB that one sweep gives back: some 100 ms in which nobody writes."""
+"""Pages of 4 KiB that one sweep gives back: some 100 ms in which nobody writes."""
 _SMALL: Final = tuple(one for one in tables_of(SCHEMA).values() if one.name not in ("items", "blobs"))
-"""The tables that are read whole at once; what is in the others is compared by hash."""
+"""The tables that are read whole at once; the rows of the others are compared by hash."""
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
@@ -146,7 +146,7 @@ class SqlitePersistenceManager(SqlStore):
     def _write(
         self, script: Callable[[int], Script[T]], *, key: str | None = None, urgent: bool = False, once: bool = False
     ) -> Awaitable[T]:
-        # What a transaction did is always known here: nothing is run again.
+        # The result of a transaction is always known here: nothing is run again.
         return self._writer.submit(script, key=key, urgent=urgent)
 
     def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:

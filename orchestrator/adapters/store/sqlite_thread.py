@@ -33,7 +33,7 @@ from orchestrator.core.values import to_us
 T = TypeVar("T")
 
 CACHED_STATEMENTS: Final = 256
-"""Of one connection: all texts there are; those for many rows cost the most to prepare."""
+"""Statements that one connection keeps: all texts there are; those for many rows cost the most to prepare."""
 MAX_BATCH: Final = 256
 """Operations of one transaction: about 20 ms of work, so that nobody waits long behind the others."""
 MAX_SKIPPED: Final = 1024
@@ -78,7 +78,7 @@ class SqliteThread:
         self._about_to_ring: asyncio.AbstractEventLoop | None = None
         self._accepting = threading.Lock()
         self._stopping = False
-        # The thread's own: what it has taken from the queue and not yet run.
+        # The thread's own: operations that it has taken from the queue and not yet run.
         self._waiting: deque[_Operation] = deque()
         self._urgent: list[_Operation] = []
         # A daemon, because nobody can wait for what an interpreter that ends did not await.
@@ -123,7 +123,7 @@ class SqliteThread:
         self._bell.put(None)
 
     def stop(self) -> None:
-        """Accept no more; what was accepted is still carried out."""
+        """Accept no more; operations that were accepted are still carried out."""
         with self._accepting:
             self._stopping = True
         self._bell.put(None)

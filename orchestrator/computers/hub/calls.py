@@ -86,7 +86,7 @@ UNHURRIED_S: Final = 0.005
 
 
 class Calls:
-    """What is asked of the computers that are connected; who comes and goes is the hub's."""
+    """Calls to the computers that are connected; the hub knows which computers come and go."""
 
     def __init__(self) -> None:
         self._sessions: dict[ComputerId, Session] = {}
@@ -115,8 +115,8 @@ class Calls:
     ) -> CallResult:
         """Write the call's frames, once, and wait for its outcome.
 
-        ``wait_s`` counts from when the last frame was handed to the socket; what goes in parts may take as
-        long as it gets on.
+        ``wait_s`` counts from when the last frame was handed to the socket; a call in parts may take as long as it
+        makes progress.
         """
         session = self._session(computer)
         await session.room.acquire()

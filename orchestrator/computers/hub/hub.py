@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 ALIVE_WITHIN_S = 3.0
 """How long a computer may take to answer when another comes in its name: a few ticks of a lagging game."""
-DOOR = "/computer"
+COMPUTER_PATH = "/computer"
 _HUNG_UP = "the computer hung up"
 _STOPS = "the orchestrator stops"
 _REFUSED = "the computer was refused, and told why"
@@ -81,7 +81,7 @@ class Hub(Calls):
         self._client = client
         """The Lua client that this server hands out; None: computers are not told of one."""
         self._update_secret = update_secret
-        """What the keys are derived from by which computers know it for ours; empty: it is not signed."""
+        """The secret for the keys that prove this server to computers; empty: updates are not signed."""
         self.known = Known(greeter)
         """What each computer said, whether or not it is connected."""
         self._alive_within_s = alive_within_s
@@ -105,11 +105,11 @@ class Hub(Calls):
         return self.known.info(computer, online=self.here(computer))
 
     def list_computers(self) -> list[ComputerInfo]:
-        """All that said hello since this node started."""
+        """All computers that said hello since this node started."""
         return [info for computer in self.known.computers() if (info := self.info(computer)) is not None]
 
     def heard(self, computer: ComputerId) -> Heard:
-        """What the computer has named."""
+        """The ``journal_seq`` that the computer has named."""
         session, heard = self._sessions.get(computer), self.known.heard(computer)
         if session is None:
             return heard
@@ -148,7 +148,7 @@ class Hub(Calls):
                     reason = event.reason
                 session.write_soon()
                 if link.state is LinkState.READY and session.direct is not None:
-                    # Only a hello takes time, and there is one on a connection: what follows it is dealt with at once.
+                    # Only a hello takes time, and a connection has one: the frames after it are dealt with at once.
                     listening = True
                     session.direct.listen(partial(self._hear, session))
             else:
@@ -294,7 +294,7 @@ class Hub(Calls):
 
     def _refuse(self, session: Session, why: Refusal, peer: str) -> None:
         now = datetime.now(UTC)
-        self.refusals.add(Refused(now, peer, DOOR, why.code, why.message, session.computer, why.remedy))
+        self.refusals.add(Refused(now, peer, COMPUTER_PATH, why.code, why.message, session.computer, why.remedy))
         session.link.refuse(code=why.code, message=why.message, remedy=why.remedy)
 
     def _turn_away(self, session: Session, why: Refusal) -> None:
@@ -323,7 +323,7 @@ class Hub(Calls):
     # -- what other nodes ask ------------------------------------------------------------
 
     async def yield_to(self, rival: Rival) -> Yielded:
-        """What becomes of this node's session of a computer that came to another; what was heard is kept first.
+        """End this node's session of a computer that came to another node; the facts that were heard are kept first.
 
         Nothing is locked meanwhile, or two nodes that greet one computer could wait for each other: where both
         welcome it, the number of the welcome decides (:meth:`drop`).
@@ -370,7 +370,7 @@ class Hub(Calls):
             players.closed(session)
 
     def _take(self, session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
-        """Deal with one frame; what is more than the session's own business is answered."""
+        """Deal with one frame; a frame that concerns more than the session is answered."""
         answer = None
         self.traffic.came(frame)
         for event in session.link.receive(frame, session.now()):
@@ -417,7 +417,7 @@ class Hub(Calls):
     def _writes_nothing(self, session: Session, event: events.Complained) -> None:
         """A computer that cannot write down its welcome hangs up and dials again, for ever: a person is told why."""
         said = printable(event.message)
-        self.refusals.add(Refused(datetime.now(UTC), "", DOOR, event.code, said, session.computer, MAKE_ROOM))
+        self.refusals.add(Refused(datetime.now(UTC), "", COMPUTER_PATH, event.code, said, session.computer, MAKE_ROOM))
         deliver(session, event)
 
     def _ask_desk(self, session: Session, event: events.DeskAsked) -> None:

@@ -28,7 +28,7 @@ from orchestrator.core.wire.wire import ComputerId, RunId
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who said hello."""
+    """The computer that said hello."""
 
     computer: ComputerId
     """Whose token it is."""
@@ -58,10 +58,13 @@ class Met:
 
 
 class Greeter(Protocol):
-    """What the journal has to say when a computer comes or goes."""
+    """The journal's answer when a computer comes or goes."""
 
     async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
-        """Welcome a visitor, or freeze the computer; ``heard``: what was heard from it since the journal was told."""
+        """Welcome a visitor, or freeze the computer.
+
+        ``heard``: all that was heard from it since the journal was told.
+        """
 
     async def copy_of(self, visitor: Visitor) -> int | None:
         """The id of the computer of which this visitor has a copy of the folder; None: that cannot be told."""
@@ -79,7 +82,7 @@ class Greeter(Protocol):
         """Those of the runs in a computer's journal that nobody waits for any more."""
 
     async def labelled(self, computer: ComputerId, label: str, former_labels: tuple[str, ...]) -> None:
-        """Keep the label that a computer has, beside the former ones; what waits is judged by a new one."""
+        """Keep the label that a computer has, beside the former ones; waiting requests are judged by a new one."""
 
     async def rejudge(self) -> None:
         """Judge what waits for a person: a computer came with a new label."""
@@ -107,7 +110,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Yielded:
-    """What became of the session that another node had of a computer."""
+    """The result when another node gives up its session of a computer."""
 
     newer: bool = False
     """It is the newer connection, and stays."""
@@ -197,7 +200,7 @@ def printable(text: str) -> str:
 KEPT: Final = 100
 """A computer that is refused dials five times a minute: the last minutes of a few of them."""
 JOURNAL_FAILED: Final = "journal_failed"
-"""What a computer complains of that cannot write its journal; after a welcome it hangs up then."""
+"""The code of a computer that cannot write its journal; after a welcome it hangs up then."""
 MAKE_ROOM: Final = "Make room on its disk if that is full; it goes on by itself then."
 
 
@@ -255,16 +258,16 @@ class Known:
         self._heard: dict[ComputerId, Heard] = {}
         """What the last boot of each computer named until its last session ended."""
         self._kept: dict[ComputerId, Heard] = {}
-        """What of it the journal was told."""
+        """The facts of it that the journal was told."""
         self.keeping: set[asyncio.Task[None]] = set()
         """The journal is being told."""
 
     def computers(self) -> list[ComputerId]:
-        """All that said hello."""
+        """All computers that said hello."""
         return sorted(self._hellos)
 
     def hello(self, computer: ComputerId) -> wire.Hello:
-        """What a computer that was welcome said last."""
+        """The last hello of a computer that was welcomed."""
         return self._hellos[computer]
 
     def info(self, computer: ComputerId, *, online: bool) -> ComputerInfo | None:

@@ -1,10 +1,10 @@
 """The screens that people watch, and the keys that they send: one watch of a screen for all its watchers.
 
-Theory. Nothing is asked of a computer while nobody looks. The first watcher of a screen begins a watch at the computer,
-which is renewed as long as somebody looks and ends with the last; a computer that hears nothing ends it by itself.
-Pictures may be lost: they are counted, and where one is missing the watch begins again with the whole. What a
-computer sends beyond its budget is dropped, whatever it says. Keys go out once, on the session that is there; when
-that ends first, nobody knows whether they arrived, and that is the answer.
+Theory. Nothing is asked of a computer while nobody looks. The first watcher of a screen begins a watch at the computer.
+The watch is renewed as long as somebody looks and ends with the last watcher; a computer that hears nothing ends it by
+itself. Pictures may be lost: they are counted, and where one is missing the watch begins again with the whole picture.
+Pictures beyond the computer's budget are dropped, whatever it says. Keys go out once, on the session that is there.
+When that session ends first, nobody knows whether they arrived, and that is the answer.
 """
 
 import asyncio
@@ -184,7 +184,7 @@ class Mirror:
         number, answer = next(iter(known.looks.items()))
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                # Who leaves takes the answer from nobody else.
+                # A watcher who leaves takes the answer from nobody else.
                 return await asyncio.shield(answer)
         except TimeoutError:
             known.looks.pop(number, None)
@@ -254,7 +254,7 @@ class Mirror:
             view.end(Gone())
 
     def told(self, line: Line, message: wire.Picture | wire.Unseen | wire.Screens | wire.Keyed, body: bytes) -> None:
-        """What a computer says; what nobody asked for is dropped."""
+        """A message of a computer; messages that nobody asked for are dropped."""
         known = self._open.get(line.computer)
         if known is None or known.line is not line:
             return

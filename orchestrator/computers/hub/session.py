@@ -88,7 +88,7 @@ class Secrecy:
 
 
 def _rows(body: bytes) -> str:
-    """The text of a screen, row by row; empty where it is none."""
+    """The text of a screen, row by row; empty where this is not a text of a screen."""
     try:
         return "\n".join(row["text"] for row in json.loads(body))
     except (ValueError, TypeError, KeyError):
@@ -104,7 +104,7 @@ def _starred(watched: Watched, data: bytes) -> bytes:
 STALL_S: Final = 60.0
 """A body in parts that gets no further for so long counts as lost."""
 FAREWELL_S: Final = 5.0
-"""What a connection that is over gets to take the last frames, such as the reason."""
+"""Seconds that a connection gets at its end to take the last frames, such as the reason."""
 
 BATCH_BYTES: Final = 64 * 1024
 """Frames written at one go; after so many bytes the connection is asked again whether it keeps up."""
@@ -166,13 +166,16 @@ class Session:
         self.link = ComputerLink(self.now())
         self.room = asyncio.Semaphore(wire.MAX_OPEN_CALLS)
         self.runs: dict[RunId, list[Wait]] = {}
-        """Who waits for the outcome of a run: a call that lost its lease and the settle of the next holder may
-        wait for one run, and the end of one wait is not the other's."""
+        """The waits for the outcome of a run.
+
+        A call that lost its lease and the settle of the next holder may wait for one run; the end of one wait does not
+        end the other.
+        """
         self.sending: dict[RunId, Wait] = {}
         """The calls that go in parts and are not handed to the socket whole."""
         self.settles: dict[int, Wait] = {}
         self.life: Wait | None = None
-        """Who waits for a sign that the Lua program is alive; None: nobody does."""
+        """The wait for a sign that the Lua program is alive; None: nobody waits."""
         self._lock = asyncio.Lock()
         self._soon = False
         """Whether a turn of the loop is asked for in which what is outgoing is written."""
@@ -206,7 +209,7 @@ class Session:
             self._lock.release()
 
     def write_soon(self) -> None:
-        """Write for a caller that must not wait for the socket; what follows in this turn of the loop goes with it."""
+        """Write for a caller that must not wait for the socket; the next frames of this turn of the loop go with it."""
         if self._soon or self._lock.locked() or not self.link.has_outgoing():
             return
         if self.direct is None:
@@ -331,14 +334,14 @@ class Session:
 
     @property
     def log_extra(self) -> dict[str, str]:
-        """What a record of the log is about that is made where a socket calls, and nobody has said it."""
+        """The fields of a log record that is made where a socket calls and no field is set."""
         return {"computer": self.computer}
 
     # -- what is said beside calls -------------------------------------------------------
 
     @property
     def capabilities(self) -> Sequence[str]:
-        """What the client said that it can do; nothing before ``hello``."""
+        """The capabilities that the client named; nothing before ``hello``."""
         return () if self.link.hello is None else self.link.hello.capabilities
 
     def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:

@@ -43,7 +43,7 @@ class DirectSocket(Socket, Protocol):
 
 @dataclass
 class Traffic:
-    """What went over all connections of a hub since it was made."""
+    """The bytes over all connections of a hub since it was made."""
 
     bytes_in: int = 0
     bytes_out: int = 0

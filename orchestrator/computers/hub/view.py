@@ -1,8 +1,8 @@
 """One watched screen of one computer: its picture, and the part that each watcher already has.
 
-However slow a watcher is, nothing piles up: what it has not taken is remembered as the numbers of rows, and it is
-told what stands in them when it takes them. However fast a computer is, nobody is told more often than one that
-keeps to the protocol tells.
+However slow a watcher is, nothing piles up: the rows that it has not taken are remembered by number, and it gets their
+present text when it takes them. However fast a computer is, a watcher is told no more often than by a computer that
+keeps to the protocol.
 """
 
 import asyncio
@@ -122,7 +122,7 @@ class View:
     of: str
     """The name of a monitor; empty: the computer's own terminal."""
     number: int = 0
-    """Of the watch that is under way; 0: none is."""
+    """The number of the watch that is under way; 0: there is none."""
     heard: int = 0
     """The ``n`` of its last picture."""
     broken: int = 0
@@ -135,12 +135,12 @@ class View:
     """Why nothing is seen; None: something is, or will be."""
     watchers: set[Watcher] = field(default_factory=set)
     _coming: Shown | None = None
-    """What has come of the watch that is under way."""
+    """The part of the watch under way that has come."""
 
     def begin(self, number: int) -> wire.Watch:
-        """A new watch: what came before counts no more. The message that asks for it, but for its lease."""
+        """A new watch: earlier pictures count no more. The message that asks for it, without its lease."""
         if isinstance(self.trouble, Gone):
-            # What it showed before it went is not what it shows.
+            # The picture from before the computer went is not its present one.
             self.trouble = self.shown = None
         self.number, self.heard, self.quiet, self._coming = number, 0, 0, None
         return self.renewed(0)

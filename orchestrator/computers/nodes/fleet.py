@@ -70,7 +70,7 @@ class Fleet:
         self._heard: dict[ComputerId, Heard] = {}
         """What came with the answers of other nodes."""
         self._asking: dict[asyncio.Task[Any], str] = {}
-        """Who waits for which node's answer; a wait for a node that goes is taken out and cancelled."""
+        """The waiting requests, each with its node; when a node is gone, its waits are taken out and cancelled."""
         self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
         as a call. Each as `acks_of` reads it."""
@@ -99,7 +99,7 @@ class Fleet:
         return place.seat.info if latest else mine
 
     def list_computers(self) -> list[ComputerInfo]:
-        """All that said hello to a node that was heard since this one started."""
+        """All computers that said hello to a node that was heard since this one started."""
         names = {*self.hub.known.computers(), *(one.seat.computer for one in self._presence.table.places())}
         return [info for name in sorted(names) if (info := self.info(name)) is not None]
 

@@ -42,7 +42,7 @@ def output_of(run_id: str) -> str:
 
 
 Ops = dict[str, Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]]
-"""What other nodes can ask for, by its name."""
+"""Requests that other nodes can send, by name."""
 
 
 class Said(BaseModel):
@@ -87,7 +87,7 @@ class Beat(Said):
     clock_ahead_s: float = 0.0
     """By how much its machine's clock is ahead of the store's."""
     facts: dict[str, Any] = Field(default_factory=dict)
-    """What else it has to say: plain JSON."""
+    """Its other facts: plain JSON."""
 
 
 class Seat(Said):
@@ -107,7 +107,7 @@ class Seat(Said):
     left_at: AwareDatetime | None = None
     former_labels: tuple[str, ...] = ()
     shows: tuple[str, ...] = ()
-    """What its client can do of what other nodes ask of its screens."""
+    """The capabilities of its client for requests of other nodes about its screens."""
 
     @property
     def rank(self) -> tuple[bool, int, datetime]:
@@ -228,7 +228,7 @@ class YieldAnswer(Said):
     there, so there are two computers."""
     heard: int = 0
     boot: str = ""
-    """Of whom that was heard."""
+    """The boot of the computer that was heard."""
 
 
 class FrozenTold(Said):
@@ -264,7 +264,7 @@ def whole_table(body: bytes) -> TableAnswer:
     try:
         return TableAnswer.read(json.loads(body))
     except ValueError:
-        raise InvalidRequest("Another node's table cannot be read: it is no JSON.") from None
+        raise InvalidRequest("Another node's table cannot be read: it is not JSON.") from None
 
 
 # -- What nodes say to each other about screens and keys: the messages of the wire, with who says it and of whom
@@ -287,7 +287,7 @@ class WatchTold(Said):
     """A node watches a screen of the other's computer for as long as the watch says."""
 
     node: str
-    """Who watches."""
+    """The node that watches."""
     computer: ComputerId
     watch: int
     """Drawn by who watches: of another number it is another watch, and begins with the whole picture."""
@@ -302,7 +302,7 @@ class PictureTold(Said):
     """A part of what a watched screen shows."""
 
     node: str
-    """Who has the computer."""
+    """The node that has the computer."""
     computer: ComputerId
     watch: int
     n: int
@@ -329,7 +329,7 @@ class PictureTold(Said):
         try:
             return base64.b64decode(self.rows, validate=True)
         except binascii.Error:
-            raise InvalidRequest("Another node's rows are no base 64.") from None
+            raise InvalidRequest("Another node's rows are not base 64.") from None
 
 
 class UnseenTold(Said):

@@ -27,7 +27,7 @@ from orchestrator.core.wire.wire import ComputerId
 # -- What is being read from computers now, at all nodes: a backup that one was asked for is looked at through any
 
 _WITHIN_S: Final = 1.0
-"""Who looks asks again soon, and a node that hangs is not to hide what the others do."""
+"""A reader asks again soon, and a node that hangs must not hide what the others do."""
 
 
 class TransfersTold(Said):
@@ -58,7 +58,7 @@ class Readings:
             answer = await self._fleet.request(node, {"op": "transfers"}, within_s=_WITHIN_S)
             return TransfersTold.read(answer.payload).transfers
         except (NobodyServes, RequestLost, InvalidRequest):
-            # What goes on there is only not shown.
+            # The work there goes on; it is only not shown.
             return ()
 
     async def _answer(self, payload: Mapping[str, Any], body: bytes) -> Answer:
@@ -76,7 +76,7 @@ _MOST_CHARS: Final = 80
 
 
 def differences(beats: Sequence[Beat]) -> list[str]:
-    """Of each setting that nodes have in different ways which node has what, as a sentence.
+    """For each setting that differs between nodes, a sentence that says which node has which value.
 
     A node that does not tell a setting, as older ones do not, is left out, and so is one that drains: it takes
     nothing any more.
@@ -351,7 +351,7 @@ class Node:
         self.presence.open()
 
     async def close(self) -> None:
-        """Say goodbye; what others asked before is still answered. The hub is closed, the bus not yet."""
+        """Say goodbye; earlier requests of others are still answered. The hub is closed, the bus not yet."""
         await self.presence.close()
         self.serving.close()
         await self.showing.close()
@@ -367,7 +367,7 @@ class Node:
         return bool(self.presence.table.beats())
 
     def seen(self) -> dict[str, Any]:
-        """Who is there, as people see it, and what is wrong with that."""
+        """The nodes that are there, as people see them, with the faults of each."""
         # Without the bus nobody is heard: the cause is told, and not what follows from it.
         alert = self.unheard.alert if self.presence.bus.connected else LOST
         alerts = [alert] if alert else []

@@ -51,7 +51,7 @@ from orchestrator.core.wire.wire import ComputerId
 logger = logging.getLogger(__name__)
 
 _Key = tuple[str, ComputerId, str]
-"""Who watches, and which screen of whom."""
+"""The watchers, and the screen that each of them watches."""
 
 
 class _Shown:
@@ -225,7 +225,7 @@ class Showing:
         return Answer(KeysTold(delivered=typed.delivered, message=typed.message).told())
 
     def _must_have(self, computer: ComputerId) -> None:
-        """Raises ComputerAway: what is asked of this node is passed on to no other, or two could ask each other."""
+        """Raises ComputerAway: a request to this node is not passed on to another, or two could ask each other."""
         if not self.has(computer):
             raise ComputerAway(f"Computer {computer} is not connected here.", remedy="Try again when it is back.")
 
@@ -296,7 +296,7 @@ class FarLine:
         except NobodyServes:
             self._screens.absent(self)
         except (RequestLost, InvalidRequest) as error:
-            # Who asked is told in a few seconds that nothing came.
+            # The asker is told in a few seconds that nothing came.
             logger.info("the screens of computer %s are not known: %s", self.computer, error)
         else:
             body = b"[" + b",".join(one.model_dump_json(exclude_none=True).encode() for one in found) + b"]"

@@ -49,7 +49,7 @@ class ResultTold(Said):
     data: dict[str, Any] = Field(default_factory=dict)
     failure: Failure | None = None
     size: int = 0
-    """Of its bytes, which follow those of the results before it."""
+    """The size of its bytes, which follow those of the results before it."""
 
 
 class SettlementTold(Said):
@@ -72,7 +72,7 @@ class Answered(Said):
 
     @property
     def named(self) -> Heard:
-        """What the asked node has heard from the computer."""
+        """The ``journal_seq`` that the asked node has heard from the computer."""
         return Heard(self.heard, self.boot)
 
 
@@ -95,7 +95,7 @@ def failure_of(error: OrchestratorError) -> Failure:
 
 
 def error_of(failure: Failure, body: bytes = b"") -> OrchestratorError:
-    """The error that was told; what is not known may have come after a frame was written, so that counts as lost."""
+    """The error that was told. An unknown one may have come after a frame was written, so the call counts as lost."""
     match failure.kind:
         case "away":
             return ComputerAway(failure.message, remedy=failure.remedy)
@@ -135,7 +135,7 @@ def call_told(result: CallResult, heard: Heard) -> Answer:
 def called(answer: Answer) -> tuple[CallResult, Heard]:
     """What another node answered to a call, and what it heard. Raises as `answered` does.
 
-    Every call to another node ends here: what is well is not made a model of.
+    Every call to another node ends here. An answer without a fault does not become a model.
     """
     said = answer.payload
     data, heard, boot = said.get("data"), said.get("heard"), said.get("boot")
@@ -188,7 +188,7 @@ def _result_of(told: ResultTold, body: bytes) -> CallResult | Exception:
 logger = logging.getLogger(__name__)
 
 _HINT_BYTES: Final = 4096
-"""Of output in one notification: in base 64, with what stands around it, it fits the 8 kB of a NOTIFY."""
+"""Bytes of output in one notification: in base 64, with the fields around them, they fit the 8 kB of a NOTIFY."""
 
 
 class UnknownOp(InvalidRequest):
@@ -225,7 +225,7 @@ class Serving:
         ]
 
     def close(self) -> None:
-        """Answer no more; what was begun is finished."""
+        """Accept no more requests; those that were begun are finished."""
         for end in self._ends:
             end()
         self._ends = []
@@ -263,7 +263,7 @@ class Serving:
                 on_output=partial(self._tell_output, run_id) if output else None,
             )
         except InvalidRequest as error:
-            # Of the call itself, such as one that is too long: no frame was written, and none ever will be.
+            # A fault of the call itself, such as one that is too long: no frame was written, and none ever will be.
             return failed(error)
         return call_told(result, self._hub.heard(computer))
 

@@ -1,9 +1,10 @@
 """The table of all other nodes: beats and deltas in, events out. No clock, no bus: time is an argument.
 
-Theory. A notification may be lost, so nothing depends on one: each beat says how often the table of its node
-has changed (``rev``), and a node with another count asks for the whole. A node that is not heard for ``GONE_AFTER_S``
-is gone, and so are its computers; what it told of them is kept, offline, for who asks. Where several nodes say that
-they have a computer, the one that welcomed it last has it: its welcome has the higher number, which the store allots.
+Theory. A notification may be lost, so nothing depends on one. Each beat says how often the table of its node has
+changed (``rev``), and a node with another count asks for the whole table. A node that is not heard for ``GONE_AFTER_S``
+is gone, and so are its computers; its facts about them are kept, as offline, for later questions. Where several nodes
+say that they have a computer, the one that welcomed it last has it: its welcome has the higher number, which the store
+allots.
 """
 
 import asyncio
@@ -82,7 +83,7 @@ class _Node:
     beat: Beat
     heard_at: float
     rev: int = -1
-    """Of the table as it is known here; -1: it is not known."""
+    """The revision of the table as it is known here; -1: it is not known."""
     told: int = -1
     """The highest ``rev`` that was heard of."""
 
@@ -210,7 +211,7 @@ class NodeTable:
         return self._said(node, seat.model_copy(update={"online": False, "left_at": known.beat.at}))
 
     def sweep(self, now: float) -> list[Event]:
-        """Who was not heard for too long is gone."""
+        """A node that was not heard for too long is gone."""
         silent = [node for node, one in self._nodes.items() if now - one.heard_at > GONE_AFTER_S]
         return [event for node in silent for event in self.goodbye(node)]
 
@@ -236,7 +237,7 @@ class NodeTable:
             return [ComputerWent(computer)] if before is not None and before.seat.online else []
         node = max(said, key=lambda one: said[one].rank)
         after = self._best[computer] = Place(node, said[node])
-        # Of a node that is gone only the last word on each computer is kept, or every start of one would leave its own.
+        # Only the last word on each computer is kept of a node that is gone, or every start of one would leave its own.
         for other in [one for one in said if one != node and one not in self._nodes]:
             del said[other]
         was = (before.node, before.seat.number) if before is not None and before.seat.online else None
@@ -251,7 +252,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_EVERY_S: Final = 1.0
 _TABLE_WITHIN_S: Final = 3.0
-"""What a node gets to send its table; what is not answered is asked for again with its next beat."""
+"""Seconds that a node gets to send its table; without an answer it is asked again with its next beat."""
 
 
 @dataclass
@@ -379,7 +380,7 @@ class Presence:
                 continue
             if isinstance(event, NodeCame):
                 logger.info("node %s is there", event.node)
-                # Who is new need not wait for the next beat.
+                # A new node need not wait for the next beat.
                 self.say()
             elif isinstance(event, NodeWent):
                 logger.info("node %s is gone", event.node)

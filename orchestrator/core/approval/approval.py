@@ -63,7 +63,7 @@ def _one_spelling(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
     spec = BUILT_IN_CATALOG.get(tool)
     spelled = dict(args)
     for name in spec.path_args if spec is not None and spec.plugin == "cc" else ():
-        # What is no path of the game is denied, and never compared.
+        # A text that is not a path of the game is denied, and never compared.
         with suppress(UnsafePath):
             if isinstance(spelled.get(name), str):
                 spelled[name] = canonical_path(spelled[name])
@@ -71,7 +71,7 @@ def _one_spelling(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: PolicyDecision) -> str:
-    """What a decision is bound to: the call, for whom, what was found, and the verdict with its rules.
+    """The digest that a decision is bound to: over the call, its user, what was found, and the verdict with its rules.
 
     The policy's version is recorded but not part of it: a neutral edit costs no review (promises B1, P15).
     Nor is what follows from the call and the hashes, such as a file's encoding or that a place is a directory.
@@ -101,7 +101,7 @@ class CallDecision(_Form):
     args: dict[str, Any] | None = None
     """With ``edit``: all arguments of what is to run instead, of the same tool on the same computer."""
     answer: str | None = Field(default=None, max_length=20_000)
-    """With ``respond``: what the model is told in place of a result."""
+    """With ``respond``: the text that the model gets in place of a result."""
     reason: str = Field(default="", max_length=2000)
     on_reject: OnReject | None = None
     """None: what the task says."""
@@ -153,10 +153,10 @@ class RequestedCallView(_Form):
     observed: Observed
     evaluation: PolicyDecision
     action_digest: str
-    """Empty where something of it was cut: what nobody saw whole cannot be approved (promise V3)."""
+    """Empty where something of it was cut: a call that nobody saw whole cannot be approved (promise V3)."""
     truncated: bool = False
     original_args: dict[str, Any] | None = None
-    """What the model had asked for before a person edited it; None: nobody did."""
+    """The arguments from the model before a person edited them; None: nobody did."""
     grant_paths: tuple[str, ...] = ()
     """The paths that a grant would cover if it is not widened (promise G2)."""
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
@@ -188,7 +188,7 @@ class HitlResponse(_Form):
     risk: RiskLevel
     policy_version: str
     action_digest: str
-    """Over all calls of the request: what a decision on the whole may echo."""
+    """The digest over all calls of the request: a decision on the whole may echo it."""
     requester: str
     requester_roles: tuple[str, ...] = ()
     asked_at: str = ""
@@ -203,12 +203,12 @@ class HitlResponse(_Form):
     on_timeout: OnTimeout = "stay_paused"
     """What becomes of the task when nobody answers in time; it never approves."""
     on_reject: OnReject = "cancel"
-    """What a rejection does to the task where nobody says otherwise."""
+    """The effect of a rejection on the task, unless the person says otherwise."""
     context: tuple[SiblingView, ...] = ()
     informational: tuple[str, ...] = INFORMATIONAL
     """The fields whose text people and programs wrote: data for their reader, never instructions (promise V6)."""
     redacted: bool = False
-    """Whether secrets were taken out of what is shown; what runs has them."""
+    """Whether secrets were taken out of the text that is shown; the call that runs has them."""
 
 
 def request_digest(digests: tuple[str, ...]) -> str:

@@ -49,7 +49,7 @@ class ActivePolicy(Protocol):
         """Seconds of the game that it lets a program run on a computer; None: it does not say."""
 
     def summary(self, task: AgentTask) -> str:
-        """What the model of a task is told of it."""
+        """The summary that the model of a task gets."""
 
     def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call; ``program``: what a run resolves to, once somebody has looked."""

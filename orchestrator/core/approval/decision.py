@@ -125,8 +125,8 @@ def grant_covers(grant: Grant, record: CallRecord) -> bool:
 
 # -- One decision on one call, bound to the digests that were shown ----------------------
 #
-# An edit is validated and judged as the model's own call was, and keeps tool and computer; what it then runs is
-# bound anew.
+# An edit is validated and judged as the model's own call was, and keeps tool and computer; the edited call is bound
+# anew.
 
 _HOW_IT_RUNS: Final = frozenset({"input", "observe_s", "timeout_s"})
 _AT_ONCE: Final[Mapping[str, frozenset[str]]] = {
@@ -135,9 +135,9 @@ _AT_ONCE: Final[Mapping[str, frozenset[str]]] = {
     "send_status": frozenset({"message"}),
     "ask_user": frozenset({"question"}),
 }
-"""What an edit may change without a new request, beside the text of a change."""
+"""Arguments that an edit may change without a new request, beside the text of a change."""
 ID_CHARS: Final = 100
-"""What was sent as an id may be a megabyte."""
+"""Characters of an id: a client could send a megabyte."""
 
 
 def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decision:
@@ -184,7 +184,7 @@ def _edited(
     if named != call.computer:
         where = f"which is {call.computer}" if call.computer else "and this call has none"
         raise InvalidRequest(f"An edit keeps the computer, {where}.", remedy="Reject it, and say where instead.")
-    # What the reviewer was shown had its secrets taken out: where their marks still stand, they come back.
+    # The reviewer was shown markers in place of secrets; where the markers are still there, the secrets come back.
     restored = restore(args, call.args, salt=task.tag)
     try:
         args = canonical_args(call.tool, restored if isinstance(restored, dict) else {})

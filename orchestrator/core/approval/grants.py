@@ -1,11 +1,11 @@
 """Grants: the calls that one decision allows beyond the call it was made on.
 
-Theory. A grant comes from a person's decision on one call and is never wider than that call unless
-the person widened it before their eyes (promise G2). It covers the exact call for the task, or a
-pattern of the same tool on the same computer for the task or, for a time, for the session; there is
-no grant for ever (promise G1). It stands in for a person where the policy asks, never where it denies and
-never at critical risk (promise G5), never above the risk of the call that it came from, and never on a path
-for which a rule asks that did not ask for that call. What runs under it is bound and checked as after a decision.
+Theory. A grant comes from a person's decision on one call. It is never wider than that call unless the person widened
+it before their eyes (promise G2). It covers the exact call for the task, or a pattern of the same tool on the same
+computer for the task or, for a time, for the session; there is no grant for ever (promise G1). It replaces a person's
+answer where the policy asks, never where it denies and never at critical risk (promise G5). It never covers a risk
+above that of the call that it came from, nor a path for which a rule asks that did not ask for that call. A call under
+a grant is bound and checked as after a decision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from orchestrator.core.values import Value, is_empty, is_none
 from orchestrator.core.wire.wire import ComputerId
 
 MAX_SESSION_S: Final = 7 * 86_400
-"""A session's grant ends within a week: what is to stand longer is a rule of the policy, and reviewed as one."""
+"""A session's grant ends within a week: permission for longer is a rule of the policy, and is reviewed as one."""
 SESSION_S: Final = 8 * 3_600
 """How long a session's grant lasts where nobody says: an evening of play."""
 
@@ -73,19 +73,19 @@ class Grant(Value):
     identity: str = ""
     """Which computer went by that name, as ``Observed`` has it: another one is not covered (promise B6)."""
     call_digest: str
-    """Of the call it came from; with scope ``call`` the only one that it covers."""
+    """The digest of the call that it came from; with scope ``call`` the only call that it covers."""
     paths: tuple[str, ...] = ()
     """Globs: as many as a call has paths are one for each, in their order; else every path must match one of them."""
     any_content: bool = False
     args: dict[str, Any] = Field(default_factory=dict)
     """Arguments that must be equal: all but the paths and, where the person left it open, the text of a change."""
     files: dict[str, str] = Field(default_factory=dict)
-    """Of a run: the program and what it hashed to; another text voids the grant (promise G7)."""
+    """For a run: the program and the hash of its text; another text voids the grant (promise G7)."""
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None
     max_uses: int | None = None
     risk: RiskLevel | None = Field(default=None, exclude_if=is_none)
-    """Of the call that it came from: a higher one is not covered. None: version 0.6 did not record it."""
+    """The risk of the call that it came from: a higher one is not covered. None: version 0.6 did not record it."""
     guards: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """``PolicyDecision.guards`` of that call: where another such rule matches, a person decides."""
 

@@ -1,6 +1,6 @@
 """A request as people see it: whole where it can be, without secrets, and never approved where it was cut.
 
-What is stored and what runs is never changed by it: a view is made anew each time it is asked for.
+Stored and running calls are never changed by it: a view is made anew each time it is asked for.
 """
 
 from collections.abc import Collection, Iterator
@@ -28,9 +28,12 @@ from orchestrator.core.undo.wanted import planned
 # -- A request as people see it: whole where it can be, without secrets, and never approved where it was cut
 
 LIST_CHARS: Final = 16_384
-"""Of one text in a list or on the reviewers' socket: a screen shows less, and a hundred of them must travel."""
+"""Characters of one text in a list or on the reviewers' socket.
+
+A screen shows less, and a hundred of them must travel.
+"""
 _RESULT_CHARS: Final = 4_000
-"""Of a sibling's result, which is context and decides nothing."""
+"""Characters of a sibling's result, which is context and decides nothing."""
 
 
 class _Shown:
@@ -211,7 +214,7 @@ def reviews(roles: Collection[str]) -> bool:
 
 
 def may_say(approvers: str, task: AgentTask, action: Saying, *, kind: str, name: str, roles: Collection[str]) -> bool:
-    """Whether somebody may say this to a task. A setting that is none of the three forms lets nobody."""
+    """Whether somebody may say this to a task. A setting that has none of the three forms allows nobody."""
     if kind != "person":
         return False
     own = task.counts_for(name)
@@ -235,7 +238,7 @@ def _decides_own(task: AgentTask) -> bool:
 
 
 def who_decides(approvers: str, task: AgentTask) -> str:
-    """Who may approve what a task asks, in words that end a sentence."""
+    """The people who may approve what a task asks, in words that end a sentence."""
     match approvers.partition(":"):
         case ("requester", _, _) if _decides_own(task):
             return task.user_id
@@ -246,13 +249,13 @@ def who_decides(approvers: str, task: AgentTask) -> str:
 
 
 def _deciders(approvers: str) -> str:
-    """Who decides what somebody asks who may not decide it."""
+    """The people who decide requests of a person who may not decide them."""
     role = approvers.partition(":")[2]
     return f"somebody with the role {role}" if role else "a reviewer or an admin"
 
 
 def what_may(approvers: str, *, kind: str, name: str, roles: Collection[str], owner: str = "") -> str:
-    """What the holder of a token may do, in one sentence; empty for a computer. ``owner``: of a program."""
+    """The rights of a token's holder, in one sentence; empty for a computer. ``owner``: the owner of a program."""
     submits = bool({"submitter", "admin"} & set(roles))
     if kind == "computer":
         return ""

@@ -50,7 +50,10 @@ class Written(NamedTuple):
     canonical: bool = False
     """Whether its bytes are the ones that were sealed."""
     newer: tuple[str, str] | None = None
-    """Of one that is whole, and that only a newer version can read: its hash and the one before; None: it is not."""
+    """For an item that is whole and that only a newer version can read: its hash and the one before.
+
+    None: it is not.
+    """
 
 
 class Named(NamedTuple):
@@ -150,8 +153,8 @@ def verify_stream(
 ) -> list[Fault]:
     """What is wrong with one stream's items, in the order in which the store gives them; empty: nothing.
 
-    ``stream`` empty: that of the first item. ``anchor``: what a checkpoint has of it, and it may have
-    grown since. ``head``: what its row has, and it ends there. None: nobody noted it.
+    ``stream`` empty: that of the first item. ``anchor``: the head in a checkpoint; the stream may have grown since.
+    ``head``: the head in the stream's row, where it must end. None: nobody noted it.
     """
     check = StreamCheck(stream or (str(items[0].task_id) if items else ""), anchor)
     for item in items:
@@ -169,7 +172,9 @@ class _Link(NamedTuple):
 
 
 class StreamCheck:
-    """The chain of one stream, item by item as the store gives them: what is kept of it does not grow with it.
+    """Checks the chain of one stream, item by item as the store gives them.
+
+    The memory for it does not grow with the stream.
 
     But for the item ids, of which each may come once, and what stands around gaps. ``anchor`` as in
     :func:`verify_stream`; ``away``: hashes of its items by their versions, as they left the host.
@@ -211,7 +216,7 @@ class StreamCheck:
         self._place(version, digest, prev_hash, joins=True)
 
     def end(self, head: Anchor | None) -> list[Fault]:
-        """All that is wrong with it; ``head`` as in :func:`verify_stream`."""
+        """All faults of it; ``head`` as in :func:`verify_stream`."""
         for first, last in self._gaps:
             more = "it was taken out" if first == last else f"it and all up to version {last} were taken out"
             self.fault(first, "missing", more)

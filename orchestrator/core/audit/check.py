@@ -58,7 +58,7 @@ class Standing:
     grants: Mapping[GrantId, Grant] = field(default_factory=dict)
     revoked: Mapping[GrantId, datetime] = field(default_factory=dict)
     pruned: frozenset[GrantId] = frozenset()
-    """Those that went with the task that gave them: what they covered cannot be looked up any more."""
+    """The grants that went with a pruned task: what they covered cannot be looked up any more."""
 
 
 def standing_of(items: Iterable[AgentTaskItem], known: Standing | None = None) -> Standing:
@@ -317,7 +317,7 @@ class _Auditor:
             self._find(item, "result_without_start", said, fact.call_id)
             return
         if run.ended:
-            return  # The first outcome counts; a second account of the same run is no second run.
+            return  # The first outcome counts; a second account of the same run is not a second run.
         run.ended = True
         if run.allowance is None or run.call is None:
             return

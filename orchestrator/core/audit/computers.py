@@ -1,9 +1,9 @@
 """The rows of computers, compared with the items: accepted, frozen, doubtful numbers, claims.
 
-Theory. A row changes with a welcome, a new label, a freeze and a release, each of which is an item, and besides with
-each number that is allotted and with what is heard, which only rise. What was heard is noted with each checkpoint.
-What changed while the rest was read is no fault: only a column that is the same before and after is held against the
-items.
+Theory. A row changes with a welcome, a new label, a freeze and a release, each of which is an item. It also changes
+with each number that is allotted and with each ``journal_seq`` that is heard; both only rise, and the second is noted
+with each checkpoint. A change while the rest was read is not a fault: only a column that is the same before and after
+is compared with the items.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -121,7 +121,7 @@ class ComputerBook:
                 if steady.get(name):
                     yield _fault(computer, f"has {name} {row[name]!r}, and no item says that it was ever welcome")
         if not isinstance(row["heard"], int):
-            yield _fault(computer, f"has heard {row['heard']!r}, which is no number")
+            yield _fault(computer, f"has heard {row['heard']!r}, which is not a number")
         elif "heard" in steady and "known" in steady and row["heard"] < told.heard and _boot(row) == told.boot:
             yield _fault(computer, f"was heard at {told.heard}, and the table has only {row['heard']}")
 
@@ -181,7 +181,7 @@ def _read(kind: type[BaseModel], data: object) -> BaseModel | None:
 
 @dataclass(frozen=True)
 class Work:
-    """What a task has to do with computers, as it was read."""
+    """A task's relation to computers, as it was read."""
 
     version: int
     open: frozenset[str]
@@ -226,7 +226,7 @@ def claim_faults(
 def _wrong_claim(computer: str, task_id: str, work: Mapping[str, Work], streams: Collection[str]) -> str:
     one = work.get(task_id)
     if one is None:
-        return "" if task_id in streams else f"is claimed by {task_id}, which is no task here"
+        return "" if task_id in streams else f"is claimed by {task_id}, which is not a task here"
     if one.rests and not one.open:
         return f"is claimed by {task_id}, which is over"
     if computer not in one.computers:
@@ -239,5 +239,5 @@ def _fault(computer: object, what: str) -> Fault:
 
 
 def _number(value: object) -> int:
-    """A column that should be a number; -1: it is none."""
+    """A column that should be a number; -1: it is not a number."""
     return value if isinstance(value, int) else -1

@@ -1,7 +1,7 @@
 """The audit as people read it: which items are meant, and one line for each.
 
-A line is made of plain JSON, as an endpoint gives an item out, so that a client needs no model of a fact
-that it does not know yet. What people and programs wrote stands in it as visible text on one line.
+A line is made of plain JSON, as an endpoint gives an item out, so that a client needs no model of a fact that it does
+not know yet. Text from people and programs is shown in it as visible text on one line.
 """
 
 import json
@@ -18,7 +18,7 @@ from orchestrator.core.text.visible import one_line
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _PREFIX: Final = 12
-"""Of a digest in a line: enough to distinguish any two of one server."""
+"""Characters of a digest in a line: enough to distinguish any two of one server."""
 _VALUE_CHARS: Final = 80
 _LINE_CHARS: Final = 600
 
@@ -167,7 +167,7 @@ def _shown(value: Any) -> str:
 
 
 def _when(at: Any) -> str:
-    """A time of an item to the second; what is none stays as it came."""
+    """A time of an item to the second; a text that is not a time stays as it came."""
     try:
         moment = datetime.fromisoformat(str(at))
     except ValueError:

@@ -1,9 +1,9 @@
 """The parts of a store that may be removed: ended tasks, oldest first, and blobs that no item needs.
 
-Theory. A blob is needed by each item that names its hash, and a kind of item that is not known yet may name
-one, too. So nothing is decoded here: every sha256 that stands anywhere in the bytes of an item or a row
-counts as named, and so does every file in the lines of a directory that is needed itself. What names too
-much keeps a few bytes longer; what names too little would lose somebody's file.
+Theory. A blob is needed by each item that names its hash, and a kind of item that is not known yet may name one, too.
+So nothing is decoded here. Every sha256 anywhere in the bytes of an item or a row counts as named, and so does every
+file in the lines of a directory that is needed itself. To name too much keeps a few bytes longer; to name too little
+would lose somebody's file.
 """
 
 import json
@@ -25,7 +25,7 @@ from orchestrator.core.values import to_us
 # -- What of a store may go: which ended tasks, oldest first, and which blobs nobody needs
 
 LISTS: Final = b"\0file\0"
-"""What the lines of a directory have in them wherever they name a file."""
+"""The part that the lines of a directory have wherever they name a file."""
 _MADE: Final = b'"kind":"computer_backed_up"'
 _NAME: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _FILE: Final = re.compile(rb"\0file\0([0-9a-f]{64})\n")
@@ -100,15 +100,15 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Weights:
-    """All that a store keeps, by what it is kept for."""
+    """All that a store keeps, grouped by what needs it."""
 
     tasks: tuple[Weighed, ...] = ()
     others: frozenset[str] = frozenset()
     """The blobs that are needed by something else than a task."""
     other_bytes: int = 0
-    """Of items that belong to no task."""
+    """The bytes of items that belong to no task."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Of all blobs."""
+    """The sizes of all blobs."""
 
     @property
     def bytes(self) -> int:
@@ -131,12 +131,12 @@ class Weights:
 def to_prune(weights: Weights, *, until: datetime | None = None, down_to: int | None = None) -> dict[TaskId, str]:
     """The tasks that go, the oldest first, each with why: ``age`` or ``size``.
 
-    ``until``: those to which nothing happened since; None: age is no reason. ``down_to``: so many that what is kept
-    has at most so many bytes; None: size is no reason.
+    ``until``: those to which nothing happened since; None: age is not a reason. ``down_to``: so many that what is kept
+    has at most so many bytes; None: size is not a reason.
     """
     holders = Counter(name for one in weights.tasks for name in one.names)
     holders.update(weights.others)
-    # What nobody needs goes in any case.
+    # Data that nobody needs goes in any case.
     left = weights.bytes - sum(size for name, size in weights.sizes.items() if not holders[name])
     going: dict[TaskId, str] = {}
     for one in sorted(weights.tasks, key=lambda one: (one.at, one.task_id)):

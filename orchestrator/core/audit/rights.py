@@ -50,7 +50,7 @@ class _Held:
 
 
 class RightsBook:
-    """Who had which roles, and when, as the items tell it."""
+    """Which person had which roles, and when, as the items tell it."""
 
     def __init__(self) -> None:
         self._held: defaultdict[tuple[str, str], list[_Held]] = defaultdict(list)
@@ -126,7 +126,7 @@ class Allowance:
     how: str
     """Such as ``approved by alice``; empty: the policy's own."""
     digest: str = ""
-    """What it is bound to; of the policy's own: empty."""
+    """The digest that it is bound to; for the policy's own: empty."""
     until: datetime | None = None
     """When it ends unused; None: never."""
     grant_id: GrantId | None = None

@@ -29,7 +29,7 @@ from orchestrator.core.wire.wire import sha256_hex
 # somebody can have meant, and a task that has something to do is due, held, or waits for a computer.
 
 MOST_LEASE_US: Final = 3_600_000_000
-"""What the setting ``lease_s`` may say at most."""
+"""The most that the setting ``lease_s`` may say."""
 SLACK_US: Final = 60_000_000
 """Clocks that are set, and the way from a look at one to the row."""
 _FOR_OTHERS: Final = (AwaitReview, AwaitAnswer, AwaitRuns, BeginUndo, Rest)
@@ -52,7 +52,7 @@ def _reasons(row: Row, task: AgentTask, now: int) -> Iterator[str]:
 
 
 def _asleep(due: object, waiting_for: object, task: AgentTask, now: int) -> Iterator[str]:
-    """Of a task that nobody holds: whether it is taken up again in time."""
+    """For a task that nobody holds: whether it is taken up again in time."""
     effects = next_effects(task)
     deadline = next_deadline(task)
     if not all(isinstance(one, _FOR_OTHERS) for one in effects):
@@ -130,7 +130,7 @@ INSTALLATION: Final = "installation"
 UPDATES: Final = "updates"
 """Under this name they agree on the secret that the keys of updates are derived from."""
 SECRETS: Final = frozenset({UPDATES})
-"""Of these the item has the sha256: many read the journal, and nobody is to read them there."""
+"""The item has only the sha256 of these: many people read the journal, and nobody may read the secrets there."""
 DUTY_US: Final = 7_200_000_000
 """No singleton job is taken for longer at once."""
 
@@ -169,7 +169,7 @@ class PolicyBook:
             self.loaded = item, item.fact
 
     def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
-        """Where the rows are not what the items say; what changed between the two looks is no fault."""
+        """The rows that differ from the items; a change between the two looks is not a fault."""
         # A row of version 0 is one that nobody has filled yet.
         rows = {name: row for name, row in after.items() if before.get(name) == row and row["version"] != 0}
         for name in sorted(rows.keys() - {IN_FORCE}):

@@ -1,8 +1,8 @@
 """The story of a call from the items alone: the approver, the bytes, the time, the policy, the outcome (promise A5).
 
-Each call becomes one :class:`Story`. Bytes are found by their sha256: the text that a call writes, in
-the encoding that it is written in; what was there before; what a run left behind; the program that
-it ran. What an edit of a part makes of a file is known only once it ran.
+Each call becomes one :class:`Story`. Bytes are found by their sha256: the text that a call writes, in its encoding; the
+bytes that were there before; the bytes that a run left behind; the program that it ran. The result of an edit of a part
+is known only after it ran.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ class Approval(Value):
     by: Actor
     how: Literal["approve", "edit", "grant_used", "check_approved", "released", "policy"]
     action_digest: str = ""
-    """What it is bound to; empty: the policy allowed it, or what it touches was still to be looked at."""
+    """The digest that it is bound to; empty: the policy allowed it, or its target was still to be looked at."""
     policy_version: str = ""
     request_id: RequestId | None = None
     grant_id: GrantId | None = None
@@ -90,7 +90,7 @@ class Story(Value):
     call_digest: str
     requester: str
     verdict: PolicyDecision
-    """Of the policy, when it was proposed or last shown."""
+    """The verdict of the policy, when the call was proposed or last shown."""
     requests: tuple[RequestId, ...] = ()
     approvals: tuple[Approval, ...] = ()
     refusals: tuple[Refusal, ...] = ()
@@ -155,9 +155,9 @@ class _Told:
         content = call.args.get("content")
         if not isinstance(content, str):
             return False
-        # Of a write that the policy allowed nobody noted the encoding: it is one of the two.
+        # For a write that the policy allowed nobody noted the encoding: it is one of the two.
         encodings = {one.encoding for one in self.observed} or {"utf-8", "latin-1"}
-        # What latin-1 has no sign for was never written so.
+        # A sign that latin-1 does not have was never written so.
         return any(sha256_hex(content.encode(one)) == sha256 for one in encodings if _fits(content, one))
 
     def story(self, matches: tuple[Match, ...]) -> Story:
@@ -233,7 +233,7 @@ class _Teller:
                 pass
 
     def _of(self, call_ids: Iterable[CallId]) -> list[_Told]:
-        """Those of the calls that were proposed: what is told of another is told by ``audit check``."""
+        """The outcomes of calls that were proposed: ``audit check`` tells of the others."""
         return [self._told[one] for one in call_ids if one in self._told]
 
     def _proposed(self, item: AgentTaskItem, fact: facts.CallsProposed) -> None:

@@ -46,7 +46,7 @@ def token_fingerprint(token_hash: str) -> str:
 
 
 def task_row_faults(row: Row, task: AgentTask) -> list[Fault]:
-    """What the row of a task has that its items do not say; its version and head are the chain's."""
+    """The columns of a task's row that its items do not confirm; the chain checks its version and head."""
     expected = {
         "status": task.status.value,
         "user_id": task.user_id,
@@ -173,7 +173,7 @@ class TokenBook:
         match item.fact:
             case TokenIssued() as fact:
                 owned = (OWNER + fact.owner,) if fact.owner else ()
-                # Of a pairing each place has a meaning.
+                # Each place of a pairing has a meaning.
                 roles = fact.roles if fact.holder_kind == PAIRING else tuple(sorted((*fact.roles, *owned)))
                 issued = _Issued((fact.holder_kind, fact.name), roles, to_us(item.at))
                 self._standing[issued.holder].append(issued)
@@ -253,7 +253,7 @@ def _roles(row: Row, kind: object = "") -> list[str]:
 
 
 def request_faults(told: Sequence[str], of_task: str, raised_by: Mapping[str, str]) -> list[Fault]:
-    """Of the requests that a stream's items raised: which the table has not, or for another task."""
+    """Requests that a stream's items raised and that the table does not have, or has for another task."""
     return [
         beside(of_task, "request", f"Request {one} was raised by {of_task}, and the table has {found or 'nothing'}.")
         for one in told
@@ -267,12 +267,12 @@ def _us(moment: datetime | None) -> int | None:
 
 
 def _number(value: object) -> int:
-    """A column that should be a number; -1: it is none."""
+    """A column that should be a number; -1: it is not a number."""
     return value if isinstance(value, int) else -1
 
 
 def _listed(value: object) -> list[Any] | None:
-    """A column that should be a JSON array; None: it is none."""
+    """A column that should be a JSON array; None: it is not an array."""
     try:
         found = json.loads(str(value))
     except ValueError:

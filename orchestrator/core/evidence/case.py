@@ -253,7 +253,10 @@ class Case:
         return next((one for one in computers if all(spot.computer != one for spot in self.evidence.runs)), None)
 
     def not_given(self, given: Sequence[str]) -> str | None:
-        """What a run lacks that was to get these arguments; None: nothing, or another program may have given them."""
+        """The missing part of a run that should have got these arguments.
+
+        None: nothing is missing, or another program may have given them.
+        """
         got = {one for run in self.evidence.runs.values() for one in run.given}
         missing = next((one for one in given if one not in got), None)
         if missing is None or not self.evidence.runs or self._is_given_by_another(missing):

@@ -84,7 +84,7 @@ class Made:
 
     line: str
     digest: str
-    """Of the call as it was proposed."""
+    """The digest of the call as it was proposed."""
     done: Done
 
 
@@ -122,7 +122,7 @@ class Due:
     computer: ComputerId | None
     """None: ``prints`` of any computer."""
     digest: str = ""
-    """Of the call by which it is made; empty: it needs none."""
+    """The digest of the call by which it is made; empty: it needs no call."""
     by_policy: str = ""
 
 
@@ -138,7 +138,7 @@ class Checking:
     """The lines that the calls of the present step are made for; empty: it is a step of the model."""
     made: tuple[Made, ...] = ()
     results: tuple[CheckResult, ...] = ()
-    """Of the last claim that was checked."""
+    """The results for the last claim that was checked."""
     judged: bool = False
     """Whether they are of the present reply."""
     moved: bool = True
@@ -151,7 +151,10 @@ class Checking:
     changed: tuple[_Place, ...] = ()
     """The paths on computers that its own calls changed."""
     printed: Printed | None = None
-    """Of the last run of the model that ended well, while its program is as it was; None: there is none."""
+    """The output of the last run of the model that ended well, while its program is as it was.
+
+    None: there is no such run.
+    """
 
     @property
     def needs_a_look(self) -> bool:
@@ -183,11 +186,11 @@ class Checking:
         return None
 
     def begun(self, call: Done) -> "Checking":
-        """Once a call began to run: what it may have changed makes old results old, whatever becomes of it."""
+        """A call that began to run makes old results old, whatever becomes of it: it may have changed their files."""
         return replace(self, touched=True, moved=True) if call.mutates else self
 
     def in_doubt(self, call: Done) -> "Checking":
-        """Once nobody can say what a run did: what it would touch counts as changed, and what was printed is old."""
+        """When nobody can say what a run did, its targets count as changed, and earlier output is old."""
         if self.step or not call.mutates:
             return self
         return replace(self, changed=self._changed_by(_places(call, call.before or ())), printed=None)
@@ -225,7 +228,7 @@ class Checking:
 
 
 NO_CHECKS: Final = Checking()
-"""Of a task of which nothing is known yet."""
+"""The checks of a task of which nothing is known yet."""
 
 
 def _places(call: Done, paths: Iterable[str]) -> tuple[_Place, ...]:
@@ -289,7 +292,7 @@ _STALE: Final = "It held when success was claimed last. Since then something was
 
 
 def so_far(checking: Checking) -> tuple[CheckResult, ...]:
-    """What came of the checks at the last claim of success; what held then may not hold after a later change."""
+    """The results of the checks at the last claim of success; a later change may have made them wrong."""
     if not checking.results:
         begun = checking.step or checking.made
         why = "It was begun, and not judged." if begun else "It was not made: no success was claimed."
@@ -306,7 +309,7 @@ def failing(results: Iterable[CheckResult]) -> tuple[str, ...]:
 
 
 def told_failing(results: Sequence[CheckResult]) -> str:
-    """What the model is told where checks do not hold; the results of their calls follow it as data."""
+    """The text that the model gets when checks do not hold; the results of their calls follow it as data."""
     lines = [f"- {one.check}: {one.why}" for one in results if one.holds is False]
     return "\n".join(("You say success, but these checks of the user do not hold:", *lines, _GO_ON))
 
@@ -321,7 +324,7 @@ def said_failing(results: Sequence[CheckResult]) -> str:
 
 
 def said_unknown(results: Sequence[CheckResult]) -> str:
-    """Of which checks nobody knows whether they hold, as one sentence."""
+    """The checks of which nobody knows whether they hold, as one sentence."""
     lines = [f"{one.check} ({one.why.rstrip('.')})" for one in results if one.holds is None]
     return f"Nobody knows whether these checks hold: {'; '.join(lines)}."
 

@@ -1,9 +1,9 @@
 """Phrases of a final message that report a change without a verb before its file.
 
-Three forms are heard. What tells a deed is said again with a plain verb ("Creation of a.lua complete" is "created
-a.lua"), so that the reading of sentences, with its negations and conditions, goes for it too. What tells how things
-are ("b.lua is gone") asks for less than a deed: it may have been so before. And a final tells what stayed as it was,
-what was not done, what did not run and what works.
+Three forms are heard. A phrase for a deed is said again with a plain verb ("Creation of a.lua complete" is "created
+a.lua"), so that the reading of sentences, with its negations and conditions, works for it too. A phrase for a state
+("b.lua is gone") asks for less than a deed: it may have been so before. And a final tells which files stayed as they
+were, which deeds were not done, which programs did not run and which work.
 """
 
 import re
@@ -507,7 +507,7 @@ def kept(sentence: str) -> Iterator[str]:
 
 
 def undone(sentence: str) -> list[tuple[Deed, str]]:
-    """What a sentence says was not done: each deed that it has a word for, or any, with each of its files."""
+    """The deeds that a sentence says were not done: each deed that it names, or any, with each of its files."""
     if not _HAS_FILE.search(sentence):
         return []
     return [one for part in _BUT.split(sentence) for one in _undone(part)]

@@ -113,7 +113,7 @@ _NEXT: Final = re.compile(
     r"\b(?:possible|next|suggest\w*|möglich|nächste[rs]?|prochaine?|suivante?|posible|próxim[oa]|siguiente)\b",
     re.IGNORECASE,
 )
-"""What may come after."""
+"""The words that may come after."""
 _GONE: Final = re.compile(
     r"\b(?:deleted|removed|gone|cleaned|weg|gelöscht|entfernt|aufgeräumt|supprimée?s?|effacée?s?|enlevée?s?|nettoyée?s?|borrad\w+"
     r"|eliminad\w+|quitad\w+|limpi\w+)\b",
@@ -321,7 +321,7 @@ class _Told:
         self.works |= not not_run and told_phrases.claims_work(plain)
 
     def _box(self, sentence: str) -> list[Said]:
-        """What a checked line of a list of things to do says was done; of an open one, what was not."""
+        """The deeds that a checked line of a to-do list says were done; of an open line, those that were not."""
         if (line := told_phrases.box(sentence)) is None:
             return []
         is_checked, wish = line

@@ -2,7 +2,8 @@
 
 Theory. Three things are kept, and each is a fact of the journal.
 
-- A **change** is a path of a computer with its state before the task and now. The same bytes as before are no change.
+- A **change** is a path of a computer with its state before the task and now. The same bytes as before are not a
+  change.
 - A **run** is the last run of a program: the bytes that ran, how it ended, its output. A later change makes it stale.
 - A **look** is anything else that succeeded. A **gap** is a look that failed, until contents that are seen after it
   close it; a file that the task names has to be seen itself.
@@ -39,7 +40,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """What a task did to one path, all its calls together."""
+    """All changes of a task to one path, together."""
 
     before: str
     """The sha256 of a file, ``absent``, the hash of a directory, or ``?``; as the one below."""
@@ -73,13 +74,13 @@ class Run:
     at: int
     """The number of the call that ran it."""
     text: str = ""
-    """What the model was told of it, output included."""
+    """The text that the model was told of it, output included."""
     about: frozenset[str] = frozenset()
     """Names, without ending, of what it loads or was given, as far as that was seen."""
     given: frozenset[str] = frozenset()
     """The arguments and the lines of input that its runs got."""
     told: str = ""
-    """What the model was told of all its runs, this one included."""
+    """The texts that the model was told of all its runs, this one included."""
     times: int = 1
 
     @property
@@ -122,7 +123,7 @@ class Evidence:
     shown: str = ""
     """What the looks showed."""
     loads: Mapping[Spot, frozenset[str]] = field(default_factory=dict)
-    """Of texts that were seen or written: the names of what they load."""
+    """The names of the files that texts load, for texts that were seen or written."""
     tabs: Mapping[Spot, str] = field(default_factory=dict)
     """The tabs of computers in which something may still run, each with the path of the program that started it."""
 
@@ -133,12 +134,12 @@ class Evidence:
 
     @property
     def written(self) -> list[str | None]:
-        """What was written into each file that is there; None: not known."""
+        """The text that was written into each file that is there; None: not known."""
         return [one.text for one in self.changes.values() if one.is_there and one.now != DIRECTORY]
 
     @property
     def texts(self) -> str | None:
-        """All that was shown, written, given and printed; None: a part of it is not known."""
+        """All text that was shown, written, given and printed; None: a part of it is not known."""
         runs = self.runs.values()
         parts = [self.shown, *(run.told for run in runs), *(one for one in self.written if one is not None)]
         if None in self.written or any(len(part) >= TEXT_CHARS or CUT.search(part) for part in parts):
@@ -157,7 +158,7 @@ class Evidence:
 
 
 NOTHING: Final = Evidence()
-"""Of a task without a finished step."""
+"""The evidence of a task without a finished step."""
 
 
 class Over(Call, Protocol):
@@ -165,7 +166,7 @@ class Over(Call, Protocol):
 
     @property
     def observed(self) -> Observed | None:
-        """What it would touch, as a person was shown it; None: nobody was asked."""
+        """The observed target, as a person was shown it; None: nobody was asked."""
 
     @property
     def lines(self) -> tuple[int, int] | None:

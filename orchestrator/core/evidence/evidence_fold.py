@@ -32,7 +32,7 @@ _LISTING: Final = frozenset(
 )
 """Programs of the game that only show something."""
 _GONE: Final = frozenset({"delete", "rm", "move", "mv", "rename"})
-"""Programs of the game after which their first argument is gone; what follows was made by the ones with two."""
+"""Programs of the game that remove their first argument; those with two arguments make the second."""
 _MADE: Final = frozenset({"move", "mv", "rename", "copy", "cp"})
 _LOADS: Final = re.compile(
     r"\b(?:require|dofile|loadfile|loadAPI|run|execute|openTab|launch|open)\s*\(?\s*[\"'\[]+([\w./ -]{1,100})"
@@ -61,7 +61,7 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
         elif record.state in _FAILURES and record.call.tool in BUILT_IN_CATALOG and _changes(record):
             failed[_path(record)] = _named(record)
     if failed:
-        # What succeeded beside it does not make up for it.
+        # A success beside it does not make up for it.
         evidence = replace(evidence, effect=False, failure=[*failed.values()][-1])
     return evidence
 
@@ -79,7 +79,7 @@ def _writing(evidence: Evidence, record: Over) -> Evidence:
 def checked(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     """The evidence once the orchestrator made calls for checks: their runs count for what the task changed.
 
-    They are no work of the model: of other programs they show nothing, and they make up for no failure.
+    They are not work of the model: they show nothing of other programs, and they make up for no failure.
     """
     for record in calls:
         if record.ran is None:
@@ -110,7 +110,7 @@ def _after(evidence: Evidence, record: Over) -> Evidence:
     if tool in RUNNERS:
         evidence = _with_run(evidence, record)
     if not record.ok:
-        # What a program changed before it failed is changed all the same.
+        # A change that a program made before it failed is a change all the same.
         changes = _with_unknown(dict(evidence.changes), record, record.changed, evidence.calls)
         evidence = replace(evidence, changes=changes)
         denied = evidence.denied or record.state is CallState.DENIED
@@ -163,7 +163,10 @@ def _with_changes(evidence: Evidence, record: Over) -> Evidence:
 
 
 def _left(record: Over) -> Mapping[str, str]:
-    """What a call left at each path; of one that a person says was done, what it was to leave."""
+    """The state that a call left at each path.
+
+    For a call that a person says was done, the state that it should leave.
+    """
     if record.after or not record.note or record.call.tool in RUNNERS:
         return record.after
     gone = _path(record) if record.call.tool in ("cc_delete", "cc_move") else None
@@ -171,7 +174,7 @@ def _left(record: Over) -> Mapping[str, str]:
 
 
 def _with_unknown(changes: dict[Spot, Change], record: Over, paths: Iterable[str], at: int) -> dict[Spot, Change]:
-    """With paths that a program changed, nobody knows to what; what is gone begins with a minus."""
+    """With paths that a program changed in an unknown way; a path that is gone begins with a minus."""
     for path in paths:
         spot = _spot(record, path.lstrip("-"))
         now = ABSENT if path.startswith("-") else UNKNOWN
@@ -213,7 +216,7 @@ def _move(changes: dict[Spot, Change], source: Spot, target: Spot, at: int) -> N
 
 
 def _of_shell(record: Over) -> list[str]:
-    """The paths that a program of the game changed by its arguments; what is gone begins with a minus."""
+    """The paths that a program of the game changed by its arguments; a path that is gone begins with a minus."""
     words = str(record.call.args.get("command") or "").split() if record.call.tool == "cc_shell" else []
     if len(words) < 2 or (record.ran is not None and not record.ran.path.startswith("rom/")):
         return []

@@ -14,7 +14,7 @@ _PARTS: Final = {
     # Some words of the same clause; a point may stand in a name.
     "MID": r"(?:[^.,;:!?\n]|\.\w){1,80}?",
     "AN": r"(?:an?|eine?n?|ne|nen|une?|un[oa]?|some)",
-    # What may stand between "a" and the name: "a new config file called".
+    # Words that may be between "a" and the name: "a new config file called".
     "ADJ": r"(?:"
     r"(?!(?:of|in|for|from|about|to|on|at|by|out|with|that|which|than|how|why|what|where|whether|if|copy|backup|look"
     r"|von|aus|für|über|zu|mit|wie|warum|was|wo|ob|kopie"
@@ -188,7 +188,7 @@ KEEP: Final = _rows(
         r"do not change \g<x>",
     ),
 )
-"""What has to stay as it is. These rows come first, so that a "not" is read with its verb."""
+"""Files that have to stay as they are. These rows come first, so that a "not" is read with its verb."""
 
 MAKE: Final = _rows(
     (r"\bde\s+(?:configuration|configuración|config|texte|texto|données|datos)\b(?=\s+[\w/-]+\.\w)", " "),

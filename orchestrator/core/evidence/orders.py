@@ -1,6 +1,6 @@
 """Other ways to put an order: wishes, passives, nouns and idioms, each as the plain imperative that it stands for.
 
-Only a task is read so. What a question or a condition may mean as well is left as it is.
+Only a task is read so. A phrase that may also be a question or a condition is left as it is.
 """
 
 import re
@@ -181,7 +181,7 @@ def _noun(found: re.Match[str]) -> str:
 _NOT_SO: Final = (
     r"(?!\s+(?:by|at|on|when|whenever|if|every|before|after|only|par|quand|au|à\s+chaque|por|cuando|al|en\s+cada)\b)"
 )
-"""What tells that somebody else does it, or when."""
+"""Words that tell that somebody else does it, or when."""
 _GERMAN: Final = (
     r"(?P<mid>(?:(?!(?:nicht|nie|niemals|von|vom|durch|bei|beim|jede[mnrs]?|immer|wenn|automatisch)\b)"
     r"(?:[^.,;!?\n]|\.\w)){0,50}?)\s*\b(?P<verb>[^\W\d_]+)"

@@ -51,7 +51,7 @@ PHRASES: Final = tuple(
             "modified",
         ),
         (r"\bgelegenheit\s+genutzt,?\s+um\s+(?:[^\W\d]+\s+){0,2}?(\S+\.\w+)\s+zu\s+\w+", r"modified \1"),
-        # "Before you touch anything, copy a.lua" is no order to change nothing.
+        # "Before you touch anything, copy a.lua" does not order to change nothing.
         (
             r"\b(?:before|bevor|avant|antes)\s+[^.,;\n]{0,20}?(?:touch|chang|modif|änder|anfass|anrühr|toc|cambi)\w*\s+"
             r"(?:anything|something|rien|nada|algo|quoi\s+que\s+ce\s+soit)\b",

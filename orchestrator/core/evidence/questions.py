@@ -1,7 +1,7 @@
 """Whether a task only asks, and whether a final message says that something was changed.
 
-Words of English, and the commonest of German, French and Spanish. What they leave open counts as work, and as no
-claim: a doubt costs the user one look at the result, a false success costs the result.
+Words of English, and the commonest of German, French and Spanish. A text that they leave open counts as work, and not
+as a claim: a doubt costs the user one look at the result, a false success costs the result.
 """
 
 import re
@@ -46,12 +46,12 @@ _INTERROGATIVE: Final = re.compile(
     r"|do\s+(?:i|we|you|they|the|my|any|these|those)\b)",
     re.IGNORECASE,
 )
-"""What begins so is a question, with its mark or without."""
+"""Words that begin a question, with its question mark or without."""
 _FRENCH_HOW: Final = re.compile(
     r"comment(?=\s+(?:est|fait|faire|on|je|[cç]a|puis|se|fonctionne|marche|dois|peut|peux)\b|\s+(?:(?!(?:where|here|there|her|over|after|entire|before|their|other|your|every)\b)[^\W\d_]+(?:er|ir|re)\b|s['\u2019]y\b|[^\W\d_]+-(?:t-)?(?:on|ils?|elles?)\b))",
     re.IGNORECASE,
 )
-"""What is no order to comment something out."""
+"""Phrases that do not order to comment something out."""
 _LOOKING: Final = re.compile(
     r"(?:tell\s+(?:me|us|what|why|how|whether|if|where|which)|give me|name|say (?:what|why|how|whether|if)"
     r"|help me understand|explain|describe|list|show|read|find|look|see|check|count|compare|summari[sz]e|analy[sz]e"
@@ -121,7 +121,7 @@ _ASIDE: Final = re.compile(
     r"|\b(?:wie man|comment|c[oó]mo)\b[^.?!\n]*|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
     re.IGNORECASE,
 )
-"""Parts in which a word of work is none: how something is done, and what must not be done."""
+"""Parts in which a word of work does not ask for work: how something is done, and what must not be done."""
 _SENTENCES: Final = re.compile(r"(?<=[.?!;])\s+|\n+")
 _PARTS: Final = re.compile(r"\s+[-\u2013\u2014]+\s+|[,;:]\s+|\bthen\b")
 _JOINED: Final = re.compile(r"\s+(?:and|und|et|y)\s+", re.IGNORECASE)

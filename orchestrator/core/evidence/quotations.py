@@ -54,7 +54,7 @@ _PRINTED: Final = re.compile(
     rf"|\b(?:output|ausgabe|sortie|salida)\s*:[^\n\d]{{0,60}}(?P<number3>-?\d+(?:[.,]\d+)?)\b{_UNIT}",
     re.IGNORECASE,
 )
-"""What a program is said to have printed: a quotation, a number or a block."""
+"""The output that a text gives to a program: a quotation, a number or a block."""
 _RUN_OF: Final = (
     r"(?:run|execution|test|laufe?s?|testlaufe?s?|ausführung|exécution|ejecución|prueba|programm?e?s?|programa)"
 )
@@ -85,7 +85,7 @@ _PRINTS: Final = re.compile(
     rf"|{_QUOTED.format(n=3)}\s+(?:comes\s+out|herauskommt|rauskommt|ausgibt|ausgeben|anzeigt|anzeigen|sagt|ausgegeben\s+wird)\b",
     re.IGNORECASE,
 )
-"""What a program is said to print: a claim where it ran, else a description."""
+"""Words for the output of a program: a claim where it ran, else a description."""
 _WITH: Final = re.compile(
     r"\b(?:with|using|mit|avec|con)\s+(?:the\s+|an?\s+|de[mnr]\s+|einem?\s+|le\s+|la\s+|l'|un\s+|una\s+|el\s+)?"
     r"(?:(?P<noun>arguments?|args?|inputs?|values?|numbers?|names?|words?|code|answers?|parameters?|eingabe|zahl|wert|namen?"
@@ -138,7 +138,7 @@ _OTHERWISE_USED: Final = re.compile(
     r"|como|por\s+ejemplo|(?:me|pantalla|ordenador)\s+dice)\s*:?\s*\Z",
     re.IGNORECASE,
 )
-"""What stands before a quotation that is not to be written: what is there now, and an example."""
+"""Words before a quotation that is not to be written: a present text, or an example."""
 _REPLACED: Final = re.compile(
     r"\s*(?:by|with|to|into|becomes|durch|in|auf|zu|par|por|con|en|a|à|->|\u2192)(?!\w)", re.IGNORECASE
 )
@@ -149,7 +149,7 @@ _BROKEN: Final = re.compile(
 _LINE_OF: Final = re.compile(rf"(?P<file>{FILE})[`*]*\s?:\s?{_TEXT.format(n=1)}", re.IGNORECASE)
 _BIG_NUMBER: Final = re.compile(rf"(?<![\w.,:/-])\d{{2,}}(?:\.\d+)?\b(?![\w:/-]|\.\w){_UNIT}")
 _STATED: Final = re.compile(r"\b(?:is|are|was|ist|sind|war|steht|est|sont|était|est[aá]|era)\s*\Z", re.IGNORECASE)
-"""What stands before a value that is so now."""
+"""Words before a value that is so now."""
 _OUTPUT: Final = re.compile(
     r"\b(?:output|ausgabe|sortie|salida|result|ergebnis|résultat|resultado)"
     r"[^:\n]{0,30}:[ \t]*\n((?:[ \t]*-?\d[^\n]{0,60}(?:\n|\Z)){2,})"
@@ -202,7 +202,7 @@ def prints(text: str) -> tuple[Output, ...]:
 
 
 def to_print(sentence: str) -> tuple[str, ...]:
-    """What an order says has to be printed, where nothing else decides it."""
+    """The output that an order asks for, where nothing else decides it."""
     sentence = _RANGE.sub(" ", sentence)
     if _IF.search(sentence):
         return ()
@@ -283,7 +283,7 @@ def states(text: str) -> tuple[str, ...]:
 
 
 def _outputs(pattern: re.Pattern[str], text: str) -> tuple[Output, ...]:
-    """What the pattern says was printed, but where its sentence denies it or only supposes it."""
+    """The outputs in matches of the pattern, except where the sentence denies or only supposes them."""
     found = []
     for one in islice(pattern.finditer(text), _MOST):
         before = _ONCE.sub("", re.split(r"[!?;\n]|\.(?!\w)", _before(text, one))[-1])

@@ -17,7 +17,7 @@ _MODELS: Final = frozenset({"final", "unverified", "answered"})
 _RESTORED: Final = frozenset({"restored", "conflicts", "not_restored"})
 """Reasons of the end of an undo, which changes programs and runs none."""
 UNVERIFIED: Final = "Unverified, because the journal does not support it. The model says: "
-"""What stands before the message of such an end where it is shown without its report."""
+"""The text before the message of such an end where it is shown without its report."""
 _FAILED: Final = re.compile(r"\A(?:Program|Command) .*? failed \(\w+\): ")
 """What a tool says before the error of a program; the report has said it."""
 _STEP: Final = re.compile(

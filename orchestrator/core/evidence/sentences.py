@@ -184,7 +184,7 @@ class _Clause:
     def last(self) -> Iterator[Said]:
         """What the last verb says."""
         if self._is_of_next():
-            # "c.txt is deleted, d.txt says hi": what is said of the second file is not known here.
+            # "c.txt is deleted, d.txt says hi": the second part says nothing of the first file.
             self.found = []
         yield from self.said()
 
@@ -209,7 +209,7 @@ class _Clause:
         elif token.is_mark:
             if self.closed and self._is_of_next():
                 self.found = []
-            # "Move a.lua there, and a program b.lua" in the German order: what comes has another verb.
+            # "Move a.lua there, and a program b.lua" in the German order: the next words have another verb.
             self.closed |= self.deed in CHANGES and not self.goes_on and token.text == ","
             self._break()
             self.after_mark = True

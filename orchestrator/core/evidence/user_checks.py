@@ -17,7 +17,7 @@ CheckKind = Literal["runs", "prints", "contains", "exists", "unchanged"]
 
 MAX_CHECKS: Final = 20
 MAX_CHECK_BYTES: Final = 500
-"""Of one check: an approval request shows all of them uncut, and a computer looks for no longer text."""
+"""Bytes of one check: an approval request shows all of them uncut, and a computer looks for no longer text."""
 OBSERVE_S: Final = 10
 """Seconds that the program of a ``runs`` check is watched: one that never ends has run well if no error came."""
 FORMS: Final = "runs PROGRAM [ARGS], prints TEXT, file PATH contains TEXT, file PATH exists, unchanged PATH"
@@ -35,7 +35,7 @@ class Check:
     computer: str = ""
     """The name after ``@``; empty: the one computer of the task, and for ``prints`` any."""
     path: str = ""
-    """Of the program or the file, canonical; empty for ``prints``."""
+    """The path of the program or the file, canonical; empty for ``prints``."""
     args: tuple[str, ...] = ()
     """The arguments of the program."""
     wanted: str = ""
@@ -75,7 +75,7 @@ def read_check(line: str) -> Check:
             if more:
                 raise _unreadable(text, f"{more!r} stands behind the path")
             return Check(text, "unchanged", named[1:], _path(text, path))
-    raise _unreadable(text, f"{kind!r} is no kind of check" if kind else "it is empty")
+    raise _unreadable(text, f"{kind!r} is not a kind of check" if kind else "it is empty")
 
 
 def checks_of(lines: Sequence[str], computers: Sequence[str], *, read_only: bool = False) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _must_fit(check: Check, computers: Sequence[str], *, read_only: bool) -> Non
         )
     if check.computer and check.computer not in computers:
         raise _refused(
-            f"The check {check.text!r} names {check.computer!r}, which is no computer of this task.",
+            f"The check {check.text!r} names {check.computer!r}, which is not a computer of this task.",
             f"Type one of: {', '.join(f'@{name}' for name in computers)}.",
         )
     if not check.computer and len(computers) > 1 and check.kind != "prints":

@@ -199,7 +199,7 @@ def _unfounded(case: Case) -> str | None:
     if texts is None:
         return None
     if case.was_so():
-        # What is said to be so already has to have been seen.
+        # A state that is said to exist already has to have been seen.
         state = next((one for one in case.said.states if not case.net and not has(texts, one)), None)
         return f"You say {state}, but nothing that was shown has it. Say what is so." if state else None
     quoted = next((one for one in case.task.quoted if not has_letters(texts, one)), None)

@@ -173,7 +173,7 @@ class Wanted:
 
 
 def wanted(prompt: str, computers: Sequence[str] = (), got: frozenset[str] = frozenset()) -> Wanted:
-    """What a task asks for. What its words leave open is left out.
+    """The requirements of a task. Points that its words leave open are left out.
 
     ``computers``: those of the task; ``got``: the arguments and lines that its runs got.
     """

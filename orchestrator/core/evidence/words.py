@@ -1,7 +1,7 @@
 """Verbs, files and clauses of a text in English, German, French and Spanish.
 
-A text is read sentence by sentence and word by word. The verb before a file says what is done with the file. What has
-no known form is left open: a requirement that the words do not state is not invented.
+A text is read sentence by sentence and word by word. The verb before a file says what is done with the file. A phrase
+without a known form is left open: a requirement that the words do not state is not invented.
 """
 
 import re

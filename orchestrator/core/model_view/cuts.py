@@ -17,7 +17,7 @@ _MARK: Final = 130
 """Characters of the mark inside a line that was shortened."""
 _HEAD_EDGE: Final = re.compile(r"(?<![^\s;,&|])[^\s;,&|]{1,1000}\Z")
 _TAIL_EDGE: Final = re.compile(r"\A(?:[^;,&|]{0,200}[;,&|]|[^\s;,&|]{1,1000}(?=\s))")
-"""What a cut inside of a line would leave of a word, and a value without its name: a secret is whole or gone."""
+"""The rest of a word after a cut inside of a line, and a value without its name: a secret is whole or gone."""
 _NUMBERED: Final = re.compile(r"([0-9]{1,9})\|(?: (.*))?", re.DOTALL)
 _PREFIX: Final = re.compile(r"\s*[0-9]{1,9}\|")
 _GAP: Final = re.compile(r"\[lines ([0-9]{1,9})-([0-9]{1,9}) left out(?:; .*)?\]", re.DOTALL)
@@ -44,7 +44,7 @@ class Rest:
 
 
 NO_REST: Final = Rest()
-"""What a cut leaves out cannot be asked for."""
+"""Nobody can ask for the part that a cut leaves out."""
 
 
 class Line(NamedTuple):
@@ -71,7 +71,7 @@ def numbered(lines: Sequence[str], first: int, chars: int, rest: Rest, *, header
 
 
 def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
-    """A text in at most about so many characters; what an earlier cut left out counts as left out."""
+    """A text in at most about so many characters; parts that an earlier cut left out count as left out."""
     if len(text) <= chars:
         return text
     header, lines, end = (_read_numbered(text) if rest.numbered else None) or _read_plain(text)
@@ -94,7 +94,10 @@ def parts(text: str) -> list[str]:
 
 
 def lines_in(text: str) -> tuple[int, int] | None:
-    """How many lines a text of numbered lines is about, and how many of them it shows; None: it is no such text."""
+    """How many lines a text of numbered lines is about, and how many of them it shows.
+
+    None: the text does not have numbered lines.
+    """
     read = _read_numbered(text)
     return None if read is None else (read[2] - read[1][0].number + 1, len(read[1]))
 

@@ -51,7 +51,7 @@ TOLD: Final[Mapping[SecretsToModel, str]] = {
 _MARKERS: Final = re.compile(f"({MARKER.pattern})")
 _MAY_SEE: Final = re.compile(r"\s*May the model see (?P<marker>\[redacted [0-9a-f]{8}\])\?\s*")
 _LINE_CHARS: Final = 200
-"""Of the line that a person is shown with the question for a secret."""
+"""Characters of the line that a person is shown with the question for a secret."""
 _YES: Final = re.compile(r"\s*(?:yes|y|ok|okay|allow|allowed)[.!]?\s*", re.I)
 
 _LINE_HEAD: Final = re.compile(
@@ -62,7 +62,7 @@ _LINE_HEAD: Final = re.compile(
     )){1,3}""",
     re.X | re.M,
 )
-"""What stands before a line that is shown: its number or file, the sign of a comment or quotation, a time of a log."""
+"""The beginning of a line that is shown: its number or file, the sign of a comment or quotation, a time of a log."""
 _HUNK: Final = re.compile(r"@@ -[0-9]")
 """From here on the first sign of a line tells whether a difference of two texts has it."""
 _QUOTES: Final = re.compile(
@@ -83,7 +83,7 @@ _MARKER_CHARS: Final = 19
 _NO_LETTERS: Final = "\ue000" * _MARKER_CHARS
 """Stands for a marker where values are searched that may look like words."""
 _CUT: Final = re.compile(r"(\[… [0-9]+ characters left out[^…\n]{0,200}…\]|(?:\[|\[?\.\.\.)?…)")
-"""What stands where a text was cut."""
+"""The text where a text was cut."""
 _COLUMNS: Final = re.compile(r"[^:\n]{1,100}: ([0-9]{1,4}) columns")
 _WIDTH: Final = 200
 _NARROWEST: Final = 7
@@ -108,7 +108,7 @@ class Mask(Redactor):
         self._known: dict[str, None] = {}
         """Secrets that are known again by themselves."""
         self._lines: dict[str, tuple[str, str]] = {}
-        """Of each marker of a result the call, and the true line in which it was first."""
+        """For each marker of a result: the call, and the true line in which it was first."""
         self._is_of_world = True
         """Whether what is masked is the world's: a marker that the model made up is not to stand for itself."""
         self._damaged: set[str] = set()
@@ -202,7 +202,10 @@ class Mask(Redactor):
         )
 
     def _rows(self, call: StepCall, used: list[str], *, is_env: bool) -> str:
-        """A result as it is told: what goes on in the next row of a terminal is searched as if on one line."""
+        """A result as the model gets it.
+
+        A text that goes on in the next row of a terminal is searched as if on one line.
+        """
         rows = call.text.split("\n")
         columns = _COLUMNS.match(rows[0]) if call.tool == "cc_screen" else None
         width = int(columns[1]) if columns else _WIDTH if call.tool in RUNNERS else 0
@@ -331,7 +334,7 @@ def seen_by(turn: Turn, reply: str) -> Iterator[str]:
 
 
 def _without_markers(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What a span has between markers that stand in it, or at its edges."""
+    """The parts of a span between markers in it, or at its edges."""
     for marker in MARKER.finditer(text, max(0, start - _MARKER_CHARS), end + _MARKER_CHARS):
         if text[start : min(marker.start(), end)].strip():
             yield start, min(marker.start(), end)
@@ -361,7 +364,7 @@ def _blanks(code: re.Match[str]) -> str:
 
 
 def _joins(rows: list[str], width: int) -> list[str | None]:
-    """What stands for the end of each row of a terminal: nothing, or the blank there; None: it is the end of a line.
+    """The text for the end of each row of a terminal: nothing, or the blank there; None: it is the end of a line.
 
     A row goes on in the next one in the middle of a word, or where the next word had no room. ``width`` 0: none does.
     """
@@ -414,7 +417,7 @@ def has_marker(value: JsonValue) -> bool:
 
 
 def _is_known_again(secret: str) -> bool:
-    """Whether a text is none that stands elsewhere for something else."""
+    """Whether a text is long or random enough to stand for nothing else elsewhere."""
     return not any(char.isspace() for char in secret) and (
         len(secret) >= _LONG or (len(secret) >= _SHORTEST and looks_random(secret))
     )

@@ -1,7 +1,7 @@
 """The instructions that stand before every task: a text with places that are filled in for each.
 
-The text is a person's to change; what it must have is what the machine relies on: the tools, the
-computers, and the tag of the task that fences what comes from the world as data.
+The text is a person's to change. It must have the parts that the machine relies on: the tools, the computers, and the
+tag of the task that fences text from the world as data.
 """
 
 import re
@@ -111,7 +111,7 @@ _WORDS: Final = {
 
 
 def plain(error: ValidationError, whole: str) -> str:
-    """The first thing that is wrong, without the full stop: what it is about, and what it must be.
+    """The first fault, without the full stop: the place, and the value that it must have.
 
     ``whole`` names the value when the fault is not in one of its fields.
     """
@@ -175,7 +175,7 @@ _PIECE: Final = re.compile(r"[A-Za-z]{1,6}|[0-9]| (?=[0-9])|\n[ \t]*|[^\sA-Za-z0
 _MESSAGE: Final = 8
 """What a chat template adds around a message."""
 _MOST: Final = 2.0
-"""Beyond it is no tokenizer: the server counted something else than what was sent."""
+"""No tokenizer differs by more: the server counted something else than what was sent."""
 
 
 def estimate(text: str) -> int:
@@ -190,7 +190,7 @@ _WIDE: Final = re.compile(r"[^\x00-\x7f]+")
 
 @dataclass(frozen=True)
 class Count:
-    """What a model's server has counted of a conversation, and how wrong the estimates were."""
+    """The count of a conversation by the model's server, and how wrong the estimates were."""
 
     estimated: int = 0
     """The estimate of the messages that were counted last; 0: none were, or they are no longer what is sent."""
@@ -224,7 +224,7 @@ class Count:
 
 _HEADROOM: Final = 0.05
 _AIM: Final = 0.7
-"""Of the budget is filled after masking: what is left lasts a few steps."""
+"""How much of the budget is filled after masking: the rest lasts a few steps."""
 _WHOLE: Final = 4
 """So many of the last steps are told whole for as long as that is possible."""
 _BRIEF: Final = 6
@@ -263,7 +263,7 @@ class Plan:
     shown_rows: int = _ROWS[0]
     """So many of the last rows; of the others their number."""
     chars: int | None = None
-    """Of the results of a step that is told whole; None: as many as the window lets."""
+    """Characters of the results of a step that is told whole; None: as many as the window allows."""
 
 
 def masked(plan: Plan, turns: int, window: Window, size: Callable[[Plan], int]) -> Plan | None:

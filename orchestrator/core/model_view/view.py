@@ -1,7 +1,7 @@
 """The model's view: a pure function of the task, its replies, the prompt's version and the policy's.
 
-The instructions stand first in every request and are kept nowhere: what the policy says is told anew
-with each, and is the same text until the policy says something else (promise L6).
+The instructions come first in every request and are stored nowhere. The text of the policy is told anew with each
+request, and is the same until the policy changes (promise L6).
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _FIRST_LINE: Final = 160
 _ROW_CHARS: Final = 160
 _LEAST_CHARS: Final = 300
 _REFUSED_CHARS: Final = 1500
-"""Of a reply that could not be used: enough to see what is wrong with it, and no task ends by its length."""
+"""Characters of a reply that could not be used: enough to see the fault, and no task ends by its length."""
 
 
 class Detail(IntEnum):
@@ -188,7 +188,7 @@ class View:
 
     @property
     def counted(self) -> int:
-        """Of those, the tokens that the model's server has counted; 0: none, all are estimated."""
+        """How many of those tokens the model's server has counted; 0: none, all are estimated."""
         return self._count.counted
 
     def extend(self, task: AgentTask, texts: Mapping[str, str]) -> None:
@@ -218,7 +218,7 @@ class View:
         window: Window | None = None,
         secrets: SecretsToModel = "allow",
     ) -> bool:
-        """Whether the task is this one, grown, under the same words and window: what is here is how it begins."""
+        """Whether the task is this one, grown, under the same words and window: then its view begins with this view."""
         if (self.prompt, self.policy, self.window, self.secrets) != (prompt, policy, window, secrets):
             return False
         return self.begins(task)
@@ -233,7 +233,7 @@ class View:
         system, goal, history = self._whole_top
         if self.mask is None:
             return ("system", system), ("user", goal + history)
-        # Of the instructions no marker is learned: the one that they show as an example is of no secret.
+        # No marker is learned from the instructions: their example is not the marker of a secret.
         return ("system", Mask(self.mask.salt).text(system)), ("user", self.mask.goal(goal, history))
 
     def _take(self, turn: Turn, reply: str) -> bool:
@@ -271,7 +271,7 @@ class View:
         return self._count.afresh().of(sum(estimate(content) for _, content in self._told(plan, pins)))
 
     def _hide_repeats(self, turn: Turn) -> None:
-        """Take the earlier ones of a repeated step out: what a model sees three times it does a fourth time."""
+        """Take the earlier ones of a repeated step out: a model that sees a call three times makes it a fourth time."""
         same = {place for place, (one, _) in enumerate(self._turns[:-1]) if one.digests == turn.digests}
         self._hidden |= same
         self._build()
@@ -284,7 +284,7 @@ class View:
         rows = [
             line for place in range(plan.rows) if place not in self._hidden for line in told_rows(self._turns[place][0])
         ]
-        # They stand behind the last step that lost detail: what was folded before them stays what was sent.
+        # They come after the last step that lost detail: steps that were folded before stay as they were sent.
         folded = [place for place in range(plan.rows, plan.brief) if place not in self._hidden]
         # Where nothing but the last results has room, they have none either.
         state = _view_fenced("What was changed and run so far", pins if plan.shown_rows else [], self._tag)
@@ -328,7 +328,7 @@ def _more_room(window: Window) -> str:
 
 
 def _rows(rows: list[str], shown: int, tag: str) -> str:
-    """What follows the task's text once steps are told as rows."""
+    """The part after the task's text once steps are told as rows."""
     left_out = len(rows) - min(shown, len(rows))
     more = [f"- {left_out} earlier results are left out"] if left_out else []
     return _view_fenced("Done in this task so far", [*more, *rows[left_out:]], tag)
@@ -351,7 +351,7 @@ def view(
     window: Window | None = None,
     secrets: SecretsToModel = "allow",
 ) -> View:
-    """All that the model is sent next. Raises KeyError where a reply is missing in ``texts``, WindowTooSmall."""
+    """All that is sent to the model next. Raises KeyError where a reply is missing in ``texts``, WindowTooSmall."""
     whole = View(task, tools, prompt=prompt, policy=policy, window=window, secrets=secrets)
     whole.extend(task, texts)
     return whole

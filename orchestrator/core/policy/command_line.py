@@ -47,7 +47,7 @@ ALIASES: Final[Mapping[str, str]] = {
 
 _READ_AGAIN: Final = frozenset({"shell", "bg", "fg"})
 _OPAQUE: Final = frozenset({"lua", "exec", "import", "multishell"})
-"""What they run stands in no argument that names a program."""
+"""They run programs that no argument names."""
 _OPAQUE_WITH_RUN: Final = frozenset({"wget", "pastebin"})
 _MAX_READINGS: Final = 64
 """Lines within lines; who nests deeper hides something."""
@@ -57,7 +57,7 @@ _NOWHERE: Final = "\ue000"
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What a line would run."""
+    """The programs that a line would run."""
 
     wrapped: tuple[str, ...] = ()
     """The words that name programs inside of wrappers, as they stand there."""
@@ -88,7 +88,10 @@ def split_words(line: str) -> list[str]:
 
 
 def read_line(line: str, program: str | None = None) -> CommandLine:
-    """What a line would run; ``program``: what its first word was resolved to, None if nobody has looked."""
+    """The programs that a line would run.
+
+    ``program``: the program that its first word was resolved to, None if nobody has looked.
+    """
     outside = "".join(line.split('"')[::2])
     odd = {char for char in outside if char.isspace() and char not in " \t"}
     found = read_words(split_words(line), program)
@@ -102,7 +105,7 @@ def read_line(line: str, program: str | None = None) -> CommandLine:
 
 
 def read_words(words: Sequence[str], program: str | None = None) -> CommandLine:
-    """What a program with its arguments would run: the arguments are no line, but of a wrapper they are."""
+    """The programs that a program with its arguments would run: only the arguments of a wrapper are a command line."""
     if not words:
         return CommandLine(unclear=True)
     try:
@@ -165,7 +168,7 @@ def _all_inside(inside: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
 
 
 def _inside(words: Sequence[str], program: str | None) -> tuple[tuple[str, ...], ...] | None:
-    """The programs with their arguments that a wrapper runs; None: it is no wrapper. Raises UnsafePath."""
+    """The programs with their arguments that a wrapper runs; None: it is not a wrapper. Raises UnsafePath."""
     names = {_base_name(words[0]), ALIASES.get(words[0].casefold(), ""), _base_name(program or "")}
     args = words[1:]
     if "monitor" in names:
@@ -208,7 +211,7 @@ class Runs:
 
 
 def resolved_program(program: str | None) -> str | None:
-    """What the computer made of a program's name, canonical; None: nobody has looked, or it is no path."""
+    """What the computer made of a program's name, canonical; None: nobody has looked, or it is not a path."""
     try:
         return None if program is None else canonical_path(program)
     except UnsafePath:

@@ -104,7 +104,7 @@ class Policy(Value):
     checks: tuple[PathCheck, ...] = ()
     """What has to hold, besides what its user says, when a task that changed a path claims success."""
     secrets_to_model: SecretsToModel | None = None
-    """Whether models are told secrets; None: those whose server is local are, the others get marks in their place."""
+    """Whether models are told secrets; None: models on a local server are, the others get markers in their place."""
     rules: tuple[PolicyRule, ...]
     examples: tuple[Example, ...] = ()
 

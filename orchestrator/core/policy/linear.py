@@ -254,7 +254,7 @@ class _Parser:
 
 @lru_cache(maxsize=1024)
 def kind_of(char: str) -> Kind:
-    r"""What a character is for ``^``, ``$`` and ``\b``."""
+    r"""The class of a character for ``^``, ``$`` and ``\b``."""
     if char == "\n":
         return "newline"
     return "word" if char.isalnum() or char == "_" else "other"

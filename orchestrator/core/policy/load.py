@@ -215,7 +215,7 @@ def _wrong(example: Example, policy: Policy, custom: Sequence[CustomPolicy]) -> 
     return f"it expects {example.expect.value!r}, but the verdict is {judged.effect.value!r}{by}: {judged.reason}"
 
 
-# -- rules that look like protection and are none (promise P9) ----------------------------
+# -- rules that look like protection and do not protect (promise P9) ----------------------------
 
 
 def _never_matches(rule: PolicyRule) -> str:
@@ -255,7 +255,7 @@ def _misfit(test: ArgRule, tool: str) -> str:
     """Why a test can never hold for an argument of a tool, or nothing."""
     name, *deeper = test.tokens
     if name == "computer":
-        return "the computer is no argument once a call is judged; use computers, families or labels"
+        return "the computer is not an argument once a call is judged; use computers, families or labels"
     if not _takes(tool, name):
         return f"{tool} has no argument {name!r}; it has: {', '.join(ALL_TOOL_ARGS[tool].model_fields)}"
     types = _types(ALL_TOOL_ARGS[tool].model_fields[name].annotation)

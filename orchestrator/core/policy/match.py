@@ -1,11 +1,11 @@
 """Whether a rule matches a call: predicates made ready once for each rule, asked for each call.
 
-Theory. A predicate says yes, no or maybe. Maybe is said of what is not known yet: which computer it
-is, its family and its label, which program a word means, whether what is moved or deleted is a
+Theory. A predicate says yes, no or maybe. It says maybe of facts that are not known yet: which computer it
+is, its family and its label, which program a word means, whether the thing that is moved or deleted is a
 directory with a certain file in it. A rule matches as its least certain predicate does. A
 rule that allows counts only with yes; one that asks or denies counts with maybe, too, and then
-asks (see ``judging``). What can never be decided, such as the length of an argument that is no
-text, is a yes for rules that ask or deny: they fail closed. What is not there does not apply.
+asks (see ``judging``). A question that can never be decided, such as the length of an argument that is not
+text, is a yes for rules that ask or deny: they fail closed. A predicate on an absent argument does not apply.
 """
 
 import math
@@ -32,7 +32,10 @@ from orchestrator.core.values import Value
 # -- What is judged: a call, and what is known around it ---------------------------------
 
 MAX_FORMER_LABELS: Final = 32
-"""Of one computer; where there are as many, each rule by label that asks or denies matches, and none that allows."""
+"""The most former labels of one computer.
+
+With so many, each rule by label that asks or denies matches, and none that allows.
+"""
 
 
 class AnyCall(Protocol):
@@ -66,7 +69,7 @@ class FunctionCall(Value):
 
 
 class PolicyContext(Value):
-    """What a call is judged by beside itself.
+    """The facts that a call is judged by, beside the call itself.
 
     What is not known fails closed: no rule that allows matches on it. A rule that asks or denies
     matches on roles that nobody knows; where it will yet be known (the computer, its family and
@@ -132,7 +135,7 @@ class ArgTest:
 
 
 def find(args: Mapping[str, Any], tokens: Sequence[str], spec: ToolSpec) -> Any:
-    """What a pointer leads to; nothing there, and null, are one value that is no other."""
+    """What a pointer leads to; nothing there, and null, are one value, which equals no other."""
     name, *rest = tokens
     value = args.get(name)
     if value is None:
@@ -266,7 +269,7 @@ class ReadyRule:
 
 
 def ready(rule: PolicyRule) -> ReadyRule:
-    """A rule made ready to be asked again and again; what is cheap to ask comes first."""
+    """A rule made ready to be asked again and again; cheap questions come first."""
     loose = rule.effect is not Effect.ALLOW
     made: dict[str, Callable[[Any, bool], Predicate]] = {
         "families": _families,
@@ -326,7 +329,7 @@ def _labels(globs: tuple[str, ...], loose: bool) -> Predicate:
             return _unknown(subject)
         labels = (context.label or "", *context.former_labels)
         if not loose:
-            # Of one that had more labels than are kept nobody knows whether all of them match.
+            # Of a computer that had more labels than are kept, nobody knows whether all of them match.
             return _yes(not context.had_too_many_labels and all(one and _name(globs, one, loose) for one in labels))
         spelled = {form for one in labels for form in (one, without_hidden(one)) if form}
         if any(_name(globs, one, loose) for one in spelled):
@@ -379,7 +382,7 @@ def _paths(globs: tuple[str, ...], loose: bool) -> Predicate:
 
 
 def _run_instead(subject: Subject) -> tuple[str, ...]:
-    """What ``cc_run_program`` would run by an alias, not by its path: a rule that allows has to mean that, too."""
+    """The program that ``cc_run_program`` would run by an alias. A rule that allows must match that, too."""
     own = {one for path in subject.paths for one in (path, f"{path}.lua")}
     return tuple(path for path in subject.run_files if path not in own)
 
@@ -416,7 +419,7 @@ def _may_hold(glob: str, directory: str) -> Match:
         if not path_matches(segments[number], part, ignore_case=True):
             return NO
         if set("*?") & set(segments[number]):
-            found = MAYBE  # many a file is called like that, and most are no directories
+            found = MAYBE  # many a file is called like that, and most are not directories
     return found if len(segments) > len(parts) else NO
 
 

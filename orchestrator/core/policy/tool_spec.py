@@ -1,8 +1,8 @@
 """The record of one tool: all that is known of it before anything runs, each part said once.
 
-The registry of functions (``orchestrator.tools.registry``) binds what it does to the record. What models are told,
-the shipped policy, the requirement on a computer's client, the words of an undo and of folded steps, and the dry run
-of the page derive from it.
+The registry of functions (``orchestrator.tools.registry``) binds the record to its function. The record gives the text
+for models, the shipped policy, the requirement on a computer's client, the words of an undo and of folded steps, and
+the dry run of the page.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from orchestrator.core.policy.verdicts import RiskLevel
 from orchestrator.core.values import Value
 
 Recovery = Literal["pure", "by_state", "once"]
-"""What a call whose outcome was not heard means: it may run again, its files tell, or nobody knows."""
+"""The meaning of a call whose outcome was not heard: it may run again, its files tell, or nobody knows."""
 Shows = Literal["nothing", "surroundings", "wanted", "content"]
 """What a look shows for the finding: nothing of the task, what is around, what was wanted, or a file's content."""
 
@@ -81,7 +81,7 @@ class ToolSpec(Value):
     """A call that failed may have done a part, so an undo speaks of it as well."""
     shows: Shows = "wanted"
     deed: str = "written"
-    """What it did to a path that it changed, in a word."""
+    """The change that it made to a path, in a word."""
     done: str = ""
     """What came of a call in a folded step; empty: the first line of its result."""
     rest: str = ""

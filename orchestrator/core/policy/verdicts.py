@@ -102,14 +102,14 @@ class RequestRules(Value):
     partial: Literal["at_end", "at_once"] = "at_end"
     """When an approved change runs: once its whole step is decided, or at once (promise D5)."""
     on_reject: Literal["cancel", "continue"] | None = None
-    """What a rejection does to the task where the person did not say; None: as the task says (promise D13)."""
+    """The effect of a rejection on the task where the person did not say; None: as the task says (promise D13)."""
     max_rejections: Annotated[int, Field(strict=True, ge=0, le=1000)] = 3
     """Rejections in a row after which the task ends; 0: no limit (promise D15)."""
     release_on_relax: Annotated[bool, Field(strict=True)] = False
     """Whether a pending call runs when a new policy allows it; otherwise it stays pending (promise P15)."""
     expiry: Expiry = Field(default=Expiry(), alias="expires_s")
     on_timeout: Literal["continue", "cancel", "stay_paused"] = "stay_paused"
-    """What an expired request does to the task: tell the model, end it, or wait for people (promise O3)."""
+    """The effect of an expired request on the task: tell the model, end it, or wait for people (promise O3)."""
     remind_before_s: Seconds = 600
     """Seconds before the deadline at which people are reminded; 0: never (promise O4)."""
     approval_valid_s: Seconds = 900

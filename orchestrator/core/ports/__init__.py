@@ -93,7 +93,7 @@ class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who is asking, as the authentication layer found out; never taken from a body."""
+    """The person or program that asks, as the authentication layer found out; never taken from a body."""
 
     kind: Literal["person", "computer", "agent"]
     """An ``agent`` is a program that submits and watches; it never decides (promise R3)."""
@@ -101,11 +101,11 @@ class Identity:
     roles: tuple[str, ...] = ()
     auth: str = "token"
     token_hash: str = ""
-    """Of the token that proved it; empty: no token did."""
+    """The hash of the token that proved it; empty: no token did."""
     session_hash: str = ""
-    """Of the secret of the browser that they are signed in with; empty: they showed the token itself."""
+    """The hash of the browser's secret with which they are signed in; empty: they showed the token itself."""
     owner: str = ""
-    """Of an agent: the person whose tasks its tasks count as; empty: a person, or nobody wrote it down."""
+    """For an agent: the person whose tasks its tasks count as; empty: a person, or nobody wrote it down."""
 
 
 class RequestAuthorizer(Protocol):
@@ -126,7 +126,7 @@ class RequestAuthorizer(Protocol):
         return True
 
     def who_decides(self, task: AgentTask) -> str:
-        """Who may approve what this task asks, in words that end a sentence; a refusal says it."""
+        """The people who may approve what this task asks, in words that end a sentence; a refusal says it."""
         return "those who may decide"
 
 

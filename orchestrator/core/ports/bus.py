@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 
 Hear = Callable[[Mapping[str, Any]], None]
-"""Takes a notification. What it raises is logged, not felt."""
+"""Takes a notification. An error that it raises is logged and has no other effect."""
 Serve = Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]
 """Takes a request, its JSON and its bytes. Where it raises, the asker gets RequestLost."""
 End = Callable[[], None]

@@ -16,7 +16,7 @@ Notifications only: parts may be missing. No bytes: the game is paused.
 """
 
 OWN_TOKEN: Final = "own_token"
-"""Of the data of a result: the pieces of the computer's own token in it, for code that makes a text of it."""
+"""The key in a result's data for the pieces of the computer's own token in it, for code that makes a text of it."""
 
 NOBODY: Final[Mapping[RunId, OnOutput]] = MappingProxyType({})
 """No run whose output anyone follows."""

@@ -40,7 +40,7 @@ class ChatModel(Protocol):
     async def window(self) -> Window | None:
         """The window that the next reply will have; None: the model does not say.
 
-        It may be asked before every reply: what it costs is remembered. Raises ModelFailed, as ``reply`` does.
+        It may be asked before every reply: the answer is remembered. Raises ModelFailed, as ``reply`` does.
         """
 
     async def reply(
@@ -82,8 +82,8 @@ _HERE: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 def is_local(model: ChatModel) -> bool:
     """Whether all that a model is sent stays on this machine or in its network, by the addresses of its servers.
 
-    A model tells them by an attribute ``servers``, which is empty where it asks nobody. One that has none is taken for
-    hosted: what it does with what it is sent is not known.
+    A model tells them by an attribute ``servers``, which is empty where it asks nobody. A model without it counts as
+    hosted: nobody knows where its texts go.
     """
     servers: Sequence[str] | None = getattr(model, "servers", None)
     return servers is not None and all(_is_near(address) for address in servers)

@@ -43,7 +43,7 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class StreamHead:
-    """The last item of a task or of a stream that is no task, as its row knows it."""
+    """The last item of a task or of a stream that is not a task, as its row knows it."""
 
     stream: str
     """A task's id, or a stream's name such as SYSTEM_STREAM."""
@@ -60,7 +60,7 @@ class Lease:
 
 
 Schedule = Literal["keep", "wake", "sleep"]
-"""What an append does to the queue entry: nothing, due at once, or due never (and lease given back)."""
+"""The effect of an append on the queue entry: none, due at once, or due never (and lease given back)."""
 
 
 class TaskPersistenceManager(Protocol):
@@ -111,7 +111,7 @@ class TaskPersistenceManager(Protocol):
         """
 
     async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
-        """The drafts sealed after whatever is in a stream that is no task; the first begins it.
+        """The drafts sealed after whatever is in a stream that is not a task; the first begins it.
 
         Drafts whose item ids are all there already answer the stored items. Raises Conflict when
         only some are, InvalidRequest for the id of a task.
@@ -124,7 +124,7 @@ class TaskPersistenceManager(Protocol):
         """The heads of all tasks and streams as they were at one moment, sorted by name."""
 
     async def heads_since(self, at: datetime) -> list[StreamHead]:
-        """Of the heads those of tasks whose last item is of ``at`` or later, and of all streams that are no tasks.
+        """The heads of tasks whose last item is of ``at`` or later, and of all streams that are not tasks.
 
         It costs what changed. A clock that is late hides a task: who must have all of them asks for ``heads``.
         """
@@ -353,10 +353,10 @@ class Coming:
     token: str = ""
     """The hash of its token; empty: not known."""
     at_least: int = 0
-    """What its number may not be below."""
+    """The least number that it may have."""
     heard: Heard = NOTHING_HEARD
-    """What it has named before; it counts only of the boot that was welcome last."""
+    """The ``journal_seq`` that it has named before; it counts only for the boot that was welcomed last."""
     fresh: bool = False
-    """What was heard before counts no more."""
+    """Earlier words of the computer count no more."""
     doubt: bool = False
-    """What is open on it now is in doubt."""
+    """Calls that are open on it now are in doubt."""

@@ -73,7 +73,7 @@ class KeptRecords(Protocol):
         """A task's row; None: there is none."""
 
     async def strange(self) -> list[str]:
-        """What of the database is not of the store's schema, such as a trigger, in a sentence each."""
+        """Objects of the database that are not of the store's schema, such as a trigger, in a sentence each."""
 
     async def odd(self) -> list[str]:
         """Which columns hold a value that no version writes, in a sentence each; where :meth:`strange` is empty."""
@@ -98,7 +98,7 @@ class BackupRow:
 
     fact: ComputerBackedUp
     by: str
-    """Who made it."""
+    """The person or program that made it."""
     at: datetime
 
 
@@ -167,12 +167,12 @@ class PolicyRow:
     version: int
     """Rises by one with each policy that comes into force."""
     sha256: str
-    """Of its bytes, which are kept as a blob."""
+    """The sha256 of its bytes, which are kept as a blob."""
     source: str
     """Where it came from, such as a file's path."""
     loaded_at: datetime
     by: str
-    """Who put it into force."""
+    """The person who activated it."""
     judged: int = 0
     """The newest version by which everything that waited was judged again."""
 
@@ -197,7 +197,7 @@ class Common(Protocol):
         """Put a policy into force: its bytes, its row and ``note``, a ``policy_loaded``, in one transaction.
 
         ``expected_version``: of the policy in force; 0: none ever was. Raises Conflict when it is another, with nothing
-        written; InvalidRequest for a note that is no ``policy_loaded`` of these bytes.
+        written; InvalidRequest for a note that is not a ``policy_loaded`` of these bytes.
         """
 
     async def judged_policy(self, version: int) -> None:
@@ -225,7 +225,7 @@ class SignInRow:
 
     session_hash: str
     token_hash: str
-    """Of the token that it came with: with that it ends."""
+    """The hash of the token that it came with: when the token ends, this ends."""
     name: str
     """The person's."""
     begun_at: datetime
@@ -234,13 +234,16 @@ class SignInRow:
 
 
 class SignIns(Protocol):
-    """Who is signed in. How long that lasts is not the store's to say: it forgets what it is told to forget."""
+    """The browsers that are signed in.
+
+    The store does not decide how long that lasts: it forgets what it is told to forget.
+    """
 
     async def add_sign_in(self, row: SignInRow, *, most: int, note: Draft) -> list[SignInRow]:
         """Keep one, with a ``signed_in`` in the system stream, whose fingerprints are filled in.
 
-        Of one person at most ``most`` are kept: the oldest others are forgotten, and are the answer. Raises Conflict
-        when the hash is already there, InvalidRequest for another note.
+        At most ``most`` are kept of one person: the oldest of the others are forgotten, and are the answer. Raises
+        Conflict when the hash is already there, InvalidRequest for another note.
         """
 
     async def find_sign_in(self, session_hash: str) -> SignInRow | None:

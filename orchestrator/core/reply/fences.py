@@ -12,7 +12,7 @@ _BLANK: Final = re.compile(r"\s*")
 _PARAMETER: Final = re.compile(r"<parameter(?:=\s*|\s+name\s*=\s*)[\"']?\s*([\w.-]{1,100})\s*[\"']?\s*>", re.IGNORECASE)
 _END: Final = re.compile(r"</(?:function|invoke)\s*>", re.IGNORECASE)
 _NEXT: Final = re.compile(r"<(?:(?P<begins>function=|invoke\s)|/(?:parameter|function|invoke)\b)", re.IGNORECASE)
-"""What of the markup comes next: another call, or an end."""
+"""The markup that comes next: another call, or an end."""
 _DOUBTFUL: Final = re.compile(
     r"&(?:[a-z]{2,6}|#x?[0-9a-f]{1,6});|</?(?:parameter|function|invoke|tool_call)\b", re.IGNORECASE
 )
@@ -117,7 +117,7 @@ _THINKS: Final = re.compile(_THOUGHTS, re.IGNORECASE)
 _STOP: Final = re.compile(
     r"^[ \t>]*(?P<ticks>`{3,}|~{3,})[ \t]*\r?$|[\"'](?:kind|tool_calls?|arguments)[\"']\s*:", re.MULTILINE
 )
-"""What ends a block, or shows that it is no program: a reply in it."""
+"""What ends a block, or shows that it is not a program: a reply in it."""
 _FENCE: Final = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})(?P<tag>[^\n]*)", re.MULTILINE)
 _REST: Final = re.compile(r"[\"'][\s)]*[}\]][\s)}\]]*\Z")
 _REST_CHARS: Final = 200
@@ -143,8 +143,8 @@ class End(NamedTuple):
 def end_of_thoughts(text: str, at: int) -> End:
     """The tag that ends the thoughts that begin with the tag at ``at``.
 
-    Thoughts inside thoughts end before them. Raises ReplyRefused when they never end: what follows the
-    tag may all be thought.
+    Thoughts inside thoughts end before them. Raises ReplyRefused when they never end: all the text after the tag may be
+    thoughts.
     """
     for begins, ends in _MARKS:
         if begins.match(text, at):
@@ -240,7 +240,7 @@ def drafts_are_closed(thought: str) -> bool:
 
 
 def ends_early(text: str, at: int, end: int) -> bool:
-    """Whether the fence that closes the block at ``at`` stands before ``end``: what begins in it goes no further."""
+    """Whether the fence that closes the block at ``at`` comes before ``end``: the block ends there."""
     fence = _FENCE.search(text, at, end)
     return fence is not None and not fence.group("tag").strip()
 

@@ -38,9 +38,9 @@ _EVENT: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _FOREIGN: Final = re.compile(r"[\[{\s]+['A-Za-z_$]")
-"""How an object begins that is no JSON: its first key has single quotes or none."""
+"""How an object begins that is not JSON: its first key has single quotes or none."""
 _MAX_FOUND: Final = 16
-"""More objects are no reply, whatever they say: one said twice, or a batch in tags, has a few."""
+"""A text with more objects is not a reply, whatever it says: one said twice, or a batch in tags, has a few."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Finder:
         """What makes it doubtful that thoughts ended, if it stands between them and the next object."""
         self._between: list[str] = []
         self._due: Literal["", "call", "block", "args"] = ""
-        """What was announced and has not come yet: a call, the content of a block, or the arguments of a call."""
+        """The part that was announced and has not come yet: a call, the content of a block, or arguments."""
         self._name = ""
 
     def run(self) -> list[Found]:
@@ -105,11 +105,11 @@ class Finder:
             self._between.append(piece)
 
     def _step(self, event: re.Match[str]) -> int:
-        """Where to read on. What cannot be read may be thought, as a later end of thoughts that never began tells."""
+        """Where to read on. Text that cannot be read may be a thought; a later end of thoughts shows that."""
         try:
             return self._event(event)
         except ReplyRefused:
-            # Asked once, so that time stays linear: what fails behind that end fails for good.
+            # Asked once, so that time stays linear: an object that fails behind that end fails for good.
             asked = self._forgiven or event.group("named") or event.group("begun")
             tag = None if asked else fences.stray_end(self._text, event.start())
             if tag is None or self._in_string(event.start(), tag.begin):
@@ -152,7 +152,7 @@ class Finder:
         return end.end
 
     def _doubted(self, begin: int, end: int) -> Literal["", "program"]:
-        """What makes the end of these thoughts doubtful: it may stand in a string of a reply drafted in them."""
+        """The reason to doubt the end of these thoughts: it may be in a string of a reply drafted in them."""
         return "program" if fences.may_hold_draft(self._text[begin:end]) else ""
 
     def _begin_again(self, at: int, doubt: Literal["", "program", "words"]) -> None:
@@ -374,7 +374,7 @@ def _chosen(finder: Finder, tools: Tools) -> dict[str, Any]:
 
 
 def _replies(found: list[Found], tools: Tools) -> list[dict[str, Any]]:
-    """The replies among several objects; what else there is only says once more what a call of theirs gets."""
+    """The replies among several objects; the other objects only repeat the arguments of a call of theirs."""
     replies, others = [], []
     for one in found:
         try:
@@ -384,7 +384,7 @@ def _replies(found: list[Found], tools: Tools) -> list[dict[str, Any]]:
     said = {_text(call.get("args")) for reply in replies for call in calls_of(reply) if isinstance(call, dict)}
     if any(_text(value) not in said for value in others):
         # It is not passed over: it may be a result that was made up, or what should have been the reply.
-        refuse("Your reply has several JSON objects, and one of them is no reply. Send only one JSON object.")
+        refuse("Your reply has several JSON objects, and one of them is not a reply. Send only one JSON object.")
     return replies
 
 
@@ -402,7 +402,7 @@ def _batch(found: list[Found], tools: Tools) -> dict[str, Any]:
 
 
 def _asked(reply: dict[str, Any]) -> str:
-    """What a reply asks for: why, in other words, is no other request."""
+    """What a reply asks for, without its explanation: other words of it do not make another request."""
     return _text({key: one for key, one in reply.items() if key != "explanation" or not isinstance(one, str)})
 
 

@@ -201,7 +201,7 @@ def _first(error: ValidationError) -> str:
 #
 # Theory. The text is taken in as it comes and looked at once. Before the reply's object everything is passed
 # over, prose and ``<think>`` blocks alike. Inside it, brackets are counted outside of strings, so that only
-# strings directly below the object are told; an escape is held back until it is whole. The scanner is no reader:
+# strings directly below the object are told; an escape is held back until it is whole. The scanner is not a reader:
 # it takes what is not JSON for what it looks most like, and nothing that it tells is ever run.
 
 Shown = Literal["explanation", "message"]

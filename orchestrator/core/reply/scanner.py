@@ -23,11 +23,11 @@ from orchestrator.core.errors import ReplyRefused
 MAX_DEPTH: Final = 40
 """So deep may brackets nest: deeper is a bomb, no reply needs ten."""
 MAX_DIGITS: Final = 18
-"""An integer of more digits is none that a tool or a program of the game can hold."""
+"""No tool and no program of the game can hold an integer of more digits."""
 MAX_CALLS: Final = 4
 """So many calls may be one request."""
 SHOWN_CHARS: Final = 60
-"""Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
+"""Characters of a text that the model made up, such as a key, in the sentence that refuses it."""
 LONG_CHARS: Final = 2_000
 """A reply of fewer characters is short: nobody is asked to shorten it."""
 
@@ -49,7 +49,7 @@ def shown(made_up: Any) -> str:
 
 
 def quoted(made_up: str) -> str:
-    """The beginning of what the model made up, as Python writes it: what cannot be seen is spelled out."""
+    """The beginning of a text that the model made up, as Python writes it: invisible characters are spelled out."""
     return repr(made_up[:SHOWN_CHARS])[: 2 * SHOWN_CHARS]
 
 
@@ -65,7 +65,7 @@ def place(text: str, at: int) -> str:
 
 
 def again(text: str) -> str:
-    """What to do after a reply that is incomplete."""
+    """The remedy for a reply that is incomplete."""
     return "Send the whole reply again" + (", in smaller steps." if len(text) >= LONG_CHARS else ".")
 
 
@@ -154,7 +154,7 @@ def strict(text: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What JSON calls a value that is no object."""
+    """The JSON name of a value that is not an object."""
     return {list: "list", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
 
 
@@ -212,7 +212,7 @@ class Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
         self.quote = ""
-        """Of the last string: a comment with such a quote in it is doubtful."""
+        """The quote of the last string: a comment with such a quote in it is doubtful."""
         self.steps = 0
         self.in_string = False
         """Whether what failed, failed inside a string or right behind one: a quote may have ended it too early."""
@@ -365,7 +365,7 @@ class Scanner:
         return gap.end()
 
     def _no_end(self, at: int) -> NoReturn:
-        """What stands behind a value is neither a comma nor the bracket that closes."""
+        """The text after a value is neither a comma nor the bracket that closes."""
         before = self._text[:at].rstrip()[-1:] if at < len(self._text) else ""
         self.in_string = bool(before) and before == self.quote
         if self.in_string and self._text[at] not in _ENDS:
@@ -414,7 +414,7 @@ class _Open:
 
 
 def _joined(text: str) -> str:
-    """Two halves that stand side by side are one character; a lone one is none."""
+    """Two halves that stand side by side are one character; a lone half is not a character."""
     try:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:

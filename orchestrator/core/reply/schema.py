@@ -27,7 +27,7 @@ MAX_MESSAGE_CHARS: Final = 1000
 Schema = dict[str, Any]
 
 _KEPT: Final[tuple[str, ...]] = ("type", "const", "enum", "minItems", "maxItems", "minimum", "maximum", "minLength")
-"""What the engine honors of a value, strings aside; bounds of numbers that are no integers it drops."""
+"""What the engine honors of a value, strings aside; bounds of numbers that are not integers it drops."""
 _MAX_LENGTH: Final = 2000
 """A longer ``maxLength`` is taken for none."""
 

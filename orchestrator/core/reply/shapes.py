@@ -63,7 +63,7 @@ CALL_AND_FINAL: Final = (
 def native(value: Any, tools: Tools, load: Loader, wraps: int = 0) -> dict[str, Any]:
     """The reply as we spell it, not yet validated. ``load`` reads arguments that came as a text.
 
-    Raises ReplyRefused when the value is no reply, or a call and a final result in one.
+    Raises ReplyRefused when the value is not a reply, or a call and a final result in one.
     """
     if isinstance(value, list):
         return _listed(value, tools, load, wraps)
@@ -311,5 +311,5 @@ def _tool_name(name: Any, tools: Tools) -> Any:
 
 
 def _arguments(args: Any, load: Loader) -> Any:
-    """Arguments that came as the text of an object are that object; what says nothing is none, as if left out."""
+    """Arguments that came as the text of an object are that object; arguments that say nothing count as left out."""
     return load(args) if isinstance(args, str) and args.lstrip().startswith("{") else {} if _is_blank(args) else args

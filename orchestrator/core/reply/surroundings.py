@@ -71,7 +71,10 @@ def _is_placeholder(where: str, value: str) -> bool:
 # empty. A field that says something stays, so that the contradiction is refused.
 
 BLANKS: Final = " \t\r\n\v\f"
-"""What may stand around a name and says nothing. A sign that nobody sees is no blank: it makes another name."""
+"""Characters that may be around a name and mean nothing.
+
+A sign that nobody sees is not a blank: it makes another name.
+"""
 _TRUTHS: Final = {"true": True, "false": False}
 _NO_TOOL: Final = frozenset({"none", "null"})
 """Names of no tool, beside a final result."""
@@ -182,7 +185,7 @@ _TURN: Final = re.compile(
     r"|user|human|system|tool)\]?\**\s?:|<(?:output|results?|response|stdout|stderr|console|terminal)\b[^<>\n]{0,60}>|<\|(?:im_start|start_header_id|user|system)|\[INST\]|<start_of_turn>",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What begins a turn that is not the model's to write."""
+"""The beginning of a turn that is not the model's to write."""
 _SAID: Final = r"\b(?:Program|Command)\b[^\n]{0,200} executed successfully|\bWrote [0-9]{1,9} bytes to\b"
 _BEFORE: Final = re.compile(rf"TOOL_RESULT|{_SAID}|(?i:</(?:output|results?|stdout|stderr|console|terminal)\s*>)")
 _BEHIND: Final = re.compile(rf"TOOL_RESULT(?!\.?\Z)|{_SAID}")
@@ -328,8 +331,8 @@ def followed(text: str, end: int) -> None:
 def past_surplus(text: str, begin: int, end: int, value: Any, *, tagged: bool) -> int:
     """The place behind closing brackets that are too many behind an object, or its ``end`` when they are doubtful.
 
-    They are doubtful where the object may be the inside of a larger one whose beginning is missing. It is none of
-    that where its kind says that it is a whole reply, or where a tag (``tagged``) or a fence stands before it.
+    They are doubtful where the object may be the inside of a larger one whose beginning is missing. That is not so
+    where its kind says that it is a whole reply, or where a tag (``tagged``) or a fence stands before it.
     """
     found = _SURPLUS.match(text, end)
     if found is None or not isinstance(value, dict):
@@ -345,7 +348,7 @@ def past_surplus(text: str, begin: int, end: int, value: Any, *, tagged: bool) -
 
 
 def past_strings(text: str, at: int) -> int:
-    """The place behind a Lua table of plain strings on one line, which is no JSON; ``at`` when there is none."""
+    """The place behind a Lua table of plain strings on one line, which is not JSON; ``at`` when there is none."""
     found = _STRINGS.match(text, at)
     return found.end() if found is not None else at
 

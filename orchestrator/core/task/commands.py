@@ -1,4 +1,4 @@
-"""What people may ask of a task: each command is decided into facts, or refused with the reason.
+"""Commands of people to a task: each is decided into facts, or refused with the reason.
 
 ``decide`` is pure: the caller appends the facts at the version it folded, and after a conflict
 folds and decides again. Nobody but a person's command, an expiry, a cancel or a staleness
@@ -205,7 +205,7 @@ def _renew(task: AgentTask, command: Renew) -> tuple[Fact, ...]:
 
 
 def _rejudge(task: AgentTask, command: Rejudge) -> tuple[Fact, ...]:
-    """What a changed policy does to an open request: nothing where its verdicts on the calls are the same."""
+    """The effect of a changed policy on an open request: none where its verdicts on the calls are the same."""
     request = task.request
     if request is None or request.reason != "approval":
         return ()

@@ -1,4 +1,4 @@
-"""What to do next: a pure function of the task and of what this actor still has in hand.
+"""What to do next: a pure function of the task and of the actor's work that is still under way.
 
 Theory. The first rule that applies decides; several effects of one kind may run at once.
 A started call without an outcome is *mine* while this very actor, in this life, owns its send
@@ -137,7 +137,7 @@ def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effec
 
 
 def _at_the_end(task: AgentTask, owned: tuple[RunId, ...]) -> Effect:
-    """What is left once a task is over: first all has to be known that it did, then it may be taken back."""
+    """The effects that are left once a task is over: first all its deeds must be known, then they may be taken back."""
     if owned:
         return AwaitRuns(owned)
     return BeginUndo() if task.undoes_itself and not task.undo_begun else Rest()

@@ -127,7 +127,7 @@ class Ran(Value):
     path: str
     """Canonical path of the program."""
     sha256: str
-    """Of the bytes that ran."""
+    """The sha256 of the bytes that ran."""
     ended: ProgramEnd
     seconds: float = 0.0
     """Game time that it ran; 0: the computer did not say."""
@@ -145,7 +145,7 @@ class ShownCheck(Value):
     """The line of the check."""
     computer: ComputerId
     call_digest: str
-    """Of the call by which the check is made; a check run under this approval has the same."""
+    """The digest of the call by which the check is made; a check run under this approval has the same."""
     path: str
     """The canonical path by which the check names its program."""
     risk: RiskLevel
@@ -153,7 +153,7 @@ class ShownCheck(Value):
     program: str = ""
     """Canonical path of the program that was there when it was shown; empty: none was, or nobody could look."""
     sha256: str = ""
-    """Of the bytes of that program, which the approval covers; empty: it covers only what approved calls write."""
+    """The sha256 of the program that the approval covers; empty: it covers only what approved calls write."""
     identity: str = ""
     """Which computer it was, as ``Observed`` has it."""
 
@@ -229,7 +229,7 @@ class TaskSubmitted(Value):
     restores: Restoration | None = None
     """What it puts back, by a plan and without a model; None: a model works on it."""
     for_program: bool = False
-    """Of what the system submits: it is for a program, and not for the person of the same name."""
+    """For a task that the system submits: it is for a program, and not for the person of the same name."""
     rehearses: Rehearsal | None = None
     """Its computer is a copy of this one; None: it works on the real ones."""
     wait_for_model: bool = Field(default=False, exclude_if=is_false)
@@ -237,7 +237,7 @@ class TaskSubmitted(Value):
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """What has to hold when the model claims success, each as its line (see ``core.evidence.user_checks``)."""
     owner: str = Field(default="", exclude_if=is_empty)
-    """Of a program's task: the person to whom its token belonged; empty: a person's, or nobody wrote it down."""
+    """For a program's task: the person to whom its token belonged; empty: a person's task, or nobody wrote it down."""
 
 
 class ChecksBegun(Value):
@@ -264,14 +264,17 @@ class ModelAsked(Value):
     prompt_version: str
     policy_version: str
     view_digest: str
-    """sha256 of the messages sent: what the model saw can be proved later."""
+    """sha256 of the messages sent: it can prove later what the model saw."""
     num_ctx: int = 0
     """Tokens of the model's window, by which the messages were chosen; 0: it does not say, and all were sent."""
     num_predict: int = 0
     """Tokens of them that were kept free for the reply."""
     prompt_tokens: int = Field(default=0, exclude_if=is_zero)
-    """Of a task with a limit of tokens: those of the messages, as far as known counted and else estimated, rather too
-    many than too few; 0: it has no limit, or version 0.6 recorded this."""
+    """Tokens of the messages of a task with a limit of tokens.
+
+    They are counted where known and else estimated, rather too many than too few; 0: it has no limit, or version 0.6
+    recorded this.
+    """
 
 
 class ModelAwaited(Value):
@@ -354,7 +357,7 @@ class Decision(Value):
     evaluation: PolicyDecision | None = None
     """The policy's verdict on it."""
     runs_digest: str = ""
-    """The digest under which it may run; empty: what it touches was not shown yet, so it is shown first."""
+    """The digest under which it may run; empty: its target was not shown yet, so it is shown first."""
     answer: str = ""
     """With ``respond``: what the model is told instead of a result."""
     grant_id: GrantId | None = None
@@ -396,7 +399,7 @@ class RequestEnded(Value):
     code: str = ""
     """In a word, such as ``digest_mismatch``, ``policy`` or ``approval_expired``."""
     then: OnTimeout = "continue"
-    """Of ``expired``: what becomes of the task."""
+    """For ``expired``: what becomes of the task."""
 
 
 class ReviewNoted(Value):
@@ -439,7 +442,7 @@ class ToolStarted(Value):
     grant_id: GrantId | None = None
     """The grant under which it runs; None: a decision, or the policy."""
     watched: Watched | None = None
-    """Of a program: what was in the watched places; None: nothing was watched."""
+    """For a program: the listings of the watched places; None: nothing was watched."""
     lines: tuple[int, int] | None = Field(default=None, exclude_if=is_none)
     """Lines of text that it adds and removes, by the diff that was made before; None: not known, or no text."""
     only_comments: bool = Field(default=False, exclude_if=is_false)
@@ -458,7 +461,7 @@ class ToolFinished(Value):
     after: dict[str, str] = Field(default_factory=dict)
     """Each changed path with its sha256 or ``absent`` afterwards, where it is known."""
     watched: Watched | None = None
-    """Of a program: what was in the watched places right after it had ended; None: nothing was watched."""
+    """For a program: the listings of the watched places right after it had ended; None: nothing was watched."""
     ran: Ran | None = Field(default=None, exclude_if=is_none)
     """The program that ran; None: the call runs none, it never began, or version 0.6 recorded this."""
 
@@ -476,11 +479,14 @@ class ToolSettled(Value):
     reason: str = ""
     """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model."""
     code: str | None = None
-    """Of a finished run that failed, the code as in ``tool_finished``; None otherwise."""
+    """For a finished run that failed: the code as in ``tool_finished``; None otherwise."""
     after: dict[str, str] = Field(default_factory=dict)
     """As in ``tool_finished``."""
     watched: Watched | None = None
-    """Of a program: what was in the watched places when it was asked about; others may have changed something, too."""
+    """For a program: the listings of the watched places when it was asked about.
+
+    Others may have changed something, too.
+    """
     ran: Ran | None = Field(default=None, exclude_if=is_none)
     """As in ``tool_finished``."""
 
@@ -577,7 +583,7 @@ class WorkFailed(Value):
 
     kind: Literal["work_failed"] = "work_failed"
     effect: str
-    """What it was to do next, such as ``RunTool``."""
+    """The effect that was next, such as ``RunTool``."""
     reason: str
     """Why it failed, as a sentence for people."""
     because: FailedBecause
@@ -667,6 +673,6 @@ TaskFact = (
     | TaskUnpinned
     | RehearsalEnded
 )
-"""What an item of a task may carry; the others are items of a node's own stream."""
+"""The facts that an item of a task may carry; the others are in items of a node's own stream."""
 
 Fact = Annotated[TaskFact | SystemFact, Field(discriminator="kind")]

@@ -236,7 +236,7 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
 
 def _refused(task: AgentTask, fact: facts.ReplyRefused) -> AgentTask:
     unproven = fact.because == "unproven"
-    # What was refused for its checks was not doubted.
+    # A claim that was refused for its checks was not doubted.
     failing, several = calls_of_failing(task.checking) if task.checking.fails else (), len(task.computers) > 1
     turn = Turn(
         raw=task.reply or _NO_REPLY,
@@ -312,10 +312,10 @@ def _finished(task: AgentTask, fact: facts.ToolFinished) -> AgentTask:
 def _ended_run(
     task: AgentTask, record: CallRecord, fact: facts.ToolFinished | facts.ToolSettled, code: str | None
 ) -> AgentTask:
-    """A run that ended, heard at once or at settling; what was approved and then changed is shown again."""
+    """A run that ended, heard at once or at settling; a target that changed after the approval is shown again."""
     if code == "stale" and (record.request_id is not None or record.grant_id is not None):
         return move_call(task, record, "stale", observed=None, action_digest=None, grant_id=None)
-    # What differs at a later look may be anybody's.
+    # A difference at a later look may be anybody's.
     heard = fact.watched if isinstance(fact, facts.ToolFinished) else None
     changed_files = () if heard is None else heard.changed
     event: CallEvent = "succeed" if fact.ok else "fail"

@@ -203,7 +203,7 @@ _quoted: Final = json.encoder.encode_basestring_ascii
 
 
 def canonical_json(value: Any) -> bytes:
-    """JSON with sorted keys, no blanks and no escapes beyond need: what digests are taken over."""
+    """JSON with sorted keys, no blanks and no escapes beyond need: digests are taken over it."""
     return canonical_text(value).encode()
 
 
@@ -217,7 +217,7 @@ def _refuse_half_surrogates(text: str) -> None:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InvalidRequest(
-            "A text has half of a surrogate pair, which is no character.", remedy="Send the character itself."
+            "A text has half of a surrogate pair, which is not a character.", remedy="Send the character itself."
         ) from None
 
 
@@ -231,7 +231,7 @@ def decode_item(data: bytes | str) -> AgentTaskItem:
     """An item as the store kept it.
 
     Raises NewerSchema for a record of a newer version: it says so itself, or it is whole and says what nobody here
-    knows. Raises InvalidRequest for one that is no item.
+    knows. Raises InvalidRequest for one that is not an item.
     """
     try:
         item = _ITEM.validate_json(data)
@@ -251,7 +251,7 @@ def decode_item(data: bytes | str) -> AgentTaskItem:
 
 
 def _object(data: bytes | str) -> dict[str, Any]:
-    """What a record says, whether or not it is an item; nothing: it is no JSON object."""
+    """What a record says, whether or not it is an item; nothing: it is not a JSON object."""
     try:
         value = json.loads(data)
     except ValueError:

@@ -50,13 +50,13 @@ class Tokens:
     limit: int
     """0: none."""
     used: int
-    """Of all requests before, in and out."""
+    """Tokens of all requests before, in and out."""
     estimated: int
-    """Of those used, the ones that the model's server did not count."""
+    """How many of the used tokens the model's server did not count."""
     prompt: int
-    """Of the messages of this request, rather too many than too few."""
+    """Tokens of the messages of this request, rather too many than too few."""
     counted: int
-    """Of those, the ones that the server has counted in an earlier request; 0: none, all are estimated."""
+    """How many of those the server has counted in an earlier request; 0: none, all are estimated."""
 
     @property
     def reply(self) -> int | None:
@@ -87,10 +87,9 @@ def uncounted(prompt: int, reply_bytes: int, *, counted_in: int, counted_out: in
 
 # -- What a task does next fails: how often that is tried again, after which pauses, and what people are told
 #
-# Theory. Each failure is an item of the task's journal, so that the count holds over a restart and on another
-# node. It counts since the task last got on: since an item that is no mere beginning. What fails by itself and a
-# connected computer that does not answer are counted apart. A computer that is away is waited for, and nothing is
-# counted.
+# Theory. Each failure is an item of the task's journal, so that the count holds over a restart and on another node. The
+# count begins when the task last got on: at an item that is more than a beginning. Failures by itself and missing
+# answers of a connected computer are counted apart. A computer that is away is waited for, and nothing is counted.
 
 MAX_FAILED: Final = 5
 """Failures in a row after which a task ends."""
@@ -130,7 +129,7 @@ def told(failure: WorkFailed) -> str:
 
 
 def is_worth_a_line(failure: WorkFailed) -> bool:
-    """Whether the log of a task tells it: an answer that was missed once or twice is no news."""
+    """Whether the log of a task tells it: an answer that was missed once or twice is not news."""
     return failure.because == "failed" or failure.count == AT_ONCE + 1 or failure.count % _TOLD_EACH == 0
 
 
@@ -147,7 +146,7 @@ def why_it_ends(failure: WorkFailed, computer: ComputerId | None = None) -> str:
 
 # -- What time alone does to a task: reminders, requests that expire, approvals that nobody used
 
-_NOBODY = "Nobody answered the request for a person's decision in time. That is no rejection: nobody looked at it."
+_NOBODY = "Nobody answered the request for a person's decision in time. That is not a rejection: nobody looked at it."
 _UNUSED = "The approval was not used in time; it is shown again."
 
 
@@ -162,7 +161,7 @@ def next_deadline(task: AgentTask) -> datetime | None:
 
 
 def overdue(task: AgentTask, now: datetime) -> tuple[Fact, ...]:
-    """What time has done to the task by ``now`` and is not recorded yet; to be recorded together."""
+    """The effects of time on the task by ``now`` that are not recorded yet; to be recorded together."""
     if task.phase is Phase.ENDED:
         return ()
     request = task.request

@@ -1,11 +1,10 @@
 """Rehearsal: a task that works on a copy of a computer's files, and what of it is then asked for as a whole.
 
-Theory. The copy is a computer of its own, with a name that no other can have and that ends with its task. A call
-names the copy, so nothing that the task does can reach the real computer. The policy judges as if it were the real
-one: what it denies there it denies here. Where it asks about a change, nobody is asked now: the change is made in
-the copy, and all that became of it is asked for at once by a restoration (:mod:`~orchestrator.core.undo`) that
-puts the real computer into the state of the copy. What the model would learn or touch outside of the copy is asked
-for as ever.
+Theory. The copy is a computer of its own, with a name that no other can have and that ends with its task. A call names
+the copy, so nothing that the task does can reach the real computer. The policy judges as if it were the real one: calls
+that it denies there it denies here. Where it asks about a change, nobody is asked now: the change is made in the copy.
+Later one restoration (:mod:`~orchestrator.core.undo`), which puts the real computer into the state of the copy, asks
+for all changes at once. The policy asks as ever for calls outside of the copy.
 """
 
 from typing import Final
@@ -24,7 +23,7 @@ NOTICE: Final = (
     "- This is a rehearsal on a copy of the computer's files: what you change there is shown to a person as a whole "
     "when you are done. Nothing stands beside the copy: no peripherals, no redstone, no rednet, no HTTP, no items."
 )
-"""What the model of a rehearsal is told besides."""
+"""The note for the model of a rehearsal."""
 _MARK: Final = "~"
 """In the name of each copy, and in no name that an endpoint takes."""
 _HERE: Final = "It is only changed in the copy."
@@ -39,20 +38,20 @@ class Rehearsal(Value):
     base: str
     """The sha256 of the lines of the listing that was copied."""
     family: str
-    """Of the real one, as the four below, by which the policy judges."""
+    """The family of the real computer; the policy judges by it and by the four fields below."""
     label: str | None = None
     former_labels: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     computer_id: int = 0
     host: str = ""
     """The game and its version, as the computer names them."""
     capacity: int = 0
-    """What the copy may hold, in bytes."""
+    """The capacity of the copy, in bytes."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """What is not in the copy, each with why as a sentence; the first of them, where they are many."""
 
     @property
     def context(self) -> PolicyContext:
-        """What the policy may know of the copy: what it knows of the real computer."""
+        """The policy's facts of the copy: those of the real computer."""
         return PolicyContext(
             computer=self.computer, family=self.family, label=self.label, former_labels=self.former_labels
         )
@@ -83,7 +82,7 @@ def lenient(verdict: PolicyDecision, tool: str, computer: ComputerId | None) -> 
 
 
 def strict(verdict: PolicyDecision, restores: Restoration | None) -> PolicyDecision:
-    """A verdict of a restoration: what was rehearsed is always asked for, so that all of it is in the one request."""
+    """A verdict of a restoration: rehearsed changes are always asked for, so one request has them all."""
     if restores is None or not restores.applies or verdict.effect is not Effect.ALLOW:
         return verdict
     return _changed(verdict, Effect.ASK, f"{verdict.reason} {_WHOLE}")

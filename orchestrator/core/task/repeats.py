@@ -1,10 +1,9 @@
 """A model that asks for the same call again and again: told of it at the third time, ended at the sixth.
 
-A call is the same when its digest is (tool, arguments, computer). What was asked for before another
-change or run succeeded does not count: after an edit the same program is run anew for a reason. A call whose
-result has changed begins anew as well: so a model looks how far a turtle is. One that failed because the computer
-was busy counts as nothing. The numbers are those of models.md, section 4; other ways of going round are in
-``rounds``.
+A call is the same when its digest is (tool, arguments, computer). Calls before another change or run that succeeded do
+not count: after an edit the same program is run anew for a reason. A call whose result has changed begins a new count
+as well: so a model looks how far a turtle is. One that failed because the computer was busy counts as nothing. The
+numbers are those of models.md, section 4; other ways of going round are in ``rounds``.
 """
 
 from collections.abc import Iterable
@@ -43,7 +42,7 @@ def times(repeats: Repeats, digests: Iterable[str]) -> int:
 
 
 def nudge(count: int) -> str:
-    """What the model is told beside the result of a call that it made ``count`` times; empty: nothing yet."""
+    """The note for the model beside the result of a call that it made ``count`` times; empty: nothing yet."""
     if count < NUDGE_AT:
         return ""
     return (

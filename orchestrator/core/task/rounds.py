@@ -8,7 +8,7 @@ Theory. Four kinds of going round can be told from the finished calls:
   while others change; but not where nothing is looked at or run in between, as with files that are only written and
   deleted.
 - **Growth**: one tool gives the same result to one call after another, and only its arguments grow.
-- **Failures**: one call after another fails, whatever it is. A computer that is busy or away is no failure of the
+- **Failures**: one call after another fails, whatever it is. A computer that is busy or away is not a failure of the
   task, so waiting for it counts as nothing.
 - **Messages**: steps that only tell the user how it goes.
 
@@ -70,7 +70,7 @@ class Call(Protocol):
 
     @property
     def result(self) -> str | None:
-        """What the model was told."""
+        """The result that the model was told."""
 
     @property
     def code(self) -> str | None:
@@ -107,14 +107,14 @@ class Growth:
 
     tool: str
     args: tuple[tuple[str, str], ...]
-    """Of the last one, each as a text that is cut."""
+    """The arguments of the last call, each as a text that is cut."""
     result: str
     count: int
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """What the finished steps show of a task that goes round."""
+    """The signs in the finished steps of a task that goes round."""
 
     paths: tuple[Path, ...] = ()
     """Those that the task changed, the one changed last at the end."""
@@ -176,7 +176,7 @@ def reason(rounds: Rounds) -> str | None:
 
 
 def warning(rounds: Rounds) -> str:
-    """What the model is told before it comes to that; empty: nothing."""
+    """The warning for the model before the limit is reached; empty: none."""
     growth = rounds.growth
     if _returns(rounds) >= RETURNS - 1:
         return _warned("What you have changed is again as it was before, more than once.", "The next time")
@@ -221,7 +221,7 @@ def _after_call(rounds: Rounds, one: Call) -> Rounds:
 
 
 def _moved(rounds: Rounds, one: Call) -> Rounds:
-    """What the task has changed, once this call has changed something."""
+    """The changes of the task, once this call has changed something."""
     paths = {path.name: path for path in rounds.paths}
     before = one.before or {}
     for name, now in one.after.items():

@@ -22,7 +22,7 @@ class NodeStarted(Value):
 
     kind: Literal["node_started"] = "node_started"
     version: str
-    """Of the program."""
+    """The version of the program."""
     policy_version: str
     settings: dict[str, str] = Field(default_factory=dict)
     """What differs from the defaults, as text; never a secret."""
@@ -47,7 +47,7 @@ class PolicyLoaded(Value):
     source: str
     policy_version: str
     sha256: str
-    """Of the file's bytes, which are kept as a blob."""
+    """The sha256 of the file's bytes, which are kept as a blob."""
     previous: str = ""
     """The policy's version before it; empty at a start."""
     number: int = Field(default=0, ge=0, exclude_if=is_zero)
@@ -77,8 +77,10 @@ class TokenIssued(Value):
     name: str
     roles: tuple[str, ...] = ()
     owner: str = ""
-    """Of a computer: the person for whom players ask there. Of an agent: the person whose tasks its tasks count as.
-    Empty: nobody."""
+    """For a computer: the person for whom players ask there.
+
+    For an agent: the person whose tasks its tasks count as. Empty: nobody.
+    """
     fingerprint: str = ""
     """sha256 over the hash that the store keeps of it, filled in by the store."""
 
@@ -145,7 +147,7 @@ class CheckpointMade(Value):
     kind: Literal["checkpoint_made"] = "checkpoint_made"
     streams: int
     sha256: str
-    """Of the checkpoint's content."""
+    """The sha256 of the checkpoint's content."""
     key: str = ""
     """Which key signed it, as a fingerprint: each node has its own."""
     heard: dict[ComputerId, tuple[str, int]] = Field(default_factory=dict, exclude_if=is_empty)
@@ -193,13 +195,16 @@ class ComputerWelcomed(Value):
     computer: ComputerId
     side: ComputerSide
     fingerprint: str = ""
-    """Of the token that it came with, as ``token_issued`` has it; empty: not known. The store fills in the rest."""
+    """The fingerprint of the token that it came with, as ``token_issued`` has it; empty: not known.
+
+    The store fills in the rest.
+    """
     number: int = 0
     """Allotted for the welcome."""
     heard: int = 0
     """The highest ``journal_seq`` that counts from here on."""
     doubtful_below: int = 0
-    """What calls below this number came to is unknown."""
+    """The outcome of calls below this number is unknown."""
 
 
 class Agreed(Value):
@@ -230,7 +235,7 @@ class ComputerReleased(Value):
     computer: ComputerId
     by: str
     number: int = 0
-    """What calls below this number came to is unknown; the store fills it in."""
+    """The outcome of calls below this number is unknown; the store fills it in."""
 
 
 class ComputerBackedUp(Value):
@@ -243,7 +248,7 @@ class ComputerBackedUp(Value):
     """The sha256 of the listing's lines, which are kept as a blob; so are the bytes of each file that they name."""
     files: int
     bytes: int
-    """Of all its files."""
+    """The bytes of all its files."""
     new_bytes: int
     """What of it was not kept before."""
     skipped: dict[str, str] = Field(default_factory=dict)
@@ -282,7 +287,7 @@ class TaskPruned(Value):
     kind: Literal["task_pruned"] = "task_pruned"
     task_id: str
     version: int
-    """Of its last item."""
+    """The version of its last item."""
     head_hash: str
     """Of its last item."""
     user_id: str

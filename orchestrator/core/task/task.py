@@ -53,7 +53,7 @@ class CallRecord:
     """The last request it was shown in; None: it never needed a person."""
     observed: Observed | None = None
     action_digest: str | None = None
-    """What the present approval is bound to; None with an edit whose target is looked at before it runs."""
+    """The digest of the present approval; None with an edit whose target is looked at before it runs."""
     original: facts.ToolCall | None = None
     """The call as the model made it, where a person edited it."""
     grant_id: GrantId | None = None
@@ -95,7 +95,7 @@ class CallRecord:
     ok: bool | None = None
     """None while there is no outcome."""
     result: str | None = None
-    """What the model is told; None while there is nothing to tell."""
+    """The result that the model is told; None while there is nothing to tell."""
     note: str = ""
     """Why the outcome is unknown, for the reviewer."""
 
@@ -132,7 +132,7 @@ class OpenRequest:
     notified: bool = False
     """Whether it was put before anybody."""
     viewed_by: tuple[str, ...] = ()
-    """Who looked at it whole."""
+    """The people who looked at it whole."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +182,11 @@ class Turn:
     """Whether it was refused for a success without evidence; else it could not be read. Of a success whose checks do
     not hold, the results are those of the checks."""
     digests: tuple[str, ...] = ()
-    """Of its calls, in their order."""
+    """The digests of its calls, in their order."""
     repeats: int = 0
     """How often its most repeated call was made by then."""
     warning: str = ""
-    """What the model is told beside its results when the task goes round; empty: nothing."""
+    """The warning that the model is told beside its results when the task goes round; empty: none."""
     input_tokens: int = 0
     """Tokens of the messages that it answers, as the model's server counted them; 0: it did not say."""
 
@@ -209,7 +209,7 @@ class AgentTask:
     by_program: bool = False
     """Whether a program submitted it: a person of the same name is somebody else, and it decides nothing."""
     owner: str = ""
-    """Of a program's task: the person whose task it counts as; empty: a person's, or of version 0.6."""
+    """For a program's task: the person whose task it counts as; empty: a person's task, or one of version 0.6."""
     session_id: str = ""
     computers: tuple[ComputerId, ...] = ()
     model: str = ""
@@ -252,11 +252,11 @@ class AgentTask:
     waited_s: float = 0.0
     """Seconds of them, up to ``updated_at``."""
     excused: int = 0
-    """Of ``attempt``: the requests up to the last one that did not reach the model server."""
+    """How many of ``attempt``: the requests up to the last one that did not reach the model server."""
     tokens: int = 0
     """In and out, of all replies, as far as the model's server counted them."""
     prompt_tokens: int = 0
-    """Of the present request, as it was recorded; 0: there is no limit of tokens."""
+    """Tokens of the present request, as it was recorded; 0: there is no limit of tokens."""
     uncounted: int = 0
     """In and out, of the replies that the server did not count: an estimate, where there is a limit of tokens."""
     active_s: float = 0.0
@@ -320,7 +320,7 @@ class AgentTask:
 
     @property
     def rejecting(self) -> OnReject:
-        """What a rejection does where nobody says otherwise: a check that is not made cancels nothing."""
+        """The effect of a rejection where nobody says otherwise: a check that is not made cancels nothing."""
         return "continue" if self.checking.step else self.on_reject
 
     @property
@@ -358,7 +358,7 @@ class AgentTask:
 
     @property
     def undoes(self) -> TaskId | None:
-        """The task whose changes it takes back; None: it is no undo."""
+        """The task whose changes it takes back; None: it is not an undo."""
         if self.restores is None or self.restores.listing:
             return None
         return TaskId(self.restores.task_id)
@@ -367,8 +367,8 @@ class AgentTask:
     def undoes_itself(self) -> bool:
         """Whether what it changed is to be taken back without anybody asking, as the policy said when it ended.
 
-        What takes something back is never taken back by itself: where it failed, a person has to look. What was
-        rehearsed changed a copy, which is gone. Where the undo could not be begun, a person has to look, too.
+        An undo is never taken back by itself: where it failed, a person has to look. A rehearsal changed a copy, which
+        is gone. Where the undo could not be begun, a person has to look, too.
         """
         changes_files = self.restores is None and self.rehearses is None and not self.gave_up
         return self.ended is not None and self.ended.undo == "auto" and changes_files

@@ -21,7 +21,7 @@ _TOLD: Final = {
     "grant_used": "A grant stands in",
     "check_approved": "A person approved this run of a check before",
 }
-"""What of the notes around a request is worth a line."""
+"""The notes around a request that are worth a line."""
 
 
 _HELD: Final = {True: "Holds", False: "Does not hold", None: "Not known"}

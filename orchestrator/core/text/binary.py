@@ -1,9 +1,10 @@
 """Whether a file is shown as text or told in one line: by its bytes and its name, and nothing else.
 
-Theory. A person decides on what they read, so whatever could run is text and is shown, whatever bytes somebody put into
-it: what is a program by its name, and by its bytes what could be Lua under any name, since `dofile` and a shell take
-every name. Of the rest, ComputerCraft's text is often latin-1, and some of its signs are control characters: a few
-bytes that no other text has make none binary. What is left is binary: mostly unreadable, and no program.
+Theory. A person decides on text that they read, so a file that could run is text and is shown, whatever bytes somebody
+put into it. That is a file that is a program by its name, and any file whose bytes could be Lua, since `dofile` and a
+shell take every name. Of the rest, ComputerCraft's text is often latin-1, and some of its signs are control characters:
+a few bytes that no other text has do not make a file binary. All other files are binary: mostly unreadable, and not
+programs.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Final
 from orchestrator.core.wire.wire import sha256_hex
 
 _TEXT: Final = bytes([*range(0x09, 0x0E), *range(0x20, 0x7F), *range(0x80, 0x100)])
-"""What text is made of: from 0x80 on all may be, in latin-1 or UTF-8; tabs and what ends a line or a page are."""
+"""The bytes of text: from 0x80 on all, in latin-1 or UTF-8; tabs, and the ends of lines and pages."""
 _ONE_IN: Final = 32
 """One in so many of a text's bytes may be another; of random bytes, and of what is compressed, one in nine is."""
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:startup[^/]*(?:/.*)?|\.settings|[^/]*\.lua)", re.DOTALL)
@@ -44,7 +45,7 @@ _SKIPPING: Final = re.compile(
 
 
 def is_binary(path: str, data: bytes) -> bool:
-    """Whether a file is no text and cannot run; ``path`` as a computer or this host spells it."""
+    """Whether a file is not text and cannot run; ``path`` as a computer or this host spells it."""
     if len(data.translate(None, delete=_TEXT)) * _ONE_IN <= len(data):
         return False
     return _PROGRAM.fullmatch(path.casefold()) is None and not _may_run(data)
@@ -61,7 +62,7 @@ def in_one_line(path: str, data: bytes | None) -> str:
 def _may_run(data: bytes) -> bool:
     """Whether the bytes could be a program: of Lua, all that would pass for words, signs, texts and comments.
 
-    Outside of texts and comments no version of the game takes a byte above ``~``; what is below the blank is one there.
+    Outside of texts and comments no version of the game takes a byte above ``~``; a byte below the blank is one there.
     """
     if data.startswith(_OTHER_PROGRAMS):
         return True

@@ -88,7 +88,7 @@ def why_not_beside(name: str, others: Iterable[str], kind: str) -> str:
 
 
 def _odd_letters(name: str) -> str:
-    # A vowel sign of Devanagari or Thai is no letter by itself, and its script is that of the letters beside it.
+    # A vowel sign of Devanagari or Thai is not a letter by itself, and its script is that of the letters beside it.
     letters = [char for char in unicodedata.normalize("NFKC", name) if char.isalpha() or is_mark(char)]
     if any(char.isnumeric() and not char.isascii() and char not in _NUMBER_WORDS for char in name):
         return f"The name {name!r} has digits that can be taken for letters or for other digits."
@@ -103,7 +103,7 @@ def _odd_letters(name: str) -> str:
 def is_mark(char: str) -> bool:
     """Whether a character is a vowel sign or another sign that a script needs, such as Devanagari or Thai.
 
-    Accents that are combined with any letter, and signs that nobody sees, are none.
+    Accents that are combined with any letter, and signs that nobody sees, do not count.
     """
     return unicodedata.category(char) in ("Mn", "Mc") and unicodedata.name(char).split(" ")[0] in _FAR
 

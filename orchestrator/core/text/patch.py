@@ -22,8 +22,11 @@ from typing import Final, NamedTuple, NoReturn
 from orchestrator.core.errors import ToolFailed
 
 MAX_COMPARED_LINES: Final = 2_000
-"""Of the lines between the common start and end: where every second one differs, matching so many
-takes 0.2 s, and the time grows with the square. Beyond it, all of them are shown as replaced."""
+"""The most lines between the common start and end that are compared.
+
+Where every second one differs, matching so many takes 0.2 s, and the time grows with the square. With more, all of them
+are shown as replaced.
+"""
 CONTEXT_LINES: Final = 3
 """As everywhere. With none, a line put into a file in CRLF would not show which line ends it means."""
 NO_NEWLINE: Final = "\\ No newline at end of file"

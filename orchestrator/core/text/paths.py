@@ -18,7 +18,7 @@ MAX_PART_BYTES: Final = 255
 _DROPPED: Final = re.compile('[\\x00-\\x1f"*:<>?|]')
 _SPELLED: Final = re.compile(r"\\x([89a-fA-F][0-9a-fA-F])")
 _ESCAPED: Final = 0xDC00
-"""What ``surrogateescape`` adds to a byte that is no UTF-8."""
+"""What ``surrogateescape`` adds to a byte that is not UTF-8."""
 _DOTS: Final = re.compile(r"^\.{3,}$")
 
 
@@ -49,8 +49,8 @@ def canonical_path(path: str) -> str:
 def spelled(path: str) -> str:
     r"""A path as people read and write it, so that no two are spelled alike.
 
-    Names on a computer are bytes. One that is no UTF-8 has surrogates in ``path`` (``surrogateescape``); each such byte
-    is spelled ``\xfc``. No path on a computer has a backslash: the game takes it for a slash.
+    Names on a computer are bytes. One that is not UTF-8 has surrogates in ``path`` (``surrogateescape``); each such
+    byte is spelled ``\xfc``. No path on a computer has a backslash: the game takes it for a slash.
     """
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

@@ -9,9 +9,9 @@ more is found; a marker that stands is one sign to the search, so a second redac
 The salt keeps short secrets from being guessed from their marker: give a new secret one to each process
 or request, never a constant.
 
-What is caught: by shape (``secret_shapes``) and by name (``secret_names``). What is not: a secret that
-has neither, one that is spread over several strings or encoded, one that a program computes. What could
-be code is left to see.
+It finds secrets by shape (``secret_shapes``) and by name (``secret_names``). It does not find a secret that has
+neither, one that is spread over several strings or encoded, and one that a program computes. Text that could be code
+stays visible.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{0,19}|[0-9a-f]*|[0-9]{4}-[0-9]{2}-[0-9
 
 
 def damaged_in(text: str) -> set[str]:
-    """What in a text looks like a marker and is none."""
+    """The first text that looks like a marker and is not one."""
     return {match.group() for match in _BROKEN.finditer(MARKER.sub("\0", text))}
 
 
@@ -101,7 +101,7 @@ class Redactor:
         self.meant: dict[str, set[str]] = {}
 
     def secret(self, marker: str) -> str:
-        """What a marker stands for. Raises InvalidRequest unless that is one thing."""
+        """The secret of a marker. Raises InvalidRequest unless the marker has exactly one."""
         meant = self.meant.get(marker, set())
         if len(meant) != 1:
             what = "could mean two things" if meant else "is of no secret of this request"
@@ -178,7 +178,7 @@ def _stand_in(text: str) -> str:
 
 
 def _merged(text: str, stand_in: str) -> list[Span]:
-    """Where the secrets stand, from left to right, those that overlap as one; a stand-in alone is none."""
+    """Where the secrets stand, from left to right, those that overlap as one; a stand-in alone does not count."""
     spans = apart([*named_secrets(text), *shaped_secrets(text)])
     return [(start, end) for start, end in spans if text[start:end] != stand_in]
 
@@ -261,7 +261,7 @@ _TOKEN: Final = re.compile(r"(?:(?<=\\)[abfnrtvz])?(?P<token>[\w+/-]{16,}+={0,2}
 """Letters that keys are written in, as many as may be one."""
 _CORE: Final = re.compile(r"[A-Za-z0-9]{16,}+")
 _MIXED: Final = re.compile(r"(?=.*\+)[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9/]{40}")
-"""What a key of AWS may be, whose longest piece without signs may be short."""
+"""A possible key of AWS, whose longest piece without signs may be short."""
 _SEGMENT: Final = re.compile(r"[^/]+")
 _FOLDER: Final = re.compile(r"[a-z_-]*")
 _SPEAKS_OF_SECRETS: Final = re.compile(
@@ -339,7 +339,7 @@ def beside_names(text: str) -> Iterator[Span]:
 
 
 def _right_behind_names(text: str) -> Iterator[Span]:
-    """Values that are no word and no name of a program, right behind the name of a secret."""
+    """Values that are neither a word nor a name of a program, right behind the name of a secret."""
     position = 0
     while found := _AFTER_NAME.search(text, position):
         value, name, between = found["secret"], found["name"], found["between"]

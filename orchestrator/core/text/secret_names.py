@@ -1,11 +1,10 @@
 """Secrets that are known by the name they are given to: ``password = "hunter2"``, ``API_KEY=…``, ``"token": "…"``.
 
-Theory. A text is read as Lua reads it (strings, long brackets, words, signs), which fits JSON, INI and
-shell lines well enough. A value is a secret if its name ends in a word such as password or token. What
-stands inside of a string is read again by itself, so that JSON in Lua is found too. Each character is
-looked at a fixed number of times.
+Theory. A text is read as Lua reads it (strings, long brackets, words, signs), which fits JSON, INI and shell lines well
+enough. A value is a secret if its name ends in a word such as password or token. The inside of a string is read again
+by itself, so that JSON in Lua is found too. Each character is looked at a fixed number of times.
 
-What could be code stays visible even behind such a name: what hides from a reviewer must not run.
+Text that could be code stays visible even behind such a name: code that a reviewer does not see must not run.
 """
 
 import re
@@ -117,7 +116,7 @@ _CHAIN: Final = re.compile(r"[^\W\d]\w*(?:[.:][^\W\d]\w*)+")
 _GOES_ON: Final = re.compile(r"[ \t]*(?:\.\.|[+*/%^<>~=(\[{]|and\b|or\b|-(?![\w-]))")
 """What makes of a word a part of an expression; flags and comments do not."""
 _ALONE: Final = re.compile(r"[0-9]{4,} | [A-Za-z]{8,}", re.X)
-"""What follows ``--password`` in a command and is no word of a comment, as far as one can tell."""
+"""A text after ``--password`` in a command that does not look like a word of a comment."""
 _NAME: Final = re.compile(r"[\w.-]{1,80}")
 
 
@@ -201,11 +200,11 @@ class _Reader:
     listed: str = ""
     """The name right before such a later ``=``: the first value may be its own, not that of the first name."""
     opened: int = 0
-    """Brackets that are open on this line: inside of them ``a, b = 1`` is no assignment to two."""
+    """Brackets that are open on this line: inside of them ``a, b = 1`` is not an assignment to two."""
     joined: bool = False
     """Whether the last sign was ``..``, or ``=`` at the end of the line: the value goes on, on the next line too."""
     read_to: int = 0
-    """What is left of here was taken as a value without quotes."""
+    """The text up to here was taken as a value without quotes."""
     setter: bool = False
     sender: bool = False
     last: Span | None = None
@@ -263,7 +262,7 @@ class _Reader:
             self._flag(start + len(word))
         many = self.comma and not self.opened
         self.names = [*self.names[-_NAMES:], word] if many else [word]
-        # What stands behind ``or`` is given to the name as well, and what stands behind a flag is its value.
+        # A value behind ``or`` belongs to the name as well, and the text behind a flag is its value.
         self.waiting = self.origin if word == "or" else [word] if is_flag else []
         self.place = 0
         self.comma, self.compared = False, False

@@ -255,7 +255,7 @@ def _of_many(text: str) -> Iterator[Span]:
 
 
 def _compared(text: str) -> Iterator[Span]:
-    """What a person's input is compared with, where it was typed behind stars or behind a question for a password."""
+    """Texts that are compared with what a person typed behind stars or after a question for a password."""
     typed = {
         one["name"]
         for one in _READ.finditer(text)
@@ -303,7 +303,7 @@ _LONG_PIECE: Final = re.compile(
 _TAIL: Final = r"""(?=(?:\\{1,3}[rn])*["']?\s*(?:\\|,|\.\.|[|│║┃]|(?:--|\#)[^\n]*)?$)"""
 _PADDED_PIECE: Final = re.compile(rf"(?<![\w+/=.:-])(?P<piece>[A-Za-z0-9+/]{{1,100}}={{1,2}}){_TAIL}", re.M)
 _LAST_PIECE: Final = re.compile(rf"(?<![\w+/=.:-])(?P<piece>[A-Za-z0-9+/]{{1,100}}={{0,2}}){_TAIL}", re.M)
-"""What stands at the end of a line: of the last line of a key whatever it is, of others what is filled up."""
+"""The last piece of a line: in the last line of a key any text, in others the padding."""
 _FULL_LINES: Final = (64, 70, 76)
 """Characters of a whole line of a key, by the programs that write keys."""
 _WHOLE_LINE: Final = re.compile(
@@ -348,7 +348,7 @@ _ENV_REST: Final = re.compile(r"^[ \t]*(?P<secret>[^\s#\"'=:][^\s\"'=:]*)[ \t\r]
 
 
 def _is_secret_setting(name: str, value: str) -> bool:
-    """Whether a value of a ``.env`` may be secret: it is no number, host, path or usual word."""
+    """Whether a value of a ``.env`` may be secret: it is not a number, host, path or usual word."""
     if value.lower() in _ENV_WORDS or (_NAMES_HOST.search(name) and _HOST.fullmatch(value)):
         return False
     if value.isdecimal() and is_hidden_name(name):
@@ -381,7 +381,7 @@ def key_lines(text: str) -> Iterator[Span]:
         content = line.group()
         found = _OF_KEY.fullmatch(content)
         if known := _PUBLIC.search(content):
-            # What stands before an end whose beginning was not seen is public, too.
+            # The text before an end whose beginning was not seen is public, too.
             inside, public, run = False, known["end"] == "BEGIN", []
         elif public and (found or _WHOLE_LINE.search(content)):
             continue

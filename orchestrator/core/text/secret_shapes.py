@@ -93,7 +93,7 @@ _PLACES: Final = (
             (?P<secret>(?=\S{0,99}[0-9])(?=\S{0,99}[A-Za-z])[^\s:"'\\]{8,}+)""",
         re.X | re.M,
     ),
-    # What is read behind stars is compared with the password of a door.
+    # Input that is read behind stars is compared with the password of a door.
     re.compile(
         rf"""\b(?P<read>\w{{1,40}})[ \t]{{0,9}}=[ \t]{{0,9}}{_MASKED_READ}"""
         rf"""[\s\S]{{0,300}}?\b(?P=read)[ \t]{{0,9}}[=~]=[ \t]{{0,9}}{_COMPARED}"""
@@ -165,5 +165,5 @@ def _pieces_of_keys(text: str) -> Iterator[Span]:
 
 
 def is_pairing_code(text: str) -> bool:
-    """Whether a text is nothing but a pairing code as it is printed."""
+    """Whether a text is only a pairing code as it is printed."""
     return _CODE.fullmatch(text) is not None

@@ -1,7 +1,7 @@
 """Values behind a name, though they look like words: ``adminPass is letmein``, ``| psk | tiger |``.
 
-Only hosted models are kept from them. Programs stay to read: a word without quotes may be a variable there, and words
-that sentences have behind such a name are none.
+They are masked only for hosted models. Programs stay readable: a word without quotes may be a variable there, and
+words that follow such a name in a sentence are not values.
 """
 
 import re
@@ -22,7 +22,7 @@ from orchestrator.core.text.secret_words import (
     is_secret_name,
 )
 
-# -- Names whose values hosted models are kept from, and words that are no value of such a name
+# -- Names whose values hosted models are kept from, and words that are not a value of such a name
 #
 # More names count here than where people read (``secret_names``): a wrong guess costs a model little.
 
@@ -31,7 +31,7 @@ NAME_STEM: Final = re.compile(
     r"|geheim|contrase|clave|zugang|users|accounts|login|hmac|rcon|mdp",
     re.I,
 )
-"""Without one of these a word is no name to look at, which is so of nearly all words."""
+"""Without one of these a word is not a name to look at, which is so of nearly all words."""
 _ENDS: Final = (
     "githubpat", "ghpat", "gitpat", "bearer", "zugangsdaten", "kennwort", "passwort", "password", "passphrase",
     "passwd",
@@ -50,7 +50,7 @@ _LETTERS: Final = re.compile(r"[^a-z]+")
 COMMON_NAMES: Final = frozenset(
     {"secret", "pass", "token", "pin", "auth", "credential", "credentials", "cookie", "key"}
 )
-"""Names that sentences have, too: behind them a word with more words behind it is none of a lock."""
+"""Names that sentences have, too: a word behind them that has more words behind it is not the code of a lock."""
 
 NO_VALUES: Final = frozenset(
     re.findall(
@@ -155,7 +155,7 @@ _ANSWER: Final = re.compile(
 _LONGEST_QUESTION: Final = 80
 _SHORTEST: Final = 4
 _SHORTEST_ODD: Final = 6
-"""Characters of letters with digits that are no variable of a program."""
+"""Characters of letters with digits that are not a variable of a program."""
 _SURE_VERBS: Final = frozenset({"is", "ist", "lautet", "=", "set to", "expected"})
 _WORDY: Final = re.compile(r"(?:auth|cookie|sid|(?:^|[.:])(?:token|code))$", re.I)
 """Names whose values are words in programs, too."""
@@ -170,7 +170,7 @@ _RULE: Final = re.compile(r"[ \t]*[|│║┃+├╠╟┣:=─━═-][ |│║
 """What stands below the head of a table."""
 _CELL: Final = re.compile(r"(?:^|[|│║┃])[ \t*`\"']*(?P<cell>(?:[^|│║┃\n]*[^|│║┃\s*`\"'])?)", re.M)
 _NO_STRING: Final = re.compile(r"\s*(?:[),]|\.\.)|.*\($")
-"""What stands between two strings, and is none."""
+"""Text between two strings that is not a string."""
 
 
 class _Text:
@@ -293,7 +293,7 @@ def _is_setting(known: _Text, start: int, way: re.Match[str], bare: str, *, ends
 
 
 def _below_names(text: str) -> Iterator[Span]:
-    """Values alone on a line, below a line that is nothing but a name, or that asks for it."""
+    """Values alone on a line, below a line that has only a name, or that asks for it."""
     asked = ""
     for line in _LINE.finditer(text):
         start, end = line.span()
@@ -312,7 +312,7 @@ def _below_names(text: str) -> Iterator[Span]:
 
 
 def _asks(content: str) -> bool:
-    """Whether a line is nothing but the name of a secret, or asks for one; a name with a comma is one of a list."""
+    """Whether a line has only the name of a secret, or asks for one; a name with a comma is one of a list."""
     words = content.strip(" \t:*?\"'`#").split()
     if not words or len(content) > _LONGEST_QUESTION or content[-1] in ",;":
         return False

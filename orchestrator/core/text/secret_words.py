@@ -1,4 +1,4 @@
-"""Words by which a name is that of a secret, and words and signs by which a value is one or is none."""
+"""Words by which a name is that of a secret, and words and signs by which a value is or is not a secret."""
 
 import re
 from functools import lru_cache
@@ -41,7 +41,7 @@ _PERHAPS_KEYS: Final = tuple(
                  "session", "deploy", "wallet", "webhook")
 )  # fmt: skip
 _PERHAPS: Final = frozenset({"cookie", "auth", "sid", "sessionid", "pepper", "totpseed", "otpseed"})
-"""What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are none."""
+"""What is a secret where it looks made up; ``auth = "basic"`` and ``cookie = "chocolate"`` are not secrets."""
 _PIN_CODES: Final = frozenset(
     f"{what}code"
     for what in ("pin", "door", "lock", "safe", "vault", "unlock", "security", "entry", "access", "keypad", "secret")
@@ -54,7 +54,7 @@ _NO_SECRET_TOKENS: Final = frozenset({
 WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WITHOUT_TILDE: Final = str.maketrans("ñÑ", "nN")
 NAME_CHARS: Final = 80
-"""Of a longer name only the end is looked at: that is where the word stands."""
+"""Characters of a longer name that are looked at, from its end: the word that tells is there."""
 _LONG: Final = 16
 """Characters of a word that is made up even where it has letters alone."""
 _PLAIN: Final = re.compile(
@@ -66,7 +66,7 @@ _PLAIN: Final = re.compile(
       | \S+(?:[ ]\S+){5,} | (?-i:[A-Z])[a-z']*(?:[ ][\w',-]+){2,}[.!?]+""",
     re.X | re.I | re.S,
 )
-"""Values that are no secret: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
+"""Values that are not secrets: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
 _WORDS: Final = re.compile(r"[a-z]+(?:_[a-z]+)+[0-9]{0,2}")
 _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
 """A name with a call, an index or an assignment behind it."""

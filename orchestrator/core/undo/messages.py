@@ -93,7 +93,7 @@ def outcome_of(task: AgentTask, *, waits: str = "", undone_by: TaskId | None = N
 
 
 def that_counts(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Of several, oldest first, the one that says how it stands; None: there is none.
+    """The record that counts, of several from old to new; None: there is none.
 
     One that goes on; else, of those that changed something, one that did all of it and stands, one that did a part so,
     or the last; else the last of all.
@@ -157,7 +157,7 @@ class UndoRequest(_Told):
     def of_task(self, task_id: str) -> Restoration:
         """The restoration that it asks for.
 
-        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text, or a place.
+        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is not text, or a place.
         """
         if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
             raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
@@ -244,7 +244,7 @@ class UndoOffer(_Told):
 
 
 def told_changes(changed: Changes) -> tuple[TaskChange, ...]:
-    """Each place once, with what was there first and what is there last; what came back to what it was is left out."""
+    """Each place once, with its first and its last state; a place that came back to its first state is left out."""
     first: dict[Place, Touch] = {}
     last: dict[Place, Touch] = {}
     for touch in changed.touches:

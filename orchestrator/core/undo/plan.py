@@ -1,9 +1,9 @@
 """The plan of a restoration: one action for each path, by the present content.
 
-Theory. A place goes back to the state before the task's first change of it, or, where somebody else changed it between
-two of them, to what that somebody had made of it. That is done where it is as the task left it. Where it is not,
-somebody changed it since, and it stays unless a person chose otherwise. A restoration goes on in rounds: after each,
-what it did itself counts as what is expected, and what is left is planned anew, so that it may be killed anywhere.
+Theory. A place goes back to the state before the task's first change of it. If somebody else changed it between two
+changes of the task, it goes back to that person's state. This is done where the place is as the task left it. Where it
+is not, somebody changed it since, and it stays unless a person chose otherwise. A restoration goes on in rounds: after
+each, its own changes are the expected state, and the rest is planned anew, so that it may be killed anywhere.
 """
 
 from bisect import bisect_left
@@ -36,11 +36,11 @@ Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
 ANYTHING: Final = "anything"
 """As what is expected in a place: whatever is there is replaced."""
 MAX_CALLS: Final = 500
-"""Of one round: as many as a person may be shown at once; the next round does what is left."""
+"""Calls of one round: as many as a person may be shown at once; the next round does the rest."""
 MAX_TREE_FILES: Final = 500
-"""Of a directory that is taken as a whole, different ones: each is a command of its own, some 25 s of looking."""
+"""Different files in a directory that is taken as a whole: each needs a command of its own, some 25 s of looking."""
 MAX_TREE_BYTES: Final = MAX_WHOLE_BYTES
-"""Of a directory that is taken as a whole, and all that is in it."""
+"""Bytes of a directory that is taken as a whole, with all that is in it."""
 _NAMED: Final = 3
 
 
@@ -64,11 +64,11 @@ class Found:
 
     state: str
     inside: tuple[str, ...] = ()
-    """Of a directory: the paths of all that is in it, below it."""
+    """For a directory: the paths of all that is in it."""
     tree: str = ""
-    """Of a directory: the hash over all that is in it."""
+    """For a directory: the hash over all that is in it."""
     size: int = 0
-    """Of a file: its bytes."""
+    """For a file: its bytes."""
     under: str = ""
     """Where nothing is: the path of the file above it, under which nothing can be; empty: there is none."""
     fault: str = ""
@@ -76,13 +76,13 @@ class Found:
 
     @property
     def sha256(self) -> str:
-        """What a call is bound to: the hash of the file or of all that is in the directory, or ``absent``."""
+        """The hash that a call is bound to: of the file or of all that is in the directory, or ``absent``."""
         return self.tree if self.state == DIRECTORY else self.state
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a restoration does at a place."""
+    """The deed of a restoration at a place."""
 
     goal: Goal
     found: Found | None
@@ -111,7 +111,7 @@ def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
     """What is to be put back, in the order of the places."""
     places: dict[Place, list[Touch]] = {}
     later: dict[Place, int] = {}
-    # What was written over with the very same bytes was not changed.
+    # A file that was written over with the very same bytes was not changed.
     for touch in (touch for touch in changed.touches if touch.before != touch.after):
         if any(wanted.covers(touch.step, path) for path in {touch.place.path, shown(touch.place.path)}):
             places.setdefault(touch.place, []).append(touch)
@@ -137,13 +137,13 @@ def _goal(touches: Sequence[Touch], later: int | None) -> Goal:
 
 
 def progressed(goals: Iterable[Goal], own: Changes) -> tuple[Goal, ...]:
-    """The goals once the restoration itself has done something: what it left is what is expected."""
+    """The goals once the restoration itself has done something: its own changes are expected."""
     left = {touch.place: touch.after for touch in own.touches}
     return tuple(replace(goal, expected=left.get(goal.place, goal.expected)) for goal in goals)
 
 
 def plan(goals: Sequence[Goal], found: Mapping[Place, Found | None], wanted: Restoration) -> tuple[Entry, ...]:
-    """What to do at each place, by what was found there; None: nobody could look."""
+    """The deed at each place, by the state that was found there; None: nobody could look."""
     entries = [_entry(goal, found[goal.place], wanted) for goal in goals]
     # The deepest first: a directory is removed where all that is in it is.
     going = {entry.place for entry in entries if entry.verdict == "remove" and not _is_directory(entry)}
@@ -194,7 +194,7 @@ def _why(goal: Goal, found: Found) -> str:
 
 
 def _emptied(entry: Entry, going: set[Place]) -> Entry:
-    """What is done to a directory that is to go, if nothing stays in it."""
+    """The deeds for a directory that is to go, if nothing stays in it."""
     if entry.verdict not in ("remove", "restore") or entry.found is None or not _is_directory(entry):
         return entry
     place = entry.place
@@ -215,7 +215,7 @@ def _reached(entry: Entry, leaving: set[Place]) -> Entry:
 
 
 def beside(entry: Entry, wanted: Restoration) -> Place | None:
-    """Where the old file of a conflict is put beside what is there now; None: nowhere, or it was no file."""
+    """Where the old file of a conflict is put beside what is there now; None: nowhere, or it was not a file."""
     chosen = entry.verdict == "conflict" and wanted.choice(str(entry.place)) == "beside"
     if not chosen or entry.goal.target in (ABSENT, DIRECTORY):
         return None
@@ -225,10 +225,10 @@ def beside(entry: Entry, wanted: Restoration) -> Place | None:
 def ops_of(entries: Sequence[Entry], *, in_vain: Callable[[Op], bool] = lambda _: False) -> tuple[Op, ...]:
     """All calls that can be made now, in their order.
 
-    Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
-    is removed, the deepest first; a directory with all that is in it, unless that is too much for one call, or is on
-    this host. What comes where something of another kind stands takes its place in one step; where that cannot be, it
-    waits until that is gone, for the next round.
+    Directories are made and files written first, so that nothing is gone before its replacement is there. Then the rest
+    is removed, the deepest first; a directory goes with all that is in it, unless that is too much for one call, or is
+    on this host. An entry that replaces one of another kind takes its place in one step. Where that cannot be, it waits
+    for the next round, until the old entry is gone.
 
     ``in_vain``: whether a call was made already and came to nothing; a directory then goes piece by piece, and what
     is of another kind before what takes its place comes.
@@ -329,7 +329,7 @@ def _deepest_first(entry: Entry) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class Listing:
-    """Paths from the root, each with the sha256 of a file or ``directory``; the root itself is none of them."""
+    """Paths from the root, each with the sha256 of a file or ``directory``; the root itself is not among them."""
 
     states: Mapping[str, str]
 
@@ -358,7 +358,7 @@ class Listing:
         return sorted(self.states)
 
     def only(self, wanted: Callable[[str], bool]) -> "Listing":
-        """What of it is wanted."""
+        """The places that are wanted."""
         return Listing({path: state for path, state in self.states.items() if wanted(path)})
 
     @property
@@ -401,7 +401,7 @@ def goals_to(
     present: Listing | None = None,
     first: Listing | None = None,
 ) -> tuple[Goal, ...]:
-    """What is to be put back so that a computer is as a listing has it, in the order of the paths.
+    """The places to put back so that a computer is as a listing has it, in the order of the paths.
 
     ``base``: what is expected there. ``present``: what is there now, which an exact restoration removes where the
     target does not have it; None: nobody could look. ``first``: what was there at its first look; it removes nothing

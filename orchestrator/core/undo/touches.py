@@ -14,7 +14,7 @@ from orchestrator.core.wire.wire import ComputerId, RunId, is_sha256
 
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"
-"""The state of a place where there is a directory; what is in it are places of their own."""
+"""The state of a place where there is a directory; the entries in it are places of their own."""
 NO_HASH: Final = "-"
 """Stands for a directory where a file has its hash, in the lines of a directory."""
 NEVER_RAN: Final = frozenset({"stale", "refused"})
@@ -33,7 +33,7 @@ class Place:
 
     computer: ComputerId | None
     path: str
-    """Names on a computer are bytes: one that is no UTF-8 stands escaped here (``surrogateescape``)."""
+    """Names on a computer are bytes: one that is not UTF-8 is escaped here (``surrogateescape``)."""
 
     def __str__(self) -> str:
         """As a person writes it: ``farm:startup.lua``; no two places are written alike."""
@@ -51,7 +51,7 @@ def shown(path: str) -> str:
 
 
 def as_argument(path: str) -> str:
-    """The path of a place as a call has it: all of it as latin-1 where it is no UTF-8, which the call says then."""
+    """The path of a place as a call has it: all of it as latin-1 where it is not UTF-8; the call says so then."""
     return path if is_text(path) else path.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
@@ -286,7 +286,7 @@ def _is_in(path: str, places: Sequence[str]) -> bool:
 
 
 def states_of(lines: bytes) -> dict[str, str]:
-    """What is in a directory, by the lines that its hash is taken over; a name that is no UTF-8 has surrogates.
+    """What is in a directory, by the lines that its hash is taken over; a name that is not UTF-8 has surrogates.
 
     Raises Unreadable.
     """
@@ -313,7 +313,7 @@ def _makes_directory(call: facts.ToolCall) -> bool:
 
 
 def _of_program(before: facts.Watched | None, after: facts.Watched | None) -> str:
-    """What of a program's run cannot be taken back."""
+    """The effects of a program's run that cannot be taken back."""
     if before is None:
         return "A program ran: what it changed, moved or sent is not known."
     if not before.listing or after is None or not after.listing:

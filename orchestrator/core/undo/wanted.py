@@ -32,7 +32,7 @@ class Restoration(Value):
     empty: everywhere."""
     on_conflict: OnConflict = "keep"
     choices: dict[str, OnConflict] = Field(default_factory=dict)
-    """Of single places, by their text as :class:`~orchestrator.core.undo.touches.Place` writes it."""
+    """The choices for single places, by their text as :class:`~orchestrator.core.undo.touches.Place` writes it."""
     listing: str = ""
     """The sha256 of a listing's lines: the computer's files become as it has them. Empty: a task is undone."""
     computer: ComputerId | None = None
@@ -41,7 +41,7 @@ class Restoration(Value):
     """The sha256 of the lines of the listing that is expected there: only what differs between the two is changed,
     and what differs from it now was made by somebody else. Empty: whatever is there is replaced."""
     exact: bool = False
-    """Without a base: what the listing does not have is removed."""
+    """Without a base: files that the listing does not have are removed."""
     leaves: tuple[str, ...] = ()
     """With ``exact``: paths that stay with what is below them, since the listing cannot tell of them; an empty one: all
     that it does not have."""

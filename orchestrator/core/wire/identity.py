@@ -27,7 +27,7 @@ from orchestrator.core.wire.wire import ComputerId
 #
 # Theory. Each store has one secret, which never leaves it. A computer's key is derived from that and from the
 # hash of its token, so that every node can tell it and none has to keep it. It goes over the wire once, with the
-# token, and never again; the token does with each connection, and so is no key. What is signed names the boot
+# token, and never again; the token does with each connection, and so is not a key. What is signed names the boot
 # that is welcomed: an offer that was overheard is worth nothing to the next one.
 
 
@@ -69,9 +69,9 @@ class ComputerRecord:
     heard: int = 0
     """The highest ``journal_seq`` that was heard of; 0: none since it was welcome anew."""
     doubtful_below: int = 0
-    """What open calls with a lower number came to is unknown, whatever the computer says."""
+    """The outcome of open calls with a lower number is unknown, whatever the computer says."""
     known: ComputerSide | None = None
-    """Who was welcome last; None: nobody since the store keeps it, or since a release."""
+    """The boot that was welcomed last; None: nobody since the store keeps it, or since a release."""
     token: str = ""
     """The hash of the token with which that one came."""
     frozen: ComputerFrozen | None = None
@@ -135,7 +135,7 @@ def _genuine(record: ComputerRecord, token: str, *, paired_anew: bool, paired_id
         return None
     if record.known is None or paired_anew:
         return paired_id
-    # Another token of the same name is no copy of anything.
+    # Another token of the same name is not a copy of anything.
     return record.known.computer_id if record.token in {"", token} else None
 
 
@@ -153,7 +153,7 @@ def former_of(label: str, seen: Iterable[str]) -> tuple[str, ...]:
 
 
 def labelled(known: ComputerSide, label: str, also: Iterable[str], *, confirmed: bool) -> ComputerSide | None:
-    """What is kept of a computer that has ``label`` now, and had those in ``also`` besides what is known.
+    """The labels that are kept of a computer that has ``label`` now, and had those in ``also`` beside the known ones.
 
     ``confirmed``: an admin says that this label is the only one that counts. None: nothing of it is new, or as many
     are kept already as there may be, and then no label frees the computer of a rule.

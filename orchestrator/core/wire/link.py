@@ -156,7 +156,7 @@ class ComputerLink:
         self._send(wire.Ping(n=self._pings, clock=True if tells else None))
 
     def probe(self, now: float) -> None:
-        """Ping now: the answer is told as ``Alive``. Frames that were under way are none."""
+        """Ping now: the answer is told as ``Alive``. Frames that were under way do not count as an answer."""
         if self.state is LinkState.READY:
             self._ping(now)
             self._probe = self._pings
@@ -317,7 +317,7 @@ class ComputerLink:
                 return [] if event is None else [event]
 
     def _plain(self, message: Any, body: bytes) -> LinkEvent | None:
-        """What a message means that needs no answer and cannot be wrong."""
+        """The meaning of a message that needs no answer and cannot be wrong."""
         event: LinkEvent | None = None
         match message:
             case wire.ChunkAck() if self._outbox is not None:

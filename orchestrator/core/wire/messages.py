@@ -28,7 +28,7 @@ PROTOCOL_VERSION: Final = 1
 COMPUTER_SUBPROTOCOL: Final = "cc-orchestrator.v1"
 REVIEWER_SUBPROTOCOL: Final = "cc-orchestrator.review.v1"
 REVIEWER_SUBPROTOCOL_1_1: Final = "cc-orchestrator.review.v1.1"
-"""Of reviewers who are told of tasks that are over as well."""
+"""The subprotocol of reviewers who are told of ended tasks as well."""
 
 MAX_HEADER_BYTES: Final = 4096
 """The header line without its newline: small enough to parse char by char in Lua in 2 ms."""
@@ -97,7 +97,7 @@ FIRST_METHODS: Final = frozenset(
         "shell",
     }
 )
-"""What each client can do; one that has a later method says so by a capability of the same name."""
+"""The capabilities of each client; one that has a later method says so by a capability of the same name."""
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
 
 

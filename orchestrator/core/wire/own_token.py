@@ -25,11 +25,11 @@ _TAIL: Final = 400
 _NO_PART: Final = re.compile(r"[^0-9A-Za-z]+")
 _PART: Final = re.compile(r"[0-9A-Za-z]")
 _SIGN: Final = re.compile(r"[-_]")
-"""What a token has beside letters and digits."""
+"""The characters of a token beside letters and digits."""
 _PREFIX: Final = re.compile(r"cc[a-z]_")
-"""What a token of any holder begins with: no secret."""
+"""The beginning of a token of any holder: not a secret."""
 _NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
-"""What stands before each line of a file that is shown."""
+"""The text before each line of a file that is shown."""
 _HEX: Final = re.compile(r"[0-9a-f]+|(?:0?x[0-9a-f]{0,2})+")
 _LOW: Final = "abcdefghijklmnopqrstuvwxyz"
 _ROT13: Final = str.maketrans(_LOW + _LOW.upper(), _LOW[13:] + _LOW[:13] + _LOW[13:].upper() + _LOW[:13].upper())
@@ -110,7 +110,7 @@ def _grown(joined: str, at: int, form: str, place: int) -> Span:
 
 
 def _least(piece: str) -> int:
-    """Characters from which on a piece is no chance: hashes and tables of numbers have the short ones too."""
+    """A piece of so many characters is not there by chance; hashes and tables of numbers have shorter ones too."""
     if piece.isdecimal():
         return 18
     return 14 if _HEX.fullmatch(piece) else _WINDOW + 1

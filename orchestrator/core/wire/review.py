@@ -17,7 +17,7 @@ from orchestrator.core.task.facts import EndStatus, QuestionId, RequestId, TaskI
 from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
 
 MAX_REVIEW_FRAME_CHARS = 64 * 1024
-"""A decision is small; what is larger is a mistake."""
+"""A decision is small; a larger frame is a mistake."""
 
 
 class _Message(BaseModel):
@@ -184,7 +184,7 @@ ToReviewer = Annotated[
     Field(discriminator="type"),
 ]
 Asked = DecideRequest | AnswerQuestion | UndoTask
-"""What a reviewer may send."""
+"""The messages that a reviewer may send."""
 FromReviewer = Annotated[Asked, Field(discriminator="type")]
 
 _FROM: TypeAdapter[Any] = TypeAdapter(FromReviewer)

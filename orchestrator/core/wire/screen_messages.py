@@ -36,7 +36,7 @@ class Body(WireMessage):
     offset: Counter = 0
     total: Counter
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    """Of the whole, not of this frame's part (but for ``output``)."""
+    """The sha256 of the whole, not of this frame's part (but for ``output``)."""
 
 
 # -- What a person types from outside, as the key events that a computer takes: keys, characters, pasted texts
@@ -50,7 +50,10 @@ KEY_NAMES: Final = (
     *("enter", "tab", "backspace", "delete", "insert", "up", "down", "left", "right", "home", "end", "pageUp"),
     *("pageDown", *(f"f{number}" for number in range(1, 13)), "leftCtrl", "leftAlt", "leftShift", TERMINATE),
 )
-"""The keys that have a name, as the game calls them. Restart and shutdown are none: what is off stays off."""
+"""The keys that have a name, as the game calls them.
+
+Restart and shutdown are not among them: a computer that is off stays off.
+"""
 MAX_STROKES: Final = 40
 """Each is up to three events of the computer's 256."""
 MAX_TEXT_CHARS: Final = 512
@@ -91,7 +94,7 @@ def _typed(char: str) -> str:
     byte = as_byte(char)
     if byte is None or not is_typed(byte):
         raise InvalidRequest(
-            f"The game has no key for {char!r}.", remedy="It takes ASCII and the letters of western Europe."
+            f"The game has no key for {char!r}.", remedy="Type ASCII and the letters of western Europe."
         )
     return chr(byte)
 

@@ -43,10 +43,13 @@ logger = logging.getLogger(__name__)
 
 
 SOON_S = 5.0
-"""What falls due sooner is told to all workers: by themselves they look at the queue no more often."""
+"""All workers are told of work that falls due sooner: by themselves they look at the queue no more often."""
 
 _NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
-"""What leaves the actor nothing to do until something comes in; a union in the test would be made at each look."""
+"""Effects that leave the actor nothing to do until something comes in.
+
+A union in the test would be made at each look.
+"""
 
 
 class TaskActor:
@@ -112,7 +115,7 @@ class TaskActor:
     async def _act(self) -> AgentTask:
         while True:
             try:
-                # What was begun together with the last outcome is no boundary: its bracket is open.
+                # An effect that began together with the last outcome is not a boundary: its bracket is open.
                 if self._leaving.begun and not self._calls.begun():
                     await self._hand_over()
                     return self._journal.task
@@ -150,7 +153,7 @@ class TaskActor:
         return waits[0] if len(waits) == len(outcomes) else None
 
     async def _perform_all(self, effects: tuple[todo.Effect, ...]) -> list[Wait | None]:
-        """Perform effects beside one another; what one raises is raised when all are through."""
+        """Perform effects beside one another; an error of one is raised when all are through."""
         if len(effects) == 1:
             return [await self._perform(effects[0])]
         outcomes = await asyncio.gather(*(self._perform(effect) for effect in effects), return_exceptions=True)

@@ -50,7 +50,7 @@ class Calls:
     programs: Programs
     leaving: Leaving
     next_step: Follow
-    """What is recorded together with the outcome that ends a step."""
+    """The facts that are recorded together with the outcome that ends a step."""
     mine: set[RunId] = field(default_factory=set)
     """Runs whose send or wait this actor owns: any other open bracket is an orphan."""
     _begun: RunId | None = None
@@ -261,7 +261,7 @@ class Calls:
 
 
 def _kept_changing(record: CallRecord, text: str, code: str) -> tuple[str, str]:
-    """The words and the code of a failure; what was ``stale`` too often is not shown and tried again, but told."""
+    """The words and the code of a failure: a call that was ``stale`` too often is not shown and tried again."""
     if code != "stale" or record.runs < MAX_VOIDS:
         return text, code
     return f"What it would change kept changing, {record.runs} times: {text}", "kept_changing"

@@ -117,7 +117,7 @@ class ShownChecks:
         if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL or call.computer is None:
             return None
         program, sha256 = next(iter(observed.state.items()), ("", ABSENT))
-        # What the task itself made of it may be something that nobody has seen.
+        # The result of the task's own changes may be something that nobody has seen.
         bound = sha256 != ABSENT and not task.checking.touched
         return ShownCheck(
             check=due.line,

@@ -31,7 +31,7 @@ from orchestrator.tools.deps import ABSENT
 from orchestrator.tools.environment import Environment
 
 NOTHING = Observed(state={})
-"""What a call is bound to that nobody had to look at first."""
+"""The expectation of a call that nobody had to look at first."""
 MAX_VOIDS: Final = 5
 """Refusals of one call by its computer before that is told to the model as its result."""
 _LOOK_AGAIN_S: Final = 0.2
@@ -122,7 +122,7 @@ class Gate:
         risk = max((one.evaluation.risk for one in shown), key=severity)
         rules = self.active_policy.rules
         now = self.journal.service.clock.now()
-        # What nobody knows the outcome of does not become known by waiting.
+        # An outcome that nobody knows does not become known by waiting.
         lasts_s = 0.0 if unknown else float(rules.expires_s(risk))
         remind_s = lasts_s - rules.remind_before_s if rules.remind_before_s else 0.0
         return facts.ReviewRequested(
@@ -169,7 +169,7 @@ class Gate:
         return [one for one in given if await decides(one.grant.granted_by, task, one.grant.created_at)]
 
     async def pass_through(self, record: CallRecord) -> tuple[Observed, str] | None:
-        """What a call must find and the digest it runs under; None: it may not run now, and that is recorded.
+        """The state that a call must find and the digest it runs under; None: it may not run now, and that is recorded.
 
         The gate once more, on exactly what is about to be sent (promises P16, B2).
         """
@@ -245,7 +245,7 @@ class Gate:
         return observed.program is None and _absent_program(record, observed) and not may_come
 
     async def _look(self, record: CallRecord, *, unknown: bool = False) -> Observed | None:
-        """What the call would touch; None: it cannot work, and the model hears why before a person does (promise S15).
+        """The target of the call; None: it cannot work, and the model hears why before a person does (promise S15).
 
         ``unknown``: its outcome is not known, so that a person is asked whatever is found.
         """
@@ -277,7 +277,7 @@ class Gate:
         return await self.world.observe(record)
 
     async def _expected(self, record: CallRecord) -> Observed | None:
-        """What the run must find: what was shown, or, where nobody had to be asked, what is there now."""
+        """The state that the run must find: the one that was shown, or, where nobody was asked, the present one."""
         if record.observed is not None and not _absent_program(record, record.observed):
             return record.observed
         if not record.mutates:

@@ -50,7 +50,7 @@ async def note_failure(
 
 
 async def _give_up(journal: TaskJournal, why: str) -> None:
-    """End a task that does not go on: what was begun is of unknown outcome, and nothing is tried any more."""
+    """End a task that does not go on: calls that were begun are of unknown outcome, and nothing more is tried."""
     for record in journal.task.open_runs:
         await journal.happened(settled(record, "unknown", reason=why), SYSTEM)
     await journal.service.fail(journal.task.task_id, "stuck", why)
@@ -219,7 +219,7 @@ def out_of_time(task: AgentTask) -> facts.LimitReached:
 
 
 def _waited(task: AgentTask) -> str:
-    """What a task that ran out of time was at, where that is not plain."""
+    """The effect at which a task ran out of time, where that is not plain."""
     waiting = sorted({one.call.computer for one in task.calls if one.call.computer is not None})
     if not waiting or task.open_runs:
         return ""
@@ -331,7 +331,7 @@ class Watch:
         try:
             while self._task.phase is not Phase.ENDED:
                 await self._wait()
-                # What came while the store was away is read when it is back.
+                # Items that came while the store was away are read when it is back.
                 await patiently(self._look, for_s=math.inf)
         finally:
             unsubscribe()

@@ -54,7 +54,7 @@ class Hints:
 class ReplyHints:
     """Tells a reply as it comes: as it is, and its explanation and message for reading.
 
-    The first part waits for a second: what comes whole is an item at once and needs no notification.
+    The first part waits for a second: a reply that comes whole by then is an item at once and needs no notification.
     """
 
     hints: Hints
@@ -108,8 +108,8 @@ def of_computer(computer: ComputerId | None) -> Actor:
 def step_computers(task: AgentTask) -> tuple[ComputerId, ...]:
     """All computers that the present step touches: they are claimed together or not at all.
 
-    Two tasks that each hold one and want the other's would wait for ever: what has an open bracket
-    is not given back.
+    Two tasks that each hold one computer and want the other's would wait for ever: a computer with an open bracket is
+    not given back.
     """
     return tuple(sorted({record.call.computer for record in task.calls if record.call.computer is not None}))
 
@@ -151,9 +151,9 @@ class TaskJournal:
     ) -> None:
         """Append an outcome: again at the new version after a conflict, with the same item id.
 
-        What follows it in the same transaction is decided anew each time: what it amounts to, then
-        the ``start`` of a call, which is left out where another task has the computer. The outcome
-        is dropped only where nothing waits for it any more, such as a reply to a task that has ended.
+        The next facts in the same transaction are decided anew each time: the consequence of the outcome, then the
+        ``start`` of a call, which is left out where another task has the computer. The outcome is dropped only where
+        nothing waits for it any more, such as a reply to a task that has ended.
         """
         draft = self.service.draft(fact, actor)
         async with self._appending:

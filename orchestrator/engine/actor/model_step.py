@@ -70,7 +70,7 @@ class Thinking:
     hints: Hints
     leaving: Leaving
     begin: Follow
-    """What is recorded together with a call that may run at once."""
+    """The facts that are recorded together with a call that may run at once."""
     checker: Checker
     texts: dict[str, str] = field(default_factory=dict)
     """Replies by sha256, for the view."""
@@ -195,7 +195,10 @@ class Thinking:
         return None
 
     def _claim(self, task: AgentTask) -> FinalResult | None:
-        """The claim of success that the present reply is, where checks are due; None: it is none, or none are."""
+        """The claim of success that the present reply is, where checks are due.
+
+        None: it does not claim success, or no checks are due.
+        """
         if task.reply is None or not self.checker.due(task):
             return None
         try:
@@ -207,7 +210,7 @@ class Thinking:
     def _verdict(
         self, task: AgentTask, claim: FinalResult, results: tuple[facts.CheckResult, ...], *, again: bool
     ) -> tuple[facts.Fact, ...]:
-        """What a claim of success comes to by its checks; ``again``: nothing was done since they were judged."""
+        """The verdict on a claim of success by its checks; ``again``: nothing was done since they were judged."""
         if failing(results):
             if again or limit_of(task, self.journal.service.clock.now()) is not None:
                 return (checks_failed(claim, results),)
@@ -271,7 +274,7 @@ class Thinking:
         return said if said is not None else "allow" if is_local(self.model) else "mask"
 
     def _mask(self, task: AgentTask) -> Mask:
-        """What the model was told instead of secrets by the time of its present reply."""
+        """The markers that the model was told instead of secrets by the time of its present reply."""
         view = self._view
         if view is not None and view.mask is not None and view.turns == len(task.turns) and view.begins(task):
             return view.mask
@@ -317,7 +320,7 @@ class Thinking:
 
     async def _replied(self, reply: ModelReply) -> None:
         content = reply.text.encode("utf-8", "replace")
-        # Half a surrogate pair is no character: what was meant there nobody knows, so it counts as broken off.
+        # Half a surrogate pair is not a character: what was meant there nobody knows, so it counts as broken off.
         done_reason = reply.done_reason if content.decode() == reply.text else "aborted"
         raw = BlobRef(sha256=sha256_hex(content), size=len(content))
         self.texts[raw.sha256] = content.decode()

@@ -36,7 +36,7 @@ class Seen:
     watched: Watched | None = None
     """None: nothing was watched."""
     told: str = ""
-    """What changed and what is not known, as sentences; empty: nothing did, or nothing is watched."""
+    """The changes and the unknown places, as sentences; empty: nothing changed, or nothing is watched."""
 
 
 UNSEEN: Final = Seen()
@@ -51,7 +51,7 @@ class Programs:
     active_policy: ActivePolicy
 
     def note(self, call: ToolCall) -> str:
-        """What a reviewer is told of it; empty: the call runs no program."""
+        """The note for a reviewer about it; empty: the call runs no program."""
         if call.tool not in RUNNERS or self.world.computers is None:
             return ""
         globs = self._globs(call)
@@ -79,7 +79,7 @@ class Programs:
         return f"It may run for {self.limit_s(call)} s of game time."
 
     async def before(self, call: ToolCall) -> Watched | None:
-        """What is there before a program is started, its bytes in the store; None: nothing is watched.
+        """The listings before a program is started, its bytes in the store; None: nothing is watched.
 
         It is said, and stops no program, where nobody could look, or where that is too much. Raises ComputerAway,
         CallLost.
@@ -197,7 +197,7 @@ def _reasons(skipped: Mapping[str, str]) -> str:
 
 
 def _unknown(when: str, why: str) -> str:
-    """What the model is told where a look failed."""
+    """The text for the model where a look failed."""
     return (
         f"Which files it changed is not known, and cannot be put back: nobody could look {when} at the files that are "
         f"watched: {why}"

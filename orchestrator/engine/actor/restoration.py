@@ -92,7 +92,7 @@ class Restoring:
         return [str(entry.place) for entry in entries if entry.verdict == "nothing" and entry.place in places]
 
     async def _already(self, wanted: Restoration, wish: Wish) -> str:
-        """What is said where there was nothing to be done."""
+        """The text where there was nothing to be done."""
         if wanted.applies:
             return "Everything was already as it was rehearsed"
         if wanted.listing:
@@ -153,10 +153,10 @@ class _LastWords(NamedTuple):
 
 
 def _why(task: AgentTask, left: Iterable[facts.ToolCall], homeless: Set[Place]) -> dict[str, str]:
-    """What each call that is left came to, by the text of its place; ``homeless``: what it would be in was rejected."""
+    """The outcome of each call that is left, by the text of its place; ``homeless``: its directory was rejected."""
     turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
     words = {digest: text for turn in turns for digest, (_, text) in turn}
-    # What a model is told of a rejection is no sentence for a person.
+    # The words of a rejection for a model are not a sentence for a person.
     words |= dict.fromkeys((digest for digest, _ in task.rejections), "A person rejected it.")
     told = {place_of(call): words.get(call.call_digest, "") for call in left}
     told |= dict.fromkeys(homeless, "What it would be in was rejected.")
@@ -172,7 +172,7 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, last: _LastWords) -
     """How it ended: what was put back, and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
-    # What waits for something else that was not done says nothing of its own.
+    # An entry that waits for another one that was not done has no reason of its own.
     behind = next(iter(last.why.values()), "")
     left = {
         str(one.place): last.why.get(str(one.place), behind) for one in entries if one.verdict in ("restore", "remove")

@@ -1,4 +1,4 @@
-"""Everything that may happen to a task from outside its actor: load, decide, append, publish."""
+"""Every change of a task from outside its actor: load, decide, append, publish."""
 
 from orchestrator.engine.tasks.service import Decided, TaskService, must_own, person
 from orchestrator.engine.tasks.stored import (

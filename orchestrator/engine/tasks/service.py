@@ -1,4 +1,4 @@
-"""Everything that may happen to a task from outside its actor, decided and appended.
+"""Every change of a task from outside its actor, decided and appended.
 
 A command is decided on the task as it is, appended at that version, and decided anew after a
 conflict; the answer is the task as it stands afterwards.
@@ -76,7 +76,7 @@ class MissedHints:
         self._heard: Versions = {}
         """The newest version of each task that a notification has named."""
         self._seen: Versions | None = None
-        """What the store had at the last look; None: there was none yet."""
+        """The versions in the store at the last look; None: there was none yet."""
 
     async def keep(self) -> None:
         """Look until canceled; a store that one process has for itself loses no notification."""
@@ -102,7 +102,7 @@ class MissedHints:
         """Look once, and tell of what was there at the look before without a notification since. Raises StoreAway."""
         found = await self._versions()
         if self._seen is None:
-            # Who came before this look was told everything as it stood.
+            # A follower who came before this look was told everything as it was.
             self._heard = {**found, **self._heard}
         for task_id, version in (self._seen or {}).items():
             if self._heard.get(task_id, 0) < version:
@@ -123,7 +123,7 @@ class MissedHints:
         return {row.task_id: row.version for row in rows}
 
     async def _present(self, task_id: TaskId) -> int:
-        """The version of a task that is none of those any more; 0: it was pruned."""
+        """The version of a task that is not one of those any more; 0: it was pruned."""
         row = await self._tasks.store.kept_task(task_id)
         return int(str(row["version"])) if row is not None else 0
 

@@ -1,6 +1,6 @@
 """The tasks of the store: drafted, appended and published; loaded, listed and watched.
 
-The journal is the truth; what is published on the bus only says that there is something to read.
+The journal is the truth; a notification on the bus only says that there is something to read.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def keyed_ids(user: Identity, key: str) -> tuple[TaskId, ItemId]:
 logger = logging.getLogger(__name__)
 
 AWAY: Final = (StoreAway, StoreBusy)
-"""What a store raises that will answer in a while; nothing else goes away by waiting."""
+"""Errors of a store that will answer in a while; no other error goes away by waiting."""
 _FIRST_S: Final = 0.1
 """Until the second try; then twice as long each time."""
 _AT_MOST_S: Final = 2.0
@@ -116,7 +116,10 @@ async def show(task: AgentTask, *, max_chars: int | None = None) -> HitlResponse
 
 
 def final_result(task: AgentTask) -> TaskResult | None:
-    """How the task ended, or None while it has not; a success that the journal does not support is none."""
+    """How the task ended, or None while it has not.
+
+    A success that the journal does not support does not count as one.
+    """
     ended = task.ended
     if ended is None:
         return None
@@ -197,9 +200,9 @@ class StoredTasks:
     ) -> None:
         self.store = store
         self.duties = SingletonJobs(store, node)
-        """What this node does that only one node may; ``node``: its name, which no other has."""
+        """The singleton jobs of this node; ``node``: its name, which no other node has."""
         self.prompt = prompt or shipped()
-        """What models are told before each task; None is the shipped text."""
+        """The text for models before each task; None is the shipped text."""
         self.model_wait_s = model_wait_s
         """Seconds that a task waits for a model server that cannot be reached; 0: it fails after three attempts."""
         self.active_policy: ActivePolicy = active_policy or NodePolicy()
@@ -210,7 +213,7 @@ class StoredTasks:
         self.clock = clock
         self.authorizer = authorizer
         self._broken: dict[str, str] = {}
-        """What is wrong with tasks whose items are not as they were written, by task."""
+        """The faults of tasks whose items are not as they were written, by task."""
 
     # -- appending -----------------------------------------------------------------------
 
@@ -280,7 +283,7 @@ class StoredTasks:
         return task
 
     def alerts(self) -> list[str]:
-        """What is wrong with tasks that were asked for, as sentences."""
+        """The faults of tasks that were asked for, as sentences."""
         return list(self._broken.values())[:_MOST_ALERTS]
 
     async def no_task(self, task_id: TaskId) -> NotFound:
@@ -341,7 +344,7 @@ class StoredTasks:
                 known = min(after_version, task.version)
                 # The lambda is called before it is made again.
                 items = await patiently(lambda: self.store.read(task_id, known), for_s=math.inf)  # noqa: B023
-                # Folded on, not loaded again: what one more item costs does not grow with the task.
+                # Folded on, not loaded again: the cost of one more item does not grow with the task.
                 task = fold([item for item in items if item.version > task.version], task)
                 for item in items:
                     if item.version > after_version:

@@ -49,17 +49,17 @@ _EACH: Final = 20
 
 @dataclass(frozen=True)
 class Wish:
-    """What a restoration is to bring about, as far as it is known now."""
+    """The goal of a restoration, as far as it is known now."""
 
     goals: tuple[Goal, ...]
     untold: tuple[Untold, ...] = ()
     """What it cannot."""
     unseen: ComputerId | None = None
-    """The computer on which all has to be looked at first, and nobody can now: what is to be removed is not known."""
+    """The computer on which all has to be looked at first, and nobody can now: the files to remove are not known."""
     open: tuple[Untold, ...] = ()
     """Calls of the task that is taken back of which nobody has heard yet how they ended."""
     present: Listing | None = None
-    """Of an exact restoration: what is there now."""
+    """For an exact restoration: what is there now."""
     came: tuple[str, ...] = ()
     """The paths of what came since its first look: it stays."""
 
@@ -120,7 +120,7 @@ class Plans:
         return await self._listing(sha256) if sha256 is not None else None
 
     async def plan(self, wish: Wish, wanted: Restoration, *, own: Changes | None = None) -> tuple[Entry, ...]:
-        """What is to be done at each place, by what is there now; ``own``: what the restoration did so far."""
+        """The work at each place, by its present state; ``own``: the restoration's own changes so far."""
         own = own or Changes()
         goals = progressed(wish.goals, own)
         found = await self._found([goal.place for goal in goals])
@@ -133,7 +133,7 @@ class Plans:
         return read_listing(await self.service.store.get_blob(sha256))
 
     async def _present(self, computer: ComputerId | None) -> Listed | None:
-        """All that is on a computer now; None: nobody can look now. Raises ToolFailed where it cannot be told."""
+        """All that is on a computer now; None: nobody can look now. Raises ToolFailed where it cannot be read."""
         if computer is None or not self.world.online(computer):
             return None
         try:
@@ -166,7 +166,7 @@ class Plans:
         return {place: _placed(place, there, found | higher) for place, there in found.items()}
 
     async def _listed(self, places: Sequence[Place]) -> dict[ComputerId | None, Listed | None]:
-        """All that is on those computers of which many places are asked for."""
+        """The listings of those computers of which many places are asked for."""
         counts = Counter(place.computer for place in places)
         listed: dict[ComputerId | None, Listed | None] = {}
         for computer in (one for one, count in counts.items() if count > _EACH):

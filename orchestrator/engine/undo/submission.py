@@ -57,7 +57,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a restoration would do, and what it cannot."""
+    """The changes that a restoration would make, and those that it cannot make."""
 
     entries: tuple[Entry, ...]
     untold: tuple[Untold, ...]
@@ -69,7 +69,7 @@ class Undoing(Plans):
     """Plans of restorations, and their tasks."""
 
     async def preview(self, wanted: Restoration, by: Identity) -> Preview:
-        """What a restoration would do now.
+        """The changes that a restoration would make now.
 
         Raises NotFound, Forbidden, InvalidRequest while the task goes on, ToolFailed where what is to be removed cannot
         be told.
@@ -99,7 +99,7 @@ class Undoing(Plans):
             what, remedy = await self._only_rehearsed(wanted) or nothing
             raise InvalidRequest(what, remedy=remedy)
         going = await self._going(wanted)
-        # Looked for after the other: what is noted by now is found by its key as well.
+        # Looked for after the other: a record that is noted by now is found by its key as well.
         if going is not None and await self.begun(keyed_by or by, key) is None:
             raise BeingUndone(
                 f"{wanted.task_id} is already {going.told}; no second undo of the same is begun.",
@@ -218,7 +218,7 @@ class Undoing(Plans):
         raise InvalidRequest(f"{did} at '{odd}'{step}.", remedy=near(odd, there))
 
     async def _only_rehearsed(self, wanted: Restoration) -> tuple[str, str] | None:
-        """What became of a rehearsal that is to be undone, and what to do; None: it is none."""
+        """The result of a rehearsal that is to be undone, and what to do; None: it is not a rehearsal."""
         task = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
         if task is None or task.rehearses is None:
             return None

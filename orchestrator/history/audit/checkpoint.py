@@ -1,15 +1,15 @@
 """The checkpoint: the heads of all streams in a signed file beside the store.
 
-Theory. The chain of a stream proves its middle, not its end, and the whole store may be replaced by
-an older one. So the heads of all streams are written to a file beside the store from time to time,
-signed with a key of their own. A checkpoint is made only where every stream still holds what the one
-before knew: what was cut is never signed away. The key lies on the same disk: against somebody who
-can read it only a copy elsewhere helps, of the file or of the digest that ``audit verify`` prints.
+Theory. The chain of a stream proves its middle, not its end, and the whole store may be replaced by an older one. So
+the heads of all streams are written to a file beside the store from time to time, signed with a key of their own. A
+checkpoint is made only where every stream still has all that the one before knew: a cut is never signed away. The key
+is on the same disk. Against a person who can read it only a copy elsewhere helps, of the file or of the digest that
+``audit verify`` prints.
 
 The file is a log: its first line has all heads, and each further one those that changed, signed and chained to the
 line before. So a checkpoint costs what changed. Once the further lines are as long as the first, one line says all
-anew. A line that a crash cut is none; one that was taken off the end is missed, because the system stream names the
-line that was made last.
+anew. A line that a crash cut does not count. A line that was taken off the end is missed, because the system stream
+names the line that was made last.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ _LATER: Final = (
 
 
 class AuditBroken(OrchestratorError):
-    """What the audit rests on is not as it was left."""
+    """The data that the audit relies on has changed."""
 
     code = "audit_broken"
     http_status = 500
 
 
 class Journals(Protocol):
-    """Of a store, what an audit reads."""
+    """The part of a store that an audit reads."""
 
     async def heads(self) -> list[StreamHead]:
         """The heads of all streams."""
@@ -64,10 +64,10 @@ class Journals(Protocol):
 
 
 class ChangingJournals(Journals, Protocol):
-    """Of a store, what a checkpoint reads."""
+    """The part of a store that a checkpoint reads."""
 
     async def heads_since(self, at: datetime) -> list[StreamHead]:
-        """The heads of what changed since, and of what is no task."""
+        """The heads of the streams that changed since, and of those that are not tasks."""
 
 
 async def heads_of(store: Journals) -> dict[str, Anchor]:
@@ -81,7 +81,7 @@ def number(version: object) -> int:
 
 
 class _Line(Value):
-    """What the lines of the file have in common."""
+    """The common part of the lines of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -124,7 +124,7 @@ class Checkpoint:
     previous: str
     """sha256 of the line before the last, or of the last of the file before; empty: this was the first."""
     sha256: str
-    """Of the last line."""
+    """The sha256 of the last line."""
 
 
 class _Lines(NamedTuple):
@@ -134,7 +134,7 @@ class _Lines(NamedTuple):
     base: int
     """Bytes of its first line."""
     size: int
-    """Bytes of its whole lines: what follows was cut in the middle of a write, and counts for nothing."""
+    """Bytes of its whole lines: a line that was cut in the middle of a write counts for nothing."""
 
 
 class Checkpoints:
@@ -211,7 +211,7 @@ class Checkpoints:
             whole = _Whole.model_validate_json(lines[0] if lines else b"")
             steps = [_Step.model_validate_json(line) for line in lines[1:]]
         except ValidationError:
-            raise AuditBroken(f"{self.path} is no checkpoint: it is cut or was edited.", remedy=_LATER) from None
+            raise AuditBroken(f"{self.path} is not a checkpoint: it is cut or was edited.", remedy=_LATER) from None
         return self._followed(whole, steps, len(lines[0]))
 
     def _followed(self, whole: _Whole, steps: Sequence[_Step], base: int) -> _Lines:
@@ -309,7 +309,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def _append(path: Path, content: bytes, size: int) -> None:
-    """Put content behind the first ``size`` bytes of a file; what a crash left there is taken away."""
+    """Put content behind the first ``size`` bytes of a file; bytes that a crash left there are removed."""
     descriptor = os.open(path, os.O_WRONLY)
     with os.fdopen(descriptor, "wb") as file:
         file.truncate(size)
@@ -340,7 +340,7 @@ class News(NamedTuple):
 
 
 async def news_of(store: ChangingJournals, checkpoints: Checkpoints, since: datetime | None = None) -> News:
-    """What is not as the last checkpoint has it; ``since``: only streams that changed since then are looked at.
+    """The heads that differ from the last checkpoint; ``since``: only streams that changed since then are looked at.
 
     Raises AuditBroken.
     """

@@ -1,9 +1,9 @@
 """The heads of streams as they leave the host: lines that any collector keeps, and that a verification reads again.
 
-Theory. An attacker who can write the store and the checkpoint beside it can put both back together, unseen.
-Lines that went to another machine do. Each has the heads that changed since the line before; what a syslog server puts
-before them is passed over. All that they ever said has to hold still, so that a store that was put back and grew again
-is found by its older lines.
+Theory. An attacker who can write the store and the checkpoint beside it can put both back together, unseen. Lines that
+went to another machine cannot be put back. Each has the heads that changed since the line before; a text that a syslog
+server puts before them is passed over. All that they ever said still has to hold, so a store that was put back and grew
+again is found by its older lines.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _A_LINE: Final = 8
 """Streams of one line: about a kilobyte, which every syslog takes whole."""
 
 Noted = Mapping[str, Mapping[int, str]]
-"""Of each stream the versions whose hash left the host."""
+"""For each stream, the versions whose hash left the host."""
 
 
 class HeadsLine(Value):
@@ -84,7 +84,7 @@ def read_heads(path: Path) -> dict[str, dict[int, str]]:
             streams = HeadsLine.model_validate_json(told).streams
         except ValidationError:
             raise InvalidRequest(
-                f"Line {number} of {path} is cut or was edited: it is no line of heads.",
+                f"Line {number} of {path} is cut or was edited: it is not a line of heads.",
                 remedy="Take a whole copy from where the heads were sent, or take that line out.",
             ) from None
         for stream, (version, digest) in streams.items():
@@ -139,7 +139,7 @@ class TrustedStream:
         if wanted.setdefault(version, digest) != digest:
             raise _broken(version)
         last, end = max(1, min(wanted)) - 1, max(wanted)
-        # What the first one follows is nothing, or covered by its own hash.
+        # The first one follows nothing, or its own hash covers what it follows.
         before = GENESIS_HASH if last == 0 else ""
         while last < end:
             page = await self._store.kept_items(SYSTEM_STREAM, last, _PAGE)
@@ -233,7 +233,7 @@ _NOTE_REMEDY: Final = "It was left out, and everything was read anew; the next v
 
 
 def row_digest(row: KeptRow) -> str:
-    """What tells whether a task's row is still the one that was held against its items."""
+    """A digest that tells whether a task's row is still the one that was compared with its items."""
     return hashlib.sha256(repr(tuple(row.values())).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

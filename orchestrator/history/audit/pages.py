@@ -27,7 +27,7 @@ _LOOKS: Final = 3
 
 
 class Streams(Protocol):
-    """Of a store, what a page reads."""
+    """The part of a store that a page reads."""
 
     async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
         """The port's."""
@@ -111,7 +111,7 @@ async def page_of(store: Streams, reach: Reach, wanted: Wanted, after: Place | N
 async def _onward(store: Streams, stream: str, after: int, wanted: Wanted, limit: int) -> AsyncIterator[list[_Row]]:
     """What is meant of a stream after a version, as it is read."""
     if wanted.request_id:
-        # What concerns a request is known from items that may stand anywhere.
+        # Items about a request may be anywhere.
         rows = [row async for part in _onward(store, stream, 0, Wanted(), _ITEMS) for row in part]
         yield [row for row in _meant(wanted, rows) if row.place.version > after]
         return
@@ -153,7 +153,7 @@ class _Newest:
 
     @property
     def floor(self) -> datetime | None:
-        """What is older than this is on a later page; None: there is room."""
+        """Items that are older than this are on a later page; None: there is room."""
         return self.rows[self.limit].at if len(self.rows) > self.limit else self.wanted.since
 
     def is_over(self, at: datetime) -> bool:
@@ -215,7 +215,7 @@ async def newest_of(store: Streams, reach: Reach, wanted: Wanted, after: Place |
         await newest.take(head)
     until: tuple[datetime, TaskId] | None = None
     for _ in range(_LOOKS):
-        # Who grew meanwhile is before all others by now.
+        # A stream that grew in between is before all others by now.
         first = await _take_tasks(newest, reach.user_id, until)
         if first is None or first == until:
             break

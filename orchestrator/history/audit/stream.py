@@ -48,7 +48,7 @@ PAGE: Final = 500
 
 
 class Records(Journals, KeptRecords, Protocol):
-    """Of a store, what a verification reads."""
+    """The part of a store that a verification reads."""
 
     @property
     def shared(self) -> bool:
@@ -76,7 +76,7 @@ class Books:
     agreed: AgreedBook = field(default_factory=AgreedBook)
     since: Since = field(default_factory=Since)
     work: dict[str, Work] = field(default_factory=dict)
-    """Of the tasks that may have a claim, and of those that just ended."""
+    """The work on the tasks that may have a claim, and on those that just ended."""
     requests: int = 0
     items: int = 0
     newest: datetime | None = None
@@ -171,7 +171,7 @@ class Stream:
             last = page[-1].version
             if last <= after:
                 yield [one for one in page if one.version > after]
-                raise OrchestratorError("The version of a row is no number.")
+                raise OrchestratorError("The version of a row is not a number.")
             after = last
             if after > self.head[0] and await self._grew():
                 yield [one for one in page if one.version <= self.head[0]]
@@ -211,13 +211,13 @@ class Stream:
         self.books.take(item)
         self.says.take(item)
         for named in blobs_named(self.task, item):
-            # Of two that name the same lines, the one counts that says more of what has to be there.
+            # Where two name the same lines, the one counts that requires more of them.
             if named.is_directory or named.sha256 not in self.named:
                 self.named[named.sha256] = named, item.version
         if isinstance(item.fact, facts.ReviewRequested):
             self.requests.append(item.fact.request_id)
         before = self.task or AgentTask(task_id=item.task_id)
-        # A gap is told by the chain, and what is no task begins with something else.
+        # A gap is told by the chain, and a stream that is not a task begins with another item.
         begins = item.version != 1 or item.fact.kind == "task_submitted"
         if not self.folds or item.version != before.version + 1 or not begins:
             self.folds, self.task = False, None
@@ -228,7 +228,7 @@ class Stream:
             self.folds, self.task = False, None
             check.fault(item.version, "impossible", f"it cannot have followed: {error}".rstrip("."))
             return
-        # What its finished steps came to says nothing of what may follow.
+        # The outcome of its finished steps says nothing about later ones.
         self.task = changed(task, turns=())
 
     async def _look_up(self, check: StreamCheck) -> None:
@@ -291,7 +291,7 @@ async def streams_of(store: Journals, names: Sequence[str] | None = None) -> Asy
 
 
 def broken(stream: str, error: OrchestratorError) -> AuditBroken:
-    """What is said of a stream that cannot be read."""
+    """The sentence about a stream that cannot be read."""
     return AuditBroken(
         f"{stream} cannot be read: {error.message}",
         remedy="`cc-orchestrator audit verify` says what is not as written; the others go by their names.",
@@ -301,7 +301,7 @@ def broken(stream: str, error: OrchestratorError) -> AuditBroken:
 async def check_store(store: Journals, names: Sequence[str] | None = None) -> list[Finding]:
     """What is to be said of streams (None: of all), with the approvals and the people of the whole store looked up.
 
-    Where a task that nobody asked about cannot be read, what it may have given is not missed. Raises AuditBroken.
+    Where a task that nobody asked about cannot be read, its grants are not missed. Raises AuditBroken.
     """
     standing: Standing | None = Standing()
     book = RightsBook()

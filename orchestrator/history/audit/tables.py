@@ -127,7 +127,7 @@ async def _named_as_tasks(store: Records) -> list[Fault]:
 async def unlisted(store: Records, heads: Mapping[str, Anchor], unread: set[str]) -> list[Fault]:
     """Streams that have items, and no row that knows of them.
 
-    Of the streams that were not read those stay in ``unread`` that have another number of items than versions.
+    Streams that were not read stay in ``unread`` where their number of items is not their version.
     """
     found: list[str] = []
     async for row in rows_of(store, "items"):
@@ -162,7 +162,7 @@ async def _blobs(store: Records, now: int) -> list[Fault]:
 
 
 def _wrong_mark(blob: KeptBlob, mark: KeptRow, now: int) -> str:
-    """What is wrong with what is to be known of a blob without reading it; empty: nothing.
+    """The faults of a blob that show without reading it; empty: none.
 
     One that is not said to list files has them swept as if nobody named them.
     """

@@ -35,8 +35,10 @@ FULL_UP_TO: Final = 100_000
 _NOTED_AT_ONCE: Final = 500
 _AGAIN_AT_LEAST: Final = 20
 _AGAIN_ONE_OF: Final = 50
-"""Of the streams that did not change so many are read again each time, those that were not for the longest first:
-after as many verifications all were."""
+"""One of so many streams that did not change is read again each time, beginning with those not read for longest.
+
+After as many verifications all were read.
+"""
 _NO_HASHES: Final[Mapping[int, str]] = MappingProxyType({})
 _NOTHING: Final[Noted] = MappingProxyType({})
 
@@ -56,7 +58,7 @@ class Verification(Value):
     heads_sha256: str
     """Over the heads of all streams: keep it elsewhere and compare it with a later one of the same moment."""
     checkpoint_at: AwareDatetime | None = None
-    """Of the checkpoint that it was compared with; None: there was none."""
+    """The time of the checkpoint that it was compared with; None: there was none."""
     full: bool = True
     """Whether every item and every blob was read."""
     read: int = 0
@@ -115,7 +117,7 @@ class _Verifying:
     books: Books = field(default_factory=Books)
     faults: list[Fault] = field(default_factory=list)
     within: list[Fault] = field(default_factory=list)
-    """Of single streams."""
+    """The faults of single streams."""
     clean: dict[str, Line] = field(default_factory=dict)
     """What is to be noted."""
 
@@ -137,7 +139,7 @@ class _Verifying:
         odd = [] if strange else await store.odd()
         faults += [Fault(stream="", version=0, what="damage", detail=one) for one in odd]
         checkpoint = await _last(self.checkpoints, faults)
-        # First the rows, then the streams that there are: what a row has then, one of these streams says.
+        # First the rows, then the present streams: one of these streams says all that a row has then.
         before = await rows_beside(store, faults)
         known = await requests_known(store, faults)
         heads = await heads_of(store)
@@ -207,7 +209,7 @@ class _Verifying:
     async def _looked_into(
         self, names: Iterable[str], heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor]
     ) -> list[Fault]:
-        """What is wrong with streams that were taken for read and have more or fewer items than they should."""
+        """The faults of streams that were taken for read and have more or fewer items than they should."""
         found: list[Fault] = []
         for name in sorted(names):
             found += await Stream(self.store, name, heads[name], Books()).verified(anchors.get(name))
@@ -253,7 +255,7 @@ class _Verifying:
             await asyncio.to_thread(VerifiedNote(self.checkpoints).write, Verified(self.store.clock.now(), run, kept))
 
     def _keep_later(self, earlier: Verified | None, run: int) -> None:
-        """Of a verification that nobody waits for any more, what it had done; the next one goes on from there."""
+        """The progress of a verification that nobody waits for any more; the next one goes on from there."""
         if self.checkpoints is None or self.away or not self.checkpoints.key_path.exists():
             return
         note, now = VerifiedNote(self.checkpoints), self.store.clock.now()

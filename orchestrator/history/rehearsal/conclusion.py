@@ -31,7 +31,7 @@ State = Literal["going_on", "ending", "nothing", "asked", "not_applied"]
 MAX_SHOWN: Final = 500
 """Places; the task that asks for them names all."""
 _DIFF_CHARS: Final = 20_000
-"""Of one diff."""
+"""Bytes of one diff."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Concluding:
         return outcome.open
 
     async def _closed(self, task_id: TaskId) -> AgentTask:
-        """The ended task, nothing of it open: what the copy did not tell by now nobody will ever hear."""
+        """The ended task with nothing open: nobody will ever hear the rest from the copy."""
         service = self.undoing.service
         while (task := await service.load(task_id)).open_runs:
             settled = [
@@ -224,7 +224,7 @@ async def must_be_untouched(store: Store, task_id: TaskId) -> None:
 def rehearsal_of(task: AgentTask) -> Rehearsal:
     """What a task rehearses. Raises NotFound for another task."""
     if task.rehearses is None:
-        raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
+        raise NotFound(f"{task.task_id} is not a rehearsal.", remedy="Look at its changes instead.")
     return task.rehearses
 
 
@@ -241,7 +241,7 @@ def _key_of(task: AgentTask) -> str:
 
 
 def _requester(task: AgentTask) -> Identity:
-    """Who asked for a rehearsal, in whose name the rest of it is done."""
+    """The person who asked for a rehearsal, in whose name the rest of it is done."""
     kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
     return Identity(kind=kind, name=task.user_id, roles=task.roles, auth=AUTH, owner=task.owner)
 

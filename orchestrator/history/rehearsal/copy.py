@@ -42,7 +42,7 @@ OWN: Final = ".cc-orchestrator"
 MAX_FILES: Final = 2_000
 """Files and directories of a computer that is rehearsed: more than fit on a disk of the mod's own settings."""
 MAX_BYTES: Final = 20_000_000
-"""Of all of them: 20 times what such a disk holds."""
+"""Bytes of all files: 20 times the size of such a disk."""
 
 MAX_DEPTH: Final = 100
 """Directories in one another: a path has to stay one of this host's."""
@@ -106,7 +106,9 @@ def read_disk(root: Path, *, known: Collection[str]) -> tuple[Listing, dict[str,
 
 
 def _walk(root: Path) -> Iterator[tuple[str, Path]]:
-    """All that is below a directory but the client's own, each with its path on the computer; parents come first.
+    """All that is below a directory, except the client's own files, each with its path on the computer.
+
+    Parents come first.
 
     Raises RehearsalFailed for what is too deep: a program may nest directories as it likes.
     """
@@ -139,12 +141,12 @@ def remove(root: Path) -> None:
 def _place(root: Path, path: str) -> Path:
     """Where a path of the computer is on this host. Raises RehearsalFailed for one that would leave its directory.
 
-    What a computer says of itself is anybody's word.
+    A computer may say anything of itself.
     """
     parts = path.split("/")
     odd = any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts)
     if odd or parts[0] == OWN or len(parts) > MAX_DEPTH:
-        raise RehearsalFailed(f"{_shown(path)} is no path that can be copied.")
+        raise RehearsalFailed(f"{_shown(path)} is not a path that can be copied.")
     return root.joinpath(*(os.fsdecode(part.encode("utf-8", "surrogateescape")) for part in parts))
 
 
@@ -155,7 +157,7 @@ def _write(place: Path, data: bytes) -> None:
 
 
 def _read(place: Path) -> bytes:
-    """The bytes of a file. Raises RehearsalFailed for what is none, OSError."""
+    """The bytes of a file. Raises RehearsalFailed for a path that is not a file, OSError."""
     descriptor = os.open(place, os.O_RDONLY | _NO_FOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
@@ -174,10 +176,10 @@ def _shown(path: str) -> str:
 # server's own endpoint for computers, see nothing of the environment, and are bound in memory and disk.
 
 MEMORY_BYTES: Final = 256_000_000
-"""What Lua may take in a copy."""
+"""Bytes of memory for Lua in a copy."""
 END_WITHIN_S: Final = 5.0
 LOCK_WITHIN_S: Final = 20.0
-"""What is left of a copy when its server was killed ends by itself in two."""
+"""When a server is killed, the rest of its copy ends by itself in two seconds."""
 _VERSION: Final = re.compile(r"ComputerCraft (\d+)\.(\d+)(?:\.(\d+))?")
 _SIMULATED: Final = ((1, 95, 0), (1, 116, 1))
 """The versions of the mod that are simulated, from and to."""
@@ -316,7 +318,7 @@ def simulated_version(host: str) -> str:
 # -- Taking the copy: all that is on a real computer, its bytes in the store, and what of it may be in the copy
 
 CAPACITY_BYTES: Final = 1_000_000
-"""What a computer has by the mod's own settings, where it does not say."""
+"""The capacity of a computer by the mod's own settings, where it does not say."""
 COPY_WITHIN_S: Final = 60.0
 """Each file is a command of its own, some 30 ms; the asker waits for the answer."""
 _NAMED: Final = 20
@@ -394,7 +396,7 @@ class Copying:
         )
 
     def _readable(self, listed: Listed, context: PolicyContext) -> tuple[Listed, dict[str, str]]:
-        """What of a listing may be in the copy, and what may not with why."""
+        """The parts of a listing that may be in the copy, and those that may not, with the reason."""
         hidden = {path: _NOT_READABLE for path in listed.listing.files if not self.may_read(context, path)}
         states = {path: state for path, state in listed.listing.states.items() if path not in hidden}
         return Listed(Listing(states), listed.skipped), hidden
@@ -414,7 +416,7 @@ def _must_fit(computer: ComputerId, count: int, size: int) -> None:
 
 
 def _named(left_out: dict[str, str]) -> dict[str, str]:
-    """The first of what is left out; names on a computer are bytes, and what is no text in them is shown as such."""
+    """The first of what is left out; names on a computer are bytes, and what is not text in them is shown as such."""
     shown = {path.encode(errors="replace").decode(): why for path, why in sorted(left_out.items())}
     named = dict(list(shown.items())[:_NAMED])
     if len(shown) > _NAMED:

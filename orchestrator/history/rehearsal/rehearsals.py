@@ -46,11 +46,11 @@ from orchestrator.runtime.logs import about
 
 # -- One rehearsal from wherever it is to the task that asks for all of it ---------------
 #
-# Theory. What a rehearsal is stands in its task; how far it is can be read off the task and off a directory of
-# its own. The task is not over: the copy is written, unless it was written whole, and runs until the task is
-# over. It is over: the process is ended, its disk is read, and what differs becomes one task, submitted with a
-# key, so that it is submitted once however often this is begun again. Then ``rehearsal_ended`` is recorded, and
-# last the directory goes.
+# Theory. The definition of a rehearsal is in its task; its progress can be read from the task and from a directory of
+# its own. While the task is not over, the copy is written, unless it was written whole, and runs. When the task is
+# over, the process is ended, its disk is read, and the differences become one task. It is submitted with a key, so that
+# it is submitted once however often this is begun again. Then ``rehearsal_ended`` is recorded, and last the directory
+# goes.
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ SETTLE_S: Final = 20.0
 """Once the task is over: how long the copy may take to say what became of its last call."""
 CONNECT_WITHIN_S: Final = 60.0
 MAX_STARTS: Final = 5
-"""Of one copy by one server: programs may shut it down, as they may any computer."""
+"""Starts of one copy by one server: programs may shut it down, as they may any computer."""
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Performing:
         home = Home(self.homes / task_id)
         task = await self.undoing.service.store.load(task_id)
         if task is None or task.rehearses is None or task.rehearsed is not None:
-            # What a kill left, or what is no rehearsal's.
+            # Left by a killed process, or not of a rehearsal.
             await _remove(home)
             return
         self.homes.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -214,7 +214,7 @@ async def _remove(home: Home) -> None:
 
 
 WORK_S: Final = 3_600.0
-"""What a rehearsal may work whose task has no limit of its own."""
+"""Seconds of work for a rehearsal whose task has no limit of its own."""
 DUTY_S: Final = 60.0
 """How long a rehearsal of a node that is gone waits for another; renewed four times in it."""
 LOOK_S: Final = 30.0

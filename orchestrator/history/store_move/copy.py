@@ -116,7 +116,8 @@ class Dump:
             header = Header(said["schema"], said["program"], said["made_at"])
         except (ValueError, TypeError, LookupError):
             raise InvalidRequest(
-                f"{self._name} is no dump of a store.", remedy="Name a file that `cc-orchestrator store export` wrote."
+                f"{self._name} is not a dump of a store.",
+                remedy="Name a file that `cc-orchestrator store export` wrote.",
             ) from None
         if kind == KIND and isinstance(version, int) and version > FORMAT:
             raise _newer(f"{self._name} has the format {version}; this version reads {FORMAT}.")
@@ -176,9 +177,9 @@ class Moved(NamedTuple):
     sha256: str
     """Over all rows as they move: the same for every store and every dump of the same content."""
     schema: int
-    """Of the source."""
+    """The schema of the source."""
     served_by: str = ""
-    """Who went on working on the source; what they write from then on is not in the copy."""
+    """The servers that went on working on the source; the copy does not have their later rows."""
 
     @property
     def rows(self) -> int:

@@ -57,9 +57,9 @@ class Checked:
     bytes: int
     counts: Mapping[str, int]
     served_by: str
-    """Who has the file open; empty: nobody, or it is no file."""
+    """The processes that have the file open; empty: none, or it is not a file."""
     nodes: Sequence[str]
-    """Who holds tasks."""
+    """The nodes that hold tasks."""
     held: Sequence[Held]
     items: int = 0
     streams: int = 0
@@ -160,11 +160,11 @@ async def check_store_at(url: str) -> Checked:
 
 
 async def _beside(side: Side) -> list[str]:
-    """What an audit does not look at: the marks of blobs, and claims of tasks that are not there."""
+    """The parts that an audit does not look at: the marks of blobs, and claims of tasks that are not there."""
     unmarked = await side.run(asked(_UNMARKED))
     claims = await side.run(asked(_CLAIMS))
     return [f"The mark of the blob {sha256} is not of what is kept." for (sha256,) in unmarked] + [
-        f"Computer {computer} is claimed by {task}, which is no task here." for computer, task in claims
+        f"Computer {computer} is claimed by {task}, which is not a task here." for computer, task in claims
     ]
 
 

@@ -66,11 +66,11 @@ class PostgresSide:
         return []
 
     async def strange(self) -> list[str]:
-        """What touches the tables and is not of their schema."""
+        """Objects that touch the tables and are not of their schema."""
         return [one.sentence for one in await self.run(strange_on_server())]
 
     async def odd(self) -> list[str]:
-        """The server keeps to the types of its columns; what else is wrong is found row by row."""
+        """The server keeps to the types of its columns; other faults are found row by row."""
         return []
 
     async def held_by(self) -> str:
@@ -148,7 +148,7 @@ async def _connected(url: str) -> AsyncIterator[Any]:
     try:
         yield connection
     finally:
-        # What was not committed is rolled back by the server.
+        # The server rolls back a transaction that was not committed.
         connection.terminate()
 
 
@@ -157,5 +157,5 @@ def told(where: str) -> Iterator[None]:
     """Say what PostgreSQL complains of in a sentence."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - what is no error of the database's is raised as it is
+    except Exception as error:  # noqa: BLE001 - an error of another kind is raised as it is
         raise explained(error, where) from None

@@ -35,7 +35,7 @@ Row = tuple[Any, ...]
 
 PAGE_ROWS: Final = 500
 PAGE_BLOBS: Final = 4
-"""Of tables with bytes: each may have megabytes, and a page is in memory at once."""
+"""Rows of a page of tables with bytes: each may have megabytes, and a page is in memory at once."""
 _INTEGERS: Final = {"BIGINT": 2**63, "SMALLINT": 2**15}
 
 
@@ -151,7 +151,7 @@ def _understood(table: Table, line: bytes) -> Row:
     try:
         cells = json.loads(line)
     except ValueError:
-        raise ValueError("it is no row") from None
+        raise ValueError("it is not a row") from None
     if not isinstance(cells, list) or len(cells) != len(table.columns):
         raise ValueError(f"a row of {table.name} has {len(table.columns)} values")
     row = tuple(_value(column, cell) for column, cell in zip(table.columns, cells, strict=True))
@@ -203,11 +203,17 @@ class Side(Protocol):
         """Which columns of today's tables hold what no column of theirs may."""
 
     async def held_by(self) -> str:
-        """Who serves it now, as a person is told, such as ``process 12``; empty: nobody, or nobody can say."""
+        """The server that serves it now, as a person is told, such as ``process 12``.
+
+        Empty: none, or nobody can say.
+        """
 
 
 async def schema_of(side: Side) -> int:
-    """The schema of the store. Raises InvalidRequest where it is none or of a version before 0.6, NewerSchema."""
+    """The schema of the store.
+
+    Raises InvalidRequest where it is not a store or is of a version before 0.6, NewerSchema.
+    """
     rows = await side.run(asked(READ_META, SCHEMA_KEY))
     if not rows:
         raise sealing.not_a_store()

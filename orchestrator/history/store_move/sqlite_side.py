@@ -75,7 +75,7 @@ class SqliteSide:
         except StoreBusy as busy:
             return f"process {busy.message.rpartition(' ')[2].rstrip('.')}"
         except OSError:
-            # Who may not write there cannot look either.
+            # A user who may not write there cannot look either.
             return ""
         return ""
 
@@ -95,7 +95,7 @@ async def reading_sqlite(path: Path) -> AsyncIterator[SqliteSide]:
 
 @asynccontextmanager
 async def filling_sqlite(path: Path, schema: int) -> AsyncIterator[SqliteSide]:
-    """A new or empty file with the tables of a schema; what was made for it is taken away where the block fails."""
+    """A new or empty file with the tables of a schema; the file is removed where the block fails."""
     undo = _taking_away(path)
     # The store itself makes the file as it wants it, and refuses what is held, or of another program.
     await SqlitePersistenceManager(path, clock=SystemClock()).close()
@@ -131,7 +131,7 @@ def _must_be_there(path: Path) -> None:
 
 
 def _taking_away(path: Path) -> Callable[[], None]:
-    """What takes away a file that is not there yet; of one that is there it takes nothing."""
+    """A function that removes a file that is not there yet; a file that is there it leaves alone."""
     was_there = path.exists()
 
     def undo() -> None:

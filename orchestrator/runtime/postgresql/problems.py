@@ -102,7 +102,7 @@ def _of_url(error: BaseException, where: str, option: str) -> Trouble | None:
     said = str(error)
     match error:
         case ValueError():
-            # What it says may repeat the URL.
+            # Its message may repeat the URL.
             return Trouble(
                 Kind.SETUP,
                 f"The PostgreSQL URL of {option} cannot be used.",
@@ -156,7 +156,7 @@ def _of_rights(error: BaseException, where: str, option: str) -> Trouble | None:
 def _of_disk(error: BaseException, where: str, _option: str) -> Trouble | None:
     match error:
         case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError() | asyncpg.PostgresIOError():
-            # Of the moment: what waits to be written is kept until there is room again.
+            # A fault of the moment: data that waits to be written is kept until there is room again.
             return Trouble(
                 Kind.AWAY,
                 f"PostgreSQL at {where} could not write{_words(error)}; nothing of this was kept.",
@@ -299,7 +299,7 @@ def _lost(error: BaseException) -> str:
     if (last := str(error).partition(_LAST_WORDS)[2].splitlines()) != []:
         return last[0].rstrip(".")
     if isinstance(error, ssl.SSLError):
-        # Its number is none of the system's.
+        # Its number is not one of the system's.
         return "the connection was lost"
     number = getattr(error, "errno", None) or next(map(int, _NUMBER.findall(str(error))), 0)
     if number == errno.ENOENT:

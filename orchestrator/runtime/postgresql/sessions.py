@@ -83,7 +83,7 @@ async def connect(url: str, settings: Mapping[str, str], *, timeout_s: float | N
 
 
 async def must_give_sessions(url: str, *, timeout_s: float | None = None) -> None:
-    """Raises SharedSession where connections of this URL are no sessions, and what asyncpg raises."""
+    """Raises SharedSession where connections of this URL are not sessions, and what asyncpg raises."""
     first = await connect(url, {}, timeout_s=timeout_s)
     try:
         try:

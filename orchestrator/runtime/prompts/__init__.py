@@ -10,7 +10,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.model_view.prompt import Prompt, read_prompt
 
 SHIPPED_VERSION: Final = "5"
-"""Of system.md: a changed text is another version."""
+"""The version of system.md: a changed text is another version."""
 FILE: Final = "prompt.md"
 """In the data directory: a copy that a person has changed."""
 
@@ -56,7 +56,7 @@ def _read(path: Path) -> Prompt:
         raise _unreadable(path, error) from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(
-            f"The prompt {path} is no UTF-8 text: byte {error.start} is none.", remedy="Save it as UTF-8."
+            f"The prompt {path} is not UTF-8 text: byte {error.start} cannot be read.", remedy="Save it as UTF-8."
         ) from None
     try:
         return read_prompt(text, f"own-{hashlib.sha256(content).hexdigest()[:12]}")

@@ -20,7 +20,7 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # What is still buffered has no reader, and nothing may complain about it at exit.
+        # Buffered output has no reader now, and nothing may complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     sys.exit(code)

@@ -391,5 +391,5 @@ def _bytes(text: str) -> int:
     """A size such as ``500M``, ``2G`` or ``1000000`` in bytes. Raises InvalidRequest."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise InvalidRequest(f"{quoted(text)} is no size.", remedy="Say it like 500M, 2G or 1000000.")
+        raise InvalidRequest(f"{quoted(text)} is not a size.", remedy="Say it like 500M, 2G or 1000000.")
     return int(found[1]) * _UNITS[found[2].lower()]

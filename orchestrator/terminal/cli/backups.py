@@ -141,9 +141,9 @@ def backups_list(
     """List the backups, the newest first."""
     from orchestrator.terminal.output import Screen, sized, table
 
-    door = "/v1/backups" if computer is None else f"/v1/computers/{as_segment(computer)}/backups"
+    endpoint = "/v1/backups" if computer is None else f"/v1/computers/{as_segment(computer)}/backups"
     with client_of(url, data_dir) as client:
-        found = client.request("GET", door)["backups"]
+        found = client.request("GET", endpoint)["backups"]
     if as_json:
         print_json(found)
         return
@@ -172,7 +172,7 @@ def backups_list(
 def backups_show(backup: Backup, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Show a backup: every path with its size and the sha256 of its bytes."""
     with client_of(url, data_dir) as client:
-        found = client.request("GET", _door(client.request("GET", "/v1/backups")["backups"], backup))
+        found = client.request("GET", _endpoint(client.request("GET", "/v1/backups")["backups"], backup))
     if as_json:
         print_json(found)
         return
@@ -189,7 +189,7 @@ def backups_show(backup: Backup, as_json: AsJson = False, url: Url = None, data_
 def backups_remove(backup: Backup, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Forget a backup; its bytes go with the next prune, unless something else needs them."""
     with client_of(url, data_dir) as client:
-        done = client.request("DELETE", _door(client.request("GET", "/v1/backups")["backups"], backup))
+        done = client.request("DELETE", _endpoint(client.request("GET", "/v1/backups")["backups"], backup))
     if as_json:
         print_json(done)
     else:
@@ -222,9 +222,9 @@ def restore(
 
     body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
-        door = f"/v1/computers/{as_segment(computer)}/restore"
+        endpoint = f"/v1/computers/{as_segment(computer)}/restore"
         with watched(client, None, computer, as_json=as_json):
-            preview = client.request_long("POST", door, {**body, "dry_run": True})
+            preview = client.request_long("POST", endpoint, {**body, "dry_run": True})
         if dry_run and as_json:
             print_json(preview)
             return
@@ -233,7 +233,7 @@ def restore(
                 typer.echo(line)
         if not dry_run:
             # The very one that was shown, also where a newer one was made meanwhile.
-            submitted = client.request("POST", door, {**body, "backup": preview["backup_id"]})
+            submitted = client.request("POST", endpoint, {**body, "backup": preview["backup_id"]})
             if not submitted["online"]:
                 leaving = "" if detach else " Leave with Ctrl-C; it goes on by itself."
                 typer.echo(f"Computer {quoted(computer)} is not connected: the task waits for it.{leaving}", err=True)
@@ -243,7 +243,7 @@ def restore(
             follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
 
 
-def _door(backups: list[dict[str, Any]], name: str) -> str:
+def _endpoint(backups: list[dict[str, Any]], name: str) -> str:
     """Where the one backup is that is meant. Raises InvalidRequest."""
     found = [one for one in backups if one["backup_id"].startswith(name) or one["listing"].startswith(name)]
     if not name or len(found) != 1:
@@ -306,9 +306,9 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     if step is not None:
         body["step"] = step
     with client_of(url, data_dir) as client:
-        door = f"/v1/tasks/{task_id}/undo"
+        endpoint = f"/v1/tasks/{task_id}/undo"
         with watched(client, None, task_id, as_json=as_json):
-            preview = client.request_long("POST", door, {**body, "dry_run": True})
+            preview = client.request_long("POST", endpoint, {**body, "dry_run": True})
         _must_be_there(body["choices"], preview)
         if dry_run and as_json:
             print_json(preview)
@@ -317,17 +317,17 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
                 typer.echo(line)
         if not dry_run:
-            _begin(client, door, body, as_json, reconnect, reaching(url, data_dir), detach=detach)
+            _begin(client, endpoint, body, as_json, reconnect, reaching(url, data_dir), detach=detach)
 
 
 def _begin(
-    client: "Client", door: str, body: dict[str, Any], as_json: bool, patience_s: float, where: str, *, detach: bool
+    client: "Client", endpoint: str, body: dict[str, Any], as_json: bool, patience_s: float, where: str, *, detach: bool
 ) -> None:
     """Submit the undo and follow it; where one of the same task goes on already, that one."""
     from orchestrator.client import ServerRefused
 
     try:
-        submitted = client.request("POST", door, body)
+        submitted = client.request("POST", endpoint, body)
     except ServerRefused as refused:
         going = refused.details.get("task_id")
         if refused.reason != BeingUndone.code or not going:
@@ -348,7 +348,7 @@ def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
     """Raises InvalidRequest for a choice about a place that the undo does not touch."""
     places = {one["place"] for one in preview["places"]}
     odd = next((place for place in choices if place not in places), None)
-    # What is not heard yet may bring more places.
+    # Changes that are not heard yet may bring more places.
     if odd is not None and not preview.get("not_heard"):
         from orchestrator.core.undo.messages import near
 

@@ -51,7 +51,7 @@ def show(
     from orchestrator.runtime import prompts
 
     place = data_dir or default_data_dir(os.environ)
-    # The shell has emptied it, where the output goes there: what was asked for is then the text to begin with.
+    # The shell has emptied it, where the output goes there: the text to begin with is then the one that was asked for.
     if not shipped and prompts.is_empty(place):
         shipped = True
         typer.echo(
@@ -106,11 +106,11 @@ class _complaining:
 # -- All commands together, and how they end ---------------------------------------------
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a disk says on which nothing more can be written."""
+"""The errors of a disk on which nothing more can be written."""
 
 
 class Commands(TyperGroup):
-    """The commands; what goes wrong in one ends in a sentence and an exit code."""
+    """The commands; a fault in one ends in a sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and hand on what a broken pipe or Ctrl-C means."""
@@ -124,8 +124,8 @@ class Commands(TyperGroup):
             complain(error)
             raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
         except UnicodeError:
-            # Bytes that are no text come as halves of surrogates, which nothing takes; our own output takes all.
-            complain(InvalidRequest("What was typed or piped is no text in UTF-8.", remedy="Write it in UTF-8."))
+            # Bytes that are not text come as halves of surrogates, which nothing takes; our own output takes all.
+            complain(InvalidRequest("What was typed or piped is not text in UTF-8.", remedy="Write it in UTF-8."))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             if sys.stderr.isatty():
@@ -141,10 +141,10 @@ class Commands(TyperGroup):
 
 
 def _complain_of_output(error: OSError) -> None:
-    """Say in a sentence that something cannot be written, as where a disk is full. Raises what is no such error."""
+    """Say in a sentence that something cannot be written, such as when a disk is full. Raises other errors."""
     if error.errno not in _FULL:
         raise error
-    # What is left in the buffer would be complained of once more at the end.
+    # The rest of the buffer would cause one more complaint at the end.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     complain(InvalidRequest(f"It cannot be written: {error.strerror}.", remedy="Make room, or write it elsewhere."))

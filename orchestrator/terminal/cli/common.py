@@ -75,7 +75,7 @@ def warn_of_variables() -> None:
 
 
 def as_segment(value: str | None) -> str | None:
-    """What was typed as one part of a path: a slash in it is no slash of the address."""
+    """What was typed as one part of a path: a slash in it is not a slash of the address."""
     return None if value is None else quote(value, safe="")
 
 
@@ -113,7 +113,7 @@ def seconds(text: str) -> float:
     """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds, a week at most. Raises InvalidRequest."""
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None or not text.strip():
-        raise InvalidRequest(f"{quoted(text)} is no span of time.", remedy="Say it like 90, 10m or 1h30m.")
+        raise InvalidRequest(f"{quoted(text)} is not a span of time.", remedy="Say it like 90, 10m or 1h30m.")
     hours, minutes, rest = found.groups()
     span = int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0)
     if span > MAX_SPAN_S:

@@ -115,7 +115,7 @@ def _must_fit(model: str, compare: tuple[str, str] | None, save: Path | None, pl
 
 
 def _begin(evaluation: "Evaluation") -> None:
-    """What has to be there before anything is played. Raises InvalidRequest."""
+    """The checks before anything is played. Raises InvalidRequest."""
     need_simulator()
     _fresh(evaluation.directory)
     warn_of_variables()
@@ -167,7 +167,7 @@ def _tell(result: "Result", *, as_json: bool) -> None:
 
 
 def _compare(names: tuple[str, str], evaluation: "Evaluation", plot: Path | None, *, as_json: bool) -> None:
-    """Play what is no file, and tell both; when it is ended early, what there is."""
+    """Play the files that are not there yet and tell both; when it is ended early, tell what there is."""
     # A file that cannot be read is told before a model is played for an hour.
     found = [_kept(name) for name in names]
     if None in found:

@@ -216,11 +216,11 @@ def _plain(name: str) -> str:
     plain = name.strip().removeprefix("ollama:")
     if plain.startswith("openai-chat:"):
         raise InvalidRequest(
-            f"{quoted(name)} is no model of Ollama.",
+            f"{quoted(name)} is not a model of Ollama.",
             remedy="`cc-orchestrator models list` names the models of other servers, `doctor` looks at the one in use.",
         )
     if not plain or plain.startswith("scripted:"):
-        raise InvalidRequest(f"{quoted(name)} is no model of Ollama.", remedy="Say it like qwen2.5-coder:7b.")
+        raise InvalidRequest(f"{quoted(name)} is not a model of Ollama.", remedy="Say it like qwen2.5-coder:7b.")
     return plain
 
 

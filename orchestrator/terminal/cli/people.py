@@ -277,7 +277,7 @@ def _show(pairing: Mapping[str, Any], until: str, *, pin: bool) -> None:
 
 
 def _notes(url: str) -> Iterator[str]:
-    """What the Minecraft server has to permit for the line to work: only its own file can say it."""
+    """The settings that the Minecraft server needs for the line to work: only its own file can say them."""
     host = urlsplit(url).hostname or ""
     if is_loopback(host):
         yield "It works where Minecraft runs on this machine; else see `serve --public-url`."
@@ -285,7 +285,7 @@ def _notes(url: str) -> Iterator[str]:
         yield 'Minecraft refuses this address ("Domain not permitted") until this stands before the rule for "$private"'
         yield f"in {PLACE}:"
         yield from told("not_permitted", url).remedy[1:-1]
-    yield f"If `wget` is no program there, or says that it requires the http API, set in {PLACE}:"
+    yield f"If there is no program `wget` there, or it says that it requires the http API, set in {PLACE}:"
     yield from told("http_off", url).remedy[1:-1]
     yield "websocket_enabled = true"
     yield "In singleplayer that is below saves/, in new versions below config/. Restart Minecraft after a change."
@@ -308,7 +308,7 @@ def _await_computer(client: "Client", name: str, before: set[str], expires: date
 
 
 def _taken(name: str, *, online: bool) -> str:
-    """What pairing does to the computer that has the name already."""
+    """The effect of pairing on the computer that has the name already."""
     now = "is connected now" if online else "is known already"
     loses = "is disconnected and " if online else ""
     return (

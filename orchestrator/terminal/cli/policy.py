@@ -35,7 +35,7 @@ def arguments_of(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
     for one in values:
         name, equals, value = one.partition("=")
         if not (name and equals):
-            raise InvalidRequest(f"{quoted(one)} is no KEY=VALUE.", remedy="Say it like path=startup.lua.")
+            raise InvalidRequest(f"{quoted(one)} is not a KEY=VALUE.", remedy="Say it like path=startup.lua.")
         if name in said:
             raise InvalidRequest(f"{quoted(name)} is said twice.", remedy="Say it once.")
         said.add(name)
@@ -62,7 +62,7 @@ def _object(text: str) -> dict[str, Any]:
     if (key := doubled_key(text)) is not None:
         raise InvalidRequest(f"--args has the key {quoted(key)} twice.", remedy="Say it once.")
     if not isinstance(found, dict):
-        raise InvalidRequest("--args is no JSON object.", remedy=_AS_JSON)
+        raise InvalidRequest("--args is not a JSON object.", remedy=_AS_JSON)
     return found
 
 
@@ -79,12 +79,13 @@ def _value(model: "type[BaseModel] | None", name: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidRequest(
-            f"{name} is no text, and {quoted(text)} is not JSON.", remedy="""Say it like max_lines=5 or 'args=["a"]'."""
+            f"{name} is not text, and {quoted(text)} is not JSON.",
+            remedy="""Say it like max_lines=5 or 'args=["a"]'.""",
         ) from None
 
 
 def family_of(name: str | None) -> str | None:
-    """What kind of computer was named. Raises InvalidRequest where there is none of it."""
+    """The kind of computer that was named. Raises InvalidRequest where there is none of it."""
     from orchestrator.core.policy import Family
 
     if name is not None and name not in get_args(Family):
@@ -257,7 +258,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
 
 
 def _print_gaps(tools: Sequence[str]) -> None:
-    """What becomes of tools that the file does not name, such as those that are newer than it."""
+    """The effects on tools that the file does not name, such as tools that are newer than it."""
     from orchestrator.core.policy import told_of_gaps
 
     for line in told_of_gaps(tools):
@@ -320,7 +321,7 @@ def apply(
 
 
 _NARROWING = ("paths", "programs", "computers", "families", "labels", "args", "roles", "risks")
-"""What a rule may look at beside the tool."""
+"""The conditions of a rule beside the tool."""
 
 
 # -- a file, without a server ------------------------------------------------------------

@@ -43,9 +43,7 @@ def extend(
     """Give people more time to answer a request."""
     more = seconds(span)
     if not more:
-        raise InvalidRequest(
-            f"{quoted(span)} is no time at all.", remedy="To take a request back: `requests withdraw`."
-        )
+        raise InvalidRequest(f"{quoted(span)} is not a time.", remedy="To take a request back: `requests withdraw`.")
     answer = _post(request_id, "extend", {"seconds": more}, as_json, url, data_dir)
     if not as_json:
         typer.echo(

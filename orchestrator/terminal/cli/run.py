@@ -221,7 +221,8 @@ def _submitted(client: "Client", body: dict[str, Any], *, as_json: bool, detach:
     if session and client.is_new(session):
         typer.echo(f"session {one_line(session)} is new: nothing earlier is told to the model", err=True)
     if not detach:
-        # Imported before the task begins: what the model says meanwhile is a notification, and told to nobody twice.
+        # Imported before the task begins: a text of the model that comes now is a notification, and is told to nobody
+        # twice.
         import orchestrator.terminal.follow  # noqa: F401
     said = {name: value for name, value in body.items() if value is not None}
     of = (*body["computers"], "")[0]

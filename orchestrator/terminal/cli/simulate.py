@@ -41,7 +41,7 @@ class Simulated:
     process: "subprocess.Popen[bytes]"
 
     def row(self, *, online: bool) -> dict[str, Any]:
-        """What a script is told of it."""
+        """The row that a script gets."""
         facts = {"computer": self.name, "computer_id": self.computer_id, "family": self.family}
         return facts | {"online": online, "disk": str(self.disk), "log": str(self.log), "pid": self.process.pid}
 

@@ -28,7 +28,7 @@ _EVERY_S: Final = 0.1
 _SELDOM_S: Final = 5.0
 _STANDARD: Final = "-"
 _GZIP: Final = b"\x1f\x8b"
-"""What every packed file begins with."""
+"""The beginning of every packed file."""
 
 store_app = typer.Typer(
     no_args_is_help=True,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _POLL_S: Final = 0.2
 """Between two looks whether the copy was compared: it takes about a second."""
 _LINE_CHARS: Final = 2000
-"""Of one line of a diff."""
+"""Characters of one line of a diff."""
 _OVER: Final = frozenset({"nothing", "asked", "not_applied"})
 
 
@@ -112,11 +112,11 @@ def rehearsal(
     if detach and not apply:
         raise InvalidRequest("--detach is for the task that applies a rehearsal.", remedy="Say --apply too.")
     with client_of(url, data_dir) as client:
-        door = f"/v1/tasks/{task_id}/rehearsal"
+        endpoint = f"/v1/tasks/{task_id}/rehearsal"
         if apply:
             where = reaching(url, data_dir)
             before = client.request("GET", f"/v1/tasks/{task_id}").get("applied") or {}
-            applied = client.request("POST", door, {})
+            applied = client.request("POST", endpoint, {})
             if before.get("open") and before["task_id"] == applied["task_id"]:
                 told = f"{task_id} is already {before['told']}."
                 join(client, applied["task_id"], told, as_json, reconnect, where, detach=detach)
@@ -125,7 +125,7 @@ def rehearsal(
                 leave(applied, as_json, where)
                 return
             follow(client, applied["task_id"], as_json, reconnect, where)
-        shown = client.request("GET", door)
+        shown = client.request("GET", endpoint)
     if as_json:
         print_json(shown)
         return

@@ -1,10 +1,10 @@
 """Follows the reviewers' socket and takes one decision after the other at the console.
 
-Theory. One task reads what the server tells; a thread asks the person about one thing at a time, so
-that a prompt ends by itself when somebody else was first. What is told while a prompt stands open is
-said before the next one. What was refused and is still open is asked for again. A connection that ended
-is opened again and begins with a new snapshot; a decision of which nobody heard what became of it is sent
-once more, since the same decision of the same person is carried out once.
+Theory. One task reads the messages of the server; a thread asks the person about one thing at a time, so that a prompt
+ends by itself when somebody else was first. Messages that come while a prompt is open are printed before the next one.
+A request whose decision was refused and that is still open is asked for again. A connection that ended is opened again
+and begins with a new snapshot. A decision whose result nobody heard is sent once more, since the same decision of the
+same person is carried out once.
 """
 
 import asyncio
@@ -100,17 +100,17 @@ class ReviewLoop:
     client: Client
     console: Console
     _inbox: Inbox = field(default_factory=Inbox)
-    """All that was open when the server last told, what was left included."""
+    """All that was open when the server last told, including what was left."""
     _due: list[str] = field(default_factory=list)
     """The ids of what is asked for next."""
     _notices: list[str | OddRequest] = field(default_factory=list)
     _outbox: Outbox = field(init=False)
     _unheard: tuple[Asked, Sent] | None = None
-    """What was decided and has not been answered yet; None: all was."""
+    """The decision that has no answer yet; None: all have one."""
     _connections: Connections = field(init=False)
     _at_prompt: Asked | None = None
     _how: str = ""
-    """What became of what stands at the prompt, once it was closed."""
+    """The result of the request at the prompt, once it was closed."""
     _rest: set[str] = field(default_factory=set)
     """Requests that were decided in part, until the server tells what is left of them."""
     _left: bool = False

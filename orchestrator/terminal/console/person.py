@@ -44,7 +44,7 @@ class Person:
     """None: a request is decided as it was given."""
     kept: Drafts = field(default_factory=Drafts)
     leave: str = "[l]eave"
-    """What leaving a request is called: where there are several it is going on to the next."""
+    """The word for leaving a request: where there are several it is going on to the next."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def write(self, lines: Iterable[Line]) -> None:
@@ -78,14 +78,14 @@ class InputEnded(KeyboardInterrupt):
 
 
 class Overtaken(Exception):
-    """What was being asked no longer needs an answer."""
+    """The question no longer needs an answer."""
 
 
 def read_line(say: Callable[[], object], overtaken: Callable[[], bool] = lambda: False) -> str:
     """The line that is typed once ``say`` has shown the prompt. Raises Overtaken once ``overtaken()``, InputEnded.
 
-    What was typed before is thrown away: nobody decides about what they have not seen. It never waits inside
-    of a read, so that Ctrl-C ends the program although a thread of it asks.
+    Earlier typed keys are thrown away: nobody decides about a request that they have not seen. It never waits inside of
+    a read, so that Ctrl-C ends the program although a thread of it asks.
     """
     _forget_typed()
     say()

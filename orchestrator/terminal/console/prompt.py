@@ -59,7 +59,7 @@ _ABOUT: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Each word that can be typed: how the prompt names it, and what it does."""
 _RARE: Final = frozenset({"remember", "extend"})
-"""What the help names and the prompt has no room for."""
+"""Keys that the help names and the prompt has no room for."""
 
 
 class Deciding:

@@ -60,12 +60,12 @@ def troubled(check: str, trouble: Told, state: State = "fail") -> Finding:
 
 @dataclass(frozen=True)
 class Patient:
-    """What is known before anything is looked at closely."""
+    """The facts that are known before anything is looked at closely."""
 
     url: str
     """Where the server should answer."""
     settings: Settings
-    """Those of a server that would be started now; what was said to the running one is in ``seen``."""
+    """The settings of a server that would be started now; those of the running one are in ``seen``."""
     data_dir: Path
     answers: bool = False
     """Whether an orchestrator answers at the URL."""
@@ -79,7 +79,7 @@ class Patient:
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
     def running(self, name: str) -> Any:
-        """What the running server was started with; else the setting."""
+        """The setting of the running server; else of the settings here."""
         return self.seen[name] if self.seen is not None else getattr(self.settings, name)
 
     @property
@@ -117,7 +117,7 @@ def data_dir(patient: Patient) -> Finding:
             return Finding("data directory", "fail", f"{place} does not exist and cannot be made.", other)
         return Finding("data directory", "ok", f"{place} does not exist yet; the first `serve` makes it.")
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        return Finding("data directory", "fail", f"{place} is no directory that this user can write to.", other)
+        return Finding("data directory", "fail", f"{place} is not a directory that this user can write to.", other)
     free = shutil.disk_usage(place).free
     sentence = f"{place} can be written; {free // 1_000_000} MB are free there."
     if free < LITTLE_BYTES:
@@ -181,7 +181,7 @@ def policy(patient: Patient) -> Finding:
 
 
 def prompt(patient: Patient) -> Finding:
-    """What models are told."""
+    """The text for models."""
     path = patient.settings.data_dir / prompts.FILE
     try:
         found = prompts.in_force(patient.settings.data_dir)

@@ -85,7 +85,7 @@ def addresses() -> list[str]:
 
 
 def bind(patient: Patient) -> Finding:
-    """Who can reach the address that the server listens on."""
+    """The hosts that can reach the address that the server listens on."""
     host, port = str(patient.running("host")), int(patient.running("port"))
     near = addresses()
     elsewhere = _ELSEWHERE.format(address=near[0] if near else "ADDRESS", port=port)
@@ -122,7 +122,7 @@ def public_url(patient: Patient) -> Finding:
 
 
 def alerts(patient: Patient) -> list[Finding]:
-    """What the server says is wrong with itself, such as a policy that it cannot load."""
+    """The server's own alerts, such as a policy that it cannot load."""
     return [Finding("node", "fail", one) for one in (patient.seen or {}).get("alerts", ())]
 
 
@@ -154,12 +154,15 @@ def _untouched(seen: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def keeping_away(url: str) -> tuple[str, ...]:
-    """What to do where `wget` in the game cannot even reach the server, by what it says there."""
+    """The remedy where `wget` in the game cannot even reach the server, by its words there."""
     host = urlsplit(url).hostname or ""
     lines: list[str] = []
     if is_private(host):
         lines += ["If the computer says `Domain not permitted`:", *told("not_permitted", url).remedy]
-    lines += ["If `wget` is no program there, or says that it requires the http API:", *told("http_off", url).remedy]
+    lines += [
+        "If there is no program `wget` there, or it says that it requires the http API:",
+        *told("http_off", url).remedy,
+    ]
     if not _is_address(host):
         lines += ["If it says `Unknown host`, or another sentence with this name:", *told("unknown_host", url).remedy]
     nothing = "no_answer_here" if is_loopback(host) else "no_answer"
@@ -191,7 +194,7 @@ def installers(patient: Patient) -> Finding:
 
 
 def refused(patient: Patient) -> list[Finding]:
-    """Who was turned away within the last hour, each reason once."""
+    """The computers that were turned away within the last hour, each reason once."""
     if patient.seen is None:
         return []
     online = {one["computer"] for one in patient.seen["computers"] if one["state"] == "online"}
@@ -247,7 +250,7 @@ def _lately(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 # -- The examination: the server is asked first, then everything is looked at side by side, each for three seconds
 
 WITHIN_S: Final = 3.0
-"""What one look may take; who hangs longer is reported so."""
+"""Seconds that one look may take; a host that hangs longer is reported so."""
 
 Check = Callable[[Patient], Finding | Sequence[Finding]]
 CHECKS: Final[Mapping[str, Check]] = {
@@ -269,7 +272,7 @@ CHECKS: Final[Mapping[str, Check]] = {
 
 
 def examine(url: str | None, data_dir: Path | None, environ: Mapping[str, str]) -> list[Finding]:
-    """Everything that was found, in the order in which it is best read. Changes nothing, and shows no secret."""
+    """All findings, in the order in which they are best read. Changes nothing, and shows no secret."""
     settings, found = _settings(data_dir, environ)
     place = url or environ.get(f"{ENV_PREFIX}URL") or DEFAULT_URL
     patient = Patient(url=place.rstrip("/"), settings=settings, data_dir=settings.data_dir)
@@ -318,7 +321,10 @@ def _server(patient: Patient) -> tuple[Patient, Finding]:
 
 
 def _not_trusted(patient: Patient) -> Finding:
-    """Commands trust whom this machine trusts; what the game trusts is the look at the public URL."""
+    """Commands trust the authorities that this machine trusts.
+
+    The look at the public URL shows those that the game trusts.
+    """
     sentence = f"This machine does not trust the certificate of {urlsplit(patient.shown).hostname}."
     own = "If it is of your own authority, name that: export SSL_CERT_FILE=/path/to/ca.pem"
     return Finding("server", "fail", sentence, (own,))
@@ -373,7 +379,7 @@ def _version(seen: Mapping[str, Any]) -> Finding:
 
 
 def _side_by_side(checks: Mapping[str, Callable[[], Finding | Sequence[Finding]]]) -> dict[str, list[Finding]]:
-    """What each comes to; who takes too long, or meets a defect, is a finding too."""
+    """The findings of each look; a look that takes too long, or meets a defect, is a finding too."""
     found: dict[str, list[Finding]] = {}
 
     def look(name: str, check: Callable[[], Finding | Sequence[Finding]]) -> None:

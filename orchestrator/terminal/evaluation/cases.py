@@ -38,7 +38,7 @@ class Standing(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """What it was made from."""
+        """The machine that it was made from."""
 
     @property
     def disk(self) -> Path:

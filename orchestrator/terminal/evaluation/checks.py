@@ -13,7 +13,7 @@ from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.evaluation.cases import EvalTask, Seen, Standing
 
 OWN: Final = ".cc-orchestrator"
-"""What the client keeps on a computer is no file of the player."""
+"""A file that the client keeps on a computer is not a file of the player."""
 _SHOWN: Final = 160
 
 
@@ -233,7 +233,7 @@ def files_of(disk: Path) -> dict[str, bytes]:
 
 
 def wrong(task: EvalTask, seen: Seen) -> list[str]:
-    """Everything that does not hold, as sentences; none: the task is done."""
+    """All checks that do not hold, as sentences; none: the task is done."""
     if seen.ended is None:
         return ["It did not end."]
     found = [sentence for check in task.checks if (sentence := _checked(check, seen))]

@@ -22,7 +22,7 @@ _WHY_CHARS: Final = 200
 
 
 def totals(rows: Sequence[Row]) -> dict[str, Any]:
-    """What all rows come to; ``passed_steps`` and ``optimal`` are of the runs that passed, as no others compare.
+    """The sums of all rows; ``passed_steps`` and ``optimal`` are of the runs that passed, as no others compare.
 
     ``optimal`` is 0 where for one of them nobody said how many steps are enough.
     """
@@ -125,7 +125,7 @@ class Summary:
 
     @property
     def share(self) -> float:
-        """Of the runs that passed, from 0 to 1."""
+        """The share of the runs that passed, from 0 to 1."""
         return self.passed / self.runs
 
 

@@ -40,7 +40,7 @@ class PartFailed(OrchestratorError):
 
 
 class Process:
-    """A process whose lines on standard output are read as they come; what it says on standard error is in a file.
+    """A process whose lines on standard output are read as they come; its standard error goes to a file.
 
     It is in a group of its own: Ctrl-C reaches only the evaluation, which ends it then.
     """
@@ -165,7 +165,7 @@ class Computer:
         self._copies += 1
         copy = self.home / f"copy{self._copies}"
         shutil.copytree(self.disk, copy, ignore=shutil.ignore_patterns(OWN))
-        # What boots there would run before the check.
+        # A program that boots there would run before the check.
         (copy / ".settings").write_text('{ ["shell.allow_startup"] = false }', "utf-8")
         (copy / ".check.lua").write_text(_HARNESS, "utf-8")
         words = {"program": program, "args": list(args), "typed": list(typed)}

@@ -30,7 +30,7 @@ class Row:
 
     task: str
     passed: bool
-    """Everything that must hold does: it is checked, and not what the model claims."""
+    """Whether all conditions hold: they are checked, and the model's claim does not count."""
     claimed: bool
     """The model's last word was a success."""
     recorded: str
@@ -195,7 +195,7 @@ class Evaluation:
         return items
 
     def _cancel(self, client: Client, task_id: str) -> None:
-        # Who follows the task meets whatever keeps this from happening.
+        # A follower of the task meets whatever keeps this from happening.
         with contextlib.suppress(OrchestratorError):
             client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": f"It took more than {self.most_s:g} s."})
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 # -- The reviewers' channel: its messages, the requests and questions that wait, and the decisions that are sent
 
 MAX_ANSWER_CHARS: Final = 20_000
-"""Of an answer to a question, or of a text in place of a result."""
+"""Characters of an answer to a question, or of a text in place of a result."""
 Asked: TypeAlias = HitlResponse | review.OpenQuestion
 Sent: TypeAlias = review.DecideRequest | review.AnswerQuestion
 Result: TypeAlias = review.Done | review.Failed
 
 # -- What the reviewers' channel tells, also where the server is of another version than this program
 #
-# Theory. What a newer server says more is left out, but not of a request: one that cannot be read to its last
-# field is handed on as it came, so that a person sees that it waits and all of it, and nothing can be decided
-# about it by a program that does not know what that means (promises V3, V5).
+# Theory. New fields of a newer server are left out, but not those of a request. A request that cannot be read to its
+# last field is handed on as it came, so that a person sees all of it and that it waits. A program that does not know
+# its fields can decide nothing about it (promises V3, V5).
 
 _ELSEWHERE: Final = "Decide it on the server's page, or with a cc-orchestrator of the server's version."
 UNREADABLE: Final = "A request came in a form that this program does not know, so nothing is decided about it here."
@@ -67,8 +67,8 @@ class OddRequests:
 def messages_of(frame: str) -> list[Any]:
     """What a frame tells: messages of the channel, and its requests that cannot be read.
 
-    What this program has no use for, such as a kind of message that is newer than it, is none. Raises FrameRefused for
-    what is no message at all.
+    A message that this program does not use, such as one of a newer kind, is left out. Raises FrameRefused for a frame
+    that is not a message.
     """
     try:
         message = review.decode_to_reviewer(frame)
@@ -113,7 +113,9 @@ def _object(frame: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise FrameRefused("The server sent what is no message.", remedy="Look whether that is an orchestrator.")
+        raise FrameRefused(
+            "The server sent something that is not a message.", remedy="Look whether that is an orchestrator."
+        )
     return value
 
 
@@ -201,7 +203,7 @@ def same(one: HitlResponse, other: HitlResponse) -> bool:
 
 
 def _same_digest(mine: RequestedCallView, theirs: RequestedCallView) -> bool:
-    """What was cut has no digest; the server compares that of what is decided."""
+    """A call that was cut has no digest; the server compares the digest of a call that is decided."""
     return not (mine.action_digest and theirs.action_digest) or mine.action_digest == theirs.action_digest
 
 
@@ -284,7 +286,7 @@ _DONE: Final = {
     "retry": "asked for anew by you",
 }
 _NAMED: Final = 3
-"""Of the places that a task changed: as many as fit a line."""
+"""Places that a task changed: as many as fit a line."""
 OVER: Final = frozenset({"not_pending", "expired", "not_found", "task_ended"})
 """The refusals after which there is nothing left to decide."""
 

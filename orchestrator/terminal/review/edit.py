@@ -132,7 +132,7 @@ def edited_text(text: str, ending: str = ".txt") -> str:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Arguments as they were typed. Raises EditorFailed with where they are no JSON object."""
+    """Arguments as they were typed. Raises EditorFailed with the place where they are not a JSON object."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
@@ -142,14 +142,14 @@ def parsed(text: str) -> dict[str, Any]:
         return dict(pairs)
 
     def never(name: str) -> Any:
-        raise EditorFailed(f"{name} is no value of JSON.")
+        raise EditorFailed(f"{name} is not a JSON value.")
 
     try:
         value = json.loads(text, object_pairs_hook=once, parse_constant=never)
     except json.JSONDecodeError as error:
-        raise EditorFailed(f"That is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+        raise EditorFailed(f"That is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except (RecursionError, ValueError):
-        raise EditorFailed("That is no JSON that anybody can read.") from None
+        raise EditorFailed("That JSON cannot be read.") from None
     if not isinstance(value, dict):
         raise EditorFailed("That is JSON, but no object with the arguments by their names.")
     return value
@@ -205,16 +205,16 @@ class Drafts:
 
 # -- The words that decide a request: their keys, the reasons against each, and the decision that it makes
 #
-# Theory. A decision carries the digests of what was shown, so that it can be about nothing else; what was cut is
-# not approved before it was shown whole (promise V3). A grant says how far it reaches before it is given
+# Theory. A decision carries the digests of the calls that were shown, so that it can be about nothing else; a call that
+# was cut is not approved before it was shown whole (promise V3). A grant says how far it reaches before it is given
 # (promises G1, G2).
 
 MOST_TOGETHER: Final = 100
 """Requests that the server decides in one call, and that are looked at together."""
 MAX_REASON_CHARS: Final = 2000
-"""Of a reason for a decision."""
+"""Characters of a reason for a decision."""
 THEN: Final[Mapping[str, OnReject]] = {"c": "continue", "s": "cancel"}
-"""What a task does after a rejection, by key."""
+"""The effects of a rejection on a task, by key."""
 _KEYS: Final[Mapping[str, str]] = {
     "approve": "a",
     "edit": "e",
@@ -302,7 +302,7 @@ def decision(
                 call_id=call.call_id,
                 action=action,
                 reason=reason,
-                # What was cut has none; then the server binds it to what it stored, and approves nothing.
+                # A call that was cut has none; then the server binds it to the stored call, and approves nothing.
                 expected_digest=call.action_digest or None,
                 **more,
             )
@@ -342,7 +342,7 @@ def scope_lines(call: RequestedCallView) -> list[Line]:
 def spec_of(
     scope: GrantScope, *, globs: str = "", any_content: bool = False, hours: str = "", uses: str = ""
 ) -> GrantSpec:
-    """A grant as it was typed; what is empty is not widened. Raises ValueError with what is wrong."""
+    """A grant as it was typed; an empty field is not widened. Raises ValueError with the fault."""
     reach: dict[str, Any] = {"any_content": any_content}
     if globs.strip():
         reach["paths"] = tuple(globs.replace(",", " ").split())
@@ -383,7 +383,7 @@ def _number(kind: Callable[[str], Number], text: str, of: str) -> Number:
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"{text[:20]!r} is no number of {of}") from None
+        raise ValueError(f"{text[:20]!r} is not a number of {of}") from None
 
 
 def _pattern(call: RequestedCallView, spec: GrantSpec) -> list[Line]:

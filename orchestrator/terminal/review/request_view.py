@@ -1,8 +1,8 @@
 """A request as a person sees it before deciding: every call whole, all text of the world made visible.
 
-Theory. What a decision is bound to is shown to the last character or is said to be cut; then it
-cannot be approved here (promises V1, V3). What cannot be drawn is shown as it came: a request is never
-hidden by a fault of its drawing (promise V5).
+Theory. The text that a decision is bound to is shown to the last character or is said to be cut; then it cannot be
+approved here (promises V1, V3). A request that cannot be drawn is shown as it came: a fault of its drawing never hides
+it (promise V5).
 """
 
 import json
@@ -26,7 +26,7 @@ Style = Literal["", "title", "alarm", "call", "file", "hunk", "added", "removed"
 BAR: Final = "  │ "
 """Begins every line of a text that the world wrote, so that none of its lines looks like one of ours."""
 WHOLE: Final = 100_000_000
-"""Longer than any text: what a decision is about is never cut here."""
+"""Longer than any text: the text that a decision is about is never cut here."""
 
 _PLAIN: Final = "\x1b[0m"
 _COLORS: Final[Mapping[Style, str]] = {
@@ -54,7 +54,7 @@ class Line(NamedTuple):
     text: str
     style: Style = ""
     prose: bool = False
-    """Whether a terminal may break it at blanks; what runs is never broken."""
+    """Whether a terminal may break it at blanks; a text that runs is never broken."""
 
 
 def bar(text: str, style: Style = "") -> Line:
@@ -185,7 +185,7 @@ def told(preview: Mapping[str, Any]) -> list[str]:
 
 
 def restore_told(preview: Mapping[str, Any]) -> Iterator[str]:
-    """What putting a backup back would do, as lines for a person."""
+    """The effect of putting a backup back, as lines for a person."""
     yield f"from {preview['backup_id']}:"
     changing = [one for one in preview["places"] if one["verdict"] != "nothing"]
     if changing:
@@ -230,15 +230,15 @@ def allows(grant: Mapping[str, Any]) -> str:
 # -- A request as a person sees it before deciding: every call whole, all text of the world made visible
 
 HASH_CHARS: Final = 12
-"""Of a hash or a digest on the page; the details have all of it."""
+"""Characters of a hash or a digest on the page; the details have all of it."""
 _IN_THE_DIFF: Final = frozenset({"content", "old", "new"})
 """Arguments that the diff shows, where there is one."""
 _GOAL_CHARS: Final = 500
 _GOAL_AGAIN_CHARS: Final = 60
-"""Of a task's goal, where it was shown before."""
+"""Characters of a task's goal, where it was shown before."""
 _EXPLANATION_CHARS: Final = 1000
 _RESULT_CHARS: Final = 200
-"""Of what a sibling gave: it is context, and the details have all that came."""
+"""Characters of a sibling's result: it is context, and the details have all of it."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _THEN: Final[Mapping[OnTimeout, str]] = {
     "stay_paused": "the task waits",
@@ -258,7 +258,10 @@ def describe(request: HitlResponse, *, again: bool = False, now: datetime | None
 
 
 def page(request: HitlResponse, *, again: bool = False, now: datetime | None = None) -> list[Line]:
-    """As :func:`describe`, with how each line looks. It never fails: what cannot be drawn is shown as it came."""
+    """As :func:`describe`, with the style of each line.
+
+    It never fails: a request that cannot be drawn is shown as it came.
+    """
     try:
         return [*_head(request, again, now or datetime.now(UTC)), *_calls(request.tool_calls)]
     except Exception:  # noqa: BLE001 - a fault of the drawing hides no request
@@ -266,7 +269,7 @@ def page(request: HitlResponse, *, again: bool = False, now: datetime | None = N
 
 
 def details(request: HitlResponse, calls: Iterable[RequestedCallView]) -> list[Line]:
-    """All that is known of some calls of a request as JSON: whole arguments, digests, hashes and rules."""
+    """All that is known of some calls of a request, as JSON: whole arguments, digests, hashes and rules."""
     try:
         about = request.model_dump(mode="json", exclude={"tool_calls"})
         value = {**about, "tool_calls": [call.model_dump(mode="json") for call in calls]}
@@ -320,7 +323,7 @@ def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
     yield Line(f"  asked by {one_line(request.requester)}{roles}{where}: {goal}", prose=True)
     if request.explanation:
         said = one_line(request.explanation, limit=_EXPLANATION_CHARS)
-        # What is not named there is the orchestrator's own word, and says so itself.
+        # A sentence that is not named there is the orchestrator's own word, and says so itself.
         by_model = "explanation" in request.informational
         yield Line(f"  {'written by the model: ' if by_model else ''}{said}", prose=True)
     if request.expires_at is not None:

@@ -252,7 +252,7 @@ class ConsoleApp(App[int]):
             case review.Snapshot():
                 self._began_at = time.monotonic()
             case review.TaskOver():
-                # What was over before comes right after the snapshot, each time.
+                # Tasks that were over before come right after the snapshot, each time.
                 self.tell(left_behind(message), quietly=time.monotonic() - self._began_at < _OLD_NEWS_S)
         for part in self._panes.values():
             if isinstance(part, Approvals | Questions):
@@ -286,7 +286,7 @@ class ConsoleApp(App[int]):
 
     def _changed(self, kind: str) -> None:
         concerned = {"tasks": {"tasks", "computers", "audit"}, "computers": {"computers"}}.get(kind)
-        # What is not on the screen is read when it is.
+        # A part that is not on the screen is read when it is.
         if concerned is None or self.pane.name_of in concerned:
             self.pane.changed()
         for screen in self.screen_stack:
@@ -325,7 +325,7 @@ class ConsoleApp(App[int]):
         self.theme = "textual-light" if self.theme == "textual-dark" else "textual-dark"
 
     def action_leave(self) -> None:
-        """Leave; what was not decided stays open."""
+        """Leave; requests that were not decided stay open."""
         self.exit(0)
 
     # -- defects -------------------------------------------------------------------------

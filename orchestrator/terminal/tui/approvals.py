@@ -179,7 +179,7 @@ class Approvals(Pane):
         entries = [entry_of(one, ticked=self._picking.ticked(key)) for key, one in present.items()]
         entries += [odd_entry_of(one) for one in self.desk.reviews.odd.values()]
         if shown is not None and self._how and self.rows.chosen == shown.request_id:
-            # It stays until one moves on: what a key is about never changes under one's hands.
+            # It stays until the person moves on: the call that a key is about never changes under one's hands.
             at = min(self.rows.at, len(entries))
             entries.insert(at, entry_of(shown, closed=True))
         self.fill(entries)
@@ -198,7 +198,7 @@ class Approvals(Pane):
             self._draw(stay=True)
 
     def action_back(self) -> None:
-        """The list again; what is closed is done with."""
+        """Go back to the list; a closed request is done with."""
         super().action_back()
         if self._how:
             self._shown, self._how = None, ""
@@ -239,7 +239,7 @@ class Approvals(Pane):
         self.label(f"{which}{words}")
 
     def _choices(self) -> Choices:
-        """What keys can say of the calls that they are about."""
+        """The decisions that keys can make on the calls that they are about."""
         assert self._shown is not None
         choices = Choices(self._shown)
         choices.chosen = self._one

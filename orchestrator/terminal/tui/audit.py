@@ -104,7 +104,7 @@ def _wrong(filled: Filled) -> str:
     try:
         datetime.fromisoformat(since or "2026-11-20")
     except ValueError:
-        return f"{one_line(since)!r} is no time: say it like 2026-11-20 or 2026-11-20T18:00."
+        return f"{one_line(since)!r} is not a time: say it like 2026-11-20 or 2026-11-20T18:00."
     return ""
 
 
@@ -176,14 +176,14 @@ class Audit(Pane):
         except OrchestratorError as refused:
             self.desk.tell(str(refused))
             if query and query is self._query:
-                # Each refusal is written down: what is refused is not wanted again and again.
+                # Each refusal is written down: a page that was refused is not asked for again and again.
                 self._want({})
             return
         if query is not self._query:
             return
         new = {f"{one['task_id']} {one['version']}": one for one in found["items"]}
         if older or not self._items or not new.keys() & self._items.keys():
-            # Where nothing of it was known, what lies between is not known either: it begins anew.
+            # Where nothing of it was known, the items in between are not known either: it begins anew.
             self._items = {**self._items, **new} if older else new
             self._next = found["next"]
         else:
@@ -273,4 +273,4 @@ class Audit(Pane):
             self.desk.tell(f"{found['done']} of {counted(found['of'], 'stream')} are compared…")
         lines = list(verification_lines(found))
         self.desk.tell(one_line(lines[0].text))
-        await self.app.push_screen_wait(Show("Is every item as it was written, and is none missing?", lines))
+        await self.app.push_screen_wait(Show("Is every item as it was written, and is no item missing?", lines))

@@ -48,10 +48,10 @@ class Backups(Listing):
         self._whole: Mapping[str, Any] | None = None
         """The chosen one, with its files."""
         self.begun = ""
-        """What began when this was left, as a sentence."""
+        """The work that began when this was left, as a sentence."""
 
     @property
-    def _door(self) -> str:
+    def _endpoint(self) -> str:
         return f"/v1/computers/{segment(self._computer)}"
 
     def below(self) -> ComposeResult:
@@ -68,7 +68,7 @@ class Backups(Listing):
         begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
-        found = await self.ask("GET", f"{self._door}/backups")
+        found = await self.ask("GET", f"{self._endpoint}/backups")
         if found is None:
             return
         self._backups = {one["backup_id"]: one for one in found["backups"]}
@@ -84,7 +84,7 @@ class Backups(Listing):
             return
         self._whole = None
         self._files.offer(())
-        found = await self.ask("GET", f"{self._door}/backups/{segment(key)}")
+        found = await self.ask("GET", f"{self._endpoint}/backups/{segment(key)}")
         if found is None:
             return
         self._whole = found
@@ -118,7 +118,7 @@ class Backups(Listing):
         self.show_news(f"Computer {name_of(self._computer)} is being read…")
         showing = asyncio.create_task(self._show_progress())
         try:
-            made = await self.ask("POST", f"{self._door}/backups", {"note": note}, long=True)
+            made = await self.ask("POST", f"{self._endpoint}/backups", {"note": note}, long=True)
         finally:
             showing.cancel()
         if made is None:
@@ -159,7 +159,7 @@ class Backups(Listing):
         while True:
             body = {"backup": backup["backup_id"], "paths": list(paths), "exact": exact}
             self.show_news("It is being compared with what is there now…")
-            preview = await self.ask("POST", f"{self._door}/restore", {**body, "dry_run": True}, long=True)
+            preview = await self.ask("POST", f"{self._endpoint}/restore", {**body, "dry_run": True}, long=True)
             if preview is None:
                 return
             self.show_news("")
@@ -172,7 +172,7 @@ class Backups(Listing):
 
     async def _put_back(self, body: Mapping[str, Any]) -> None:
         """Begin the task, and go to it; only say so if this was left meanwhile."""
-        answer = await self.ask("POST", f"{self._door}/restore", body)
+        answer = await self.ask("POST", f"{self._endpoint}/restore", body)
         if answer is None:
             return
         waits = "" if answer["online"] else " The computer is away: it waits for it."
@@ -183,7 +183,7 @@ class Backups(Listing):
             self.desk.tell(self.begun)
 
     async def _agreed(self, preview: Mapping[str, Any], paths: Sequence[str]) -> str | None:
-        """What the person says to what would be done."""
+        """The person's answer to the changes that would be made."""
         lines = [Line(f"  {visible(one)}") for one in restore_told(preview)]
         choices = [("y", "put it back")]
         if not paths:
@@ -207,7 +207,7 @@ class Backups(Listing):
         ]
         if not await self.app.push_screen_wait(Choose("Forget this backup?", lines, [("y", "forget it")])):
             return
-        answer = await self.ask("DELETE", f"{self._door}/backups/{segment(backup['backup_id'])}")
+        answer = await self.ask("DELETE", f"{self._endpoint}/backups/{segment(backup['backup_id'])}")
         if answer is not None:
             self.read_again()
             self.say("Carried out: it is forgotten." if answer["removed"] else "Too late: somebody removed it before.")

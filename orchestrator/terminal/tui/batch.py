@@ -69,7 +69,7 @@ class Together(Dialog[None]):
         return [one for one in undecided if one.request_id in present and same(one, present[one.request_id])]
 
     def heard(self, message: Any) -> None:
-        """The reviewers' socket told something: what somebody else decided is none of these any more."""
+        """The reviewers' socket told something: a request that somebody else decided is not in the batch any more."""
         for one in self._requests:
             present = self._pane.desk.reviews.requests.get(one.request_id)
             closed = isinstance(message, review.RequestClosed) and message.request_id == one.request_id

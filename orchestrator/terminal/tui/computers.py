@@ -73,7 +73,7 @@ def side_lines(side: Mapping[str, Any]) -> Iterator[Line]:
 
 _HEX: Final = "0123456789abcdef"
 _MOST_CELLS: Final = 1000
-"""Of a row or a column: a wall of monitors has fewer."""
+"""The most of a row or a column: a wall of monitors has fewer."""
 
 
 class Picture(ScrollView, can_focus=True):
@@ -84,7 +84,7 @@ class Picture(ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self._rows: list[list[tuple[str, str, str]]] = []
-        """Of each cell: its character, and its colours as digits."""
+        """Each cell: its character, and its colours as digits."""
         self._palette: Sequence[str] = ()
         self._cursor: tuple[int, int] | None = None
         self._note = ""
@@ -370,10 +370,10 @@ class Computers(Pane):
         text = await self.app.push_screen_wait(Ask(title, most=_MOST_TYPED))
         if text is None:
             return
-        door = f"/v1/computers/{segment(name)}/keys"
+        endpoint = f"/v1/computers/{segment(name)}/keys"
         typed: Mapping[str, Any] | None = {"delivered": True}
         for body in [*([{"text": text}] if text else []), {"keys": ["enter"]}]:
-            typed = await self.desk.ask("POST", door, body)
+            typed = await self.desk.ask("POST", endpoint, body)
             if typed is None or not typed["delivered"]:
                 break
         if typed is not None:

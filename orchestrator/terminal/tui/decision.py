@@ -56,7 +56,7 @@ ASKS: Final = {
     "mark_failed": "It was not carried out: tell the model that it failed?",
     "retry": "Ask for it anew, as a new call with a new approval?",
 }
-"""What is asked before a word is sent."""
+"""The question before a word is sent."""
 
 
 _NAMES: Final = {
@@ -91,7 +91,7 @@ def odd_entry_of(odd: OddRequest) -> Entry:
 
 
 def in_short(request: HitlResponse) -> str:
-    """A request on one line: what of it is asked."""
+    """A request on one line: its calls."""
     count = len(request.tool_calls)
     more = f"{count} calls: " if count > 1 else ""
     what = "UNKNOWN OUTCOME " if request.reason == "outcome_unknown" else ""
@@ -123,7 +123,7 @@ class Editing:
         self._pane = pane
         self._kept = Drafts()
         self._drafts: dict[tuple[str, str], str] = {}
-        """What was written as JSON and is none."""
+        """The text that was written as JSON and is not JSON."""
 
     @property
     def _desk(self) -> "Desk":
@@ -206,7 +206,7 @@ class Editing:
         app = self._pane.app
         failure: BaseException | None = None
         try:
-            # What is heard meanwhile is drawn when the editor has ended.
+            # Messages that come now are drawn when the editor has ended.
             with app.suspend(), app.batch_update():
                 # What leaves this block as an exception leaves the screen set aside: the library takes it back else.
                 try:
@@ -275,7 +275,7 @@ class Reach(Dialog[GrantSpec]):
         return any(one.value for one in self.query(Input))
 
     def action_take(self) -> None:
-        """It is written; what cannot be is said."""
+        """The edit is finished; if it cannot be used, the reason is said."""
         typed = {one.id: one.value for one in self.query(Input) if one.id is not None}
         any_content = any(ticks.ticked for ticks in self.query(Ticks))
         try:
@@ -398,7 +398,7 @@ async def ask_rejection(
 ) -> tuple[str, OnReject] | None:
     """Why something does not run, and what its task does then; None: it was taken back.
 
-    ``about``: what the questions are about; None: the request.
+    ``about``: the subject of the questions; None: the request.
     """
     about = request.request_id if about is None else about
     reason = await app.push_screen_wait(Ask(title, most=MAX_REASON_CHARS, about=about))

@@ -267,7 +267,7 @@ class Filled(NamedTuple):
 
 
 class Form(Dialog[Filled]):
-    """Asks for several things at once; what cannot be is said, and nothing is lost by it."""
+    """Asks for several things at once; a value that cannot be is named, and nothing is lost by it."""
 
     BINDINGS = [Binding("ctrl+s,f2,enter", "take", show=False, priority=True)]  # noqa: RUF012 - as the library has it
 

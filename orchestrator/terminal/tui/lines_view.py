@@ -29,7 +29,7 @@ from orchestrator.terminal.tui.reviews import Reviews
 
 
 def begin(node: DOMNode, work: Callable[..., Coroutine[Any, Any, Any]], *args: Any, in_place_of: str = "") -> None:
-    """Begin it; ``in_place_of``: what this node had begun under the same name ends.
+    """Begin it; ``in_place_of``: the work that this node had begun under the same name ends.
 
     It is given as a function: a coroutine that ends before it began would be complained about.
     """
@@ -168,14 +168,14 @@ def name_of(text: str) -> str:
 
 
 def segment(text: str) -> str:
-    """A name as one part of a path: a slash in it is no slash of the address."""
+    """A name as one part of a path: a slash in it is not a slash of the address."""
     return quote(text, safe="")
 
 
 # -- A page of lines that scrolls: requests, a task's log, details. It draws text, and knows no markup
 
 _MOST_LINES: Final = 20_000
-"""Of a log that grows; what is older is left out, and that is said."""
+"""Lines of a log that grows; older ones are left out, and the log says so."""
 _STYLES: Final[dict[Style, RichStyle]] = {
     "title": RichStyle(bold=True),
     "alarm": RichStyle(bold=True, color="bright_red"),
@@ -222,7 +222,7 @@ class LinesView(ScrollView, can_focus=True):
         return max(0, len(self._rows) - self.scroll_offset.y - self.size.height)
 
     def note_read(self) -> None:
-        """What is in sight now was read, where nothing above it was passed over."""
+        """The lines in sight now were read, where nothing above them was passed over."""
         top = self.scroll_offset.y
         if top <= self._read:
             self._read = max(self._read, top + self.size.height)

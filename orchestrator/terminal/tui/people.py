@@ -72,7 +72,7 @@ _ROLES: Final = (
     ("reviewer", "decides what submitters, programs and their own tasks ask; reads the whole audit"),
     ("admin", "all of that; pairs computers, makes and revokes tokens"),
 )
-_TAKES_ADMIN: Final = "That takes the role admin: ask an admin."
+_TAKES_ADMIN: Final = "This needs the role admin: ask an admin."
 _PROGRAM: Final = "it is a program: it submits tasks, and never decides"
 _ENDS: Final = {
     "person": "Every token of theirs ends at once, and so does what they have open. Their tasks go on.",
@@ -173,7 +173,7 @@ class People(Pane):
         if last:
             lines.append(Line("Nobody else is an admin here.", "alarm", prose=True))
         title = f"Revoke {counted(one['count'], 'token')} of {one['kind']} {name_of(one['name'])}?"
-        # What shuts the way in is not for a slip of the finger.
+        # A deed that takes the access away must not happen by a slip of the finger.
         enter = "" if last or one["yours"] else "y"
         if not await self.app.push_screen_wait(Choose(title, lines, [("y", "revoke")], enter=enter)):
             return
@@ -370,7 +370,7 @@ class Pairing(Dialog[None]):
         yield from _hints(self._made["url"])
 
     def _seen(self) -> Iterator[Line]:
-        """What the server saw of the attempt since the line was made."""
+        """The attempts that the server saw since the line was made."""
         refused = next(
             (one for one in self._doctor.get("refused", ()) if one["path"] == "/v1/pair" and self._is_new(one)), None
         )

@@ -73,7 +73,7 @@ _UNDO: Final = {"offer": "offered", "auto": "by itself, after a task that failed
 
 
 def in_force_lines(found: Mapping[str, Any]) -> Iterator[Line]:
-    """What is in force, as `GET /v1/policy` tells it; what is wrong with it on this node comes first."""
+    """The active policy, as `GET /v1/policy` tells it; its faults on this node come first."""
     if found["alert"]:
         yield Line("ALERT: the policy needs attention on this node.", "alarm", prose=True)
         yield Line(f"  {one_line(found['alert'], limit=2000)}", "alarm", prose=True)
@@ -171,7 +171,7 @@ _SCOPES: Final = {
 
 
 class Grants(Listing):
-    """All that this person is told of; those that can be used come first."""
+    """All grants that this person is told of; those that can be used come first."""
 
     head = ("STATE", "BY", "FOR", "USES", "ALLOWS")
     empty = "No grant: everything that the policy asks about is asked each time."
@@ -257,7 +257,7 @@ def _entry(grant: Mapping[str, Any]) -> Entry:
 
 _FIRST: Final = "cc_write"
 _VALUES: Final[Mapping[str, Any]] = {"path": "startup.lua", "content": "print('hello')\n", "command": "ls"}
-"""What arguments of these names are to begin with; others are empty."""
+"""The first values of arguments with these names; others are empty."""
 
 
 class DryRun(Dialog[None]):
@@ -288,7 +288,7 @@ class DryRun(Dialog[None]):
         return self.query_one(TextArea).text != self._template
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Another tool has other arguments; what somebody wrote is not thrown away."""
+        """Another tool has other arguments; text that somebody wrote is not thrown away."""
         if event.input.id != "tool" or event.value.strip() not in ALL_TOOL_ARGS:
             return
         area, template = self.query_one(TextArea), template_of(event.value.strip())
@@ -339,7 +339,7 @@ def arguments(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("That is JSON that nobody can read.") from None
     except ValueError as error:
-        raise ValueError(f"That is no JSON: {error}.") from None
+        raise ValueError(f"That is not JSON: {error}.") from None
     if (key := doubled_key(text)) is not None:
         raise ValueError(f"It has the key {key!r} twice.")
     if not isinstance(found, dict):

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 _REFUSED_PAUSE_S = 5.0
 """After a refusal: somebody has to change something first."""
 _OVER = (401, 403)
-"""The refusals of a token that was revoked, or is no reviewer's: it stays so."""
+"""The refusals of a token that was revoked, or is not a reviewer's: it stays so."""
 _AGAIN_PAUSE_S = 0.5
 """Before something is sent again: the connection may be going, and nobody has said so yet."""
 
 
 class Outcome(NamedTuple):
-    """What became of what was sent."""
+    """The result of the decision that was sent."""
 
     taken: bool
     said: str

@@ -28,7 +28,7 @@ _WIDEST: Final = 28
 
 
 class Entry(NamedTuple):
-    """One row: what it stands for, and its cells, which are safe text."""
+    """One row: the key of its item, and its cells, which are safe text."""
 
     key: str
     cells: tuple[str, ...]

@@ -55,7 +55,7 @@ def _wrong(filled: Filled) -> str:
     for name, (least, most) in _MOST.items():
         value = filled.lines[name]
         if value and not (value.isascii() and value.isdigit() and least <= int(value) <= most):
-            return f"{value!r} is no number from {least} to {most}."
+            return f"{value!r} is not a number from {least} to {most}."
     return ""
 
 
@@ -71,7 +71,10 @@ _CHECKS: Final = "What has to hold at the end? One check per line, such as: runs
 
 
 class Submit(Dialog[Mapping[str, Any]]):
-    """Asks for a task and submits it; the answer of the server. What the server refuses stays here to be changed."""
+    """Asks for a task and submits it; the answer of the server.
+
+    A task that the server refuses stays here to be changed.
+    """
 
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("ctrl+s,f2", "take", show=False, priority=True),

@@ -40,7 +40,7 @@ def entry_of(task: Mapping[str, Any]) -> Entry:
 
 
 def summary(task: Mapping[str, Any]) -> str:
-    """What a task has used, once it has ended."""
+    """The usage of a task, once it has ended."""
     used = [counted(task["steps"], "step"), counted(task["tokens"], "token"), f"{elapsed(task['active_s'])} of work"]
     unverified = ", UNVERIFIED" if (task["result"] or {}).get("verified") is False else ""
     return f"{task['task_id']}  {task['status']}{unverified} ({', '.join(used)})"
@@ -51,10 +51,10 @@ def summary(task: Mapping[str, Any]) -> str:
 
 async def undo(widget: Widget, desk: Desk, task_id: str) -> str | None:
     """Show it, and begin it if the person says so; the task that puts it back, or None."""
-    door = f"/v1/tasks/{task_id}/undo"
+    endpoint = f"/v1/tasks/{task_id}/undo"
     on_conflict = "keep"
     while True:
-        preview = await desk.ask("POST", door, {"on_conflict": on_conflict, "dry_run": True})
+        preview = await desk.ask("POST", endpoint, {"on_conflict": on_conflict, "dry_run": True})
         if preview is None:
             return None
         lines = [Line(f"  {visible(one)}") for one in told(preview)]
@@ -73,7 +73,7 @@ async def undo(widget: Widget, desk: Desk, task_id: str) -> str | None:
     if said is None:
         return None
     body = {"on_conflict": on_conflict, "idempotency_key": uuid.uuid4().hex}
-    answer = await desk.ask("POST", door, body)
+    answer = await desk.ask("POST", endpoint, body)
     if answer is None:
         return None
     desk.tell(f"Task {answer['task_id']} puts it back.")
@@ -85,8 +85,8 @@ async def undo(widget: Widget, desk: Desk, task_id: str) -> str | None:
 
 async def look_at_rehearsal(widget: Widget, desk: Desk, task_id: str) -> str | None:
     """Show it, and ask for it if the person says so; the task to look at then, or None."""
-    door = f"/v1/tasks/{task_id}/rehearsal"
-    shown = await desk.ask("GET", door)
+    endpoint = f"/v1/tasks/{task_id}/rehearsal"
+    shown = await desk.ask("GET", endpoint)
     if shown is None:
         return None
     outcome, choices = shown["outcome"], []
@@ -99,7 +99,7 @@ async def look_at_rehearsal(widget: Widget, desk: Desk, task_id: str) -> str | N
         return str(shown["applied_by"])
     if said is None:
         return None
-    answer = await desk.ask("POST", door, {})
+    answer = await desk.ask("POST", endpoint, {})
     if answer is None:
         return None
     desk.tell(f"Task {answer['task_id']} asks for all of it at once, and waits for approval.")

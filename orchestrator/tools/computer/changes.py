@@ -1,8 +1,7 @@
 """The ``cc_*`` tools that change files: one command each, bound to the bytes that were seen before.
 
-A function makes exactly one call with an effect, so that one bracket in the journal stands for
-one command. What it must find there travels with it (``if_hash``): the computer compares and
-acts in one step.
+A function makes exactly one call with an effect, so that one bracket in the journal stands for one command. The state
+that it must find there travels with it (``if_hash``): the computer compares and acts in one step.
 """
 
 from collections.abc import Mapping

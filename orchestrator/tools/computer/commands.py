@@ -27,11 +27,14 @@ _UNNAMED: Final = "?"
 
 @dataclass(frozen=True)
 class Unreachable:
-    """What a computer says of such names below a path; what it says is anybody's word."""
+    """A computer's report of such names below a path; a computer may say anything."""
 
     count: int = 0
     names: tuple[str, ...] = ()
-    """The first of them, as byte strings, relative to the path; what is no text for one line has marks instead."""
+    """The first of them, as byte strings, relative to the path.
+
+    A name that is not text of one line has placeholders instead.
+    """
 
     @property
     def why(self) -> str:
@@ -66,10 +69,9 @@ def _is_path(line: str) -> bool:
 
 # -- Lua that is about to be written: it has to parse, and names that the computer does not have are told
 #
-# Under a grammar an unescaped quote in a reply gives no broken JSON but a program that is cut at that quote
-# (models.md, section 0): so a program of the model's that does not parse never comes before a person. What a
-# person makes of it by editing is theirs: the fault is shown beside the request and the result, and nothing is
-# refused.
+# Under a grammar an unescaped quote in a reply gives no broken JSON but a program that is cut at that quote (models.md,
+# section 0). So a program of the model's that does not parse never comes before a person. A person's edit of it is
+# theirs: the fault is shown beside the request and the result, and nothing is refused.
 
 _MAX_FLAGS: Final = 3
 _STARTUP: Final = re.compile(r"(?:disk[0-9]*/)?startup(?:/[^/.]+)?")
@@ -115,7 +117,7 @@ async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | 
 
 
 async def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
-    """What is likely wrong with a program that is written all the same; empty: nothing is seen."""
+    """The likely faults of a program that is written all the same; empty: none are seen."""
     if not is_lua(name):
         return _NUMBERS if counts_up(after) else ""
     version = version_of(deps.host)
@@ -185,7 +187,7 @@ async def ask(
 
 
 async def read_bytes(deps: CCAgentDeps, name: str, shown: str) -> bytes | None:
-    """The bytes of a file; None: there is none. Raises ToolFailed when it is no file or too large."""
+    """The bytes of a file; None: there is none. Raises ToolFailed when it is not a file or too large."""
     try:
         return (await call_cc_command(channel_of(deps), "fs_read", {"path": name}, wait_s=READ_WAIT_S)).body
     except ComputerFailed as error:
@@ -199,8 +201,8 @@ def name_of(path: str) -> str:
 
     Raises ToolFailed for a name that the game would change, UnsafePath.
 
-    Slashes, ``.`` and ``..`` only spell a path in another way; what the game drops from a name would
-    make it another file than the one that was meant.
+    Slashes, ``.`` and ``..`` only spell a path in another way; a character that the game drops from a name would make
+    it another file.
     """
     name = canonical_path(path)
     spelled: list[str] = []
@@ -228,7 +230,7 @@ def changed_name(path: str) -> str:
 
 
 def named(path: str, name: str) -> str:
-    """A path as the model wrote it and, where the computer reads it otherwise, what it is there."""
+    """A path as the model wrote it and, where the computer reads it otherwise, the path there."""
     return path if path.strip("/") == name else f"{path} (which the computer calls {name})"
 
 

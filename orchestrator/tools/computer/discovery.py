@@ -47,7 +47,7 @@ _COLOURS: Final = (
     *("lightGray", "cyan", "purple", "blue", "brown", "green", "red", "black"),
 )
 _PLAIN: Final = ("0", "f")
-"""White on black, as ``blit`` writes colours: what nobody has to be told."""
+"""White on black, as ``blit`` writes colours: nobody has to be told that."""
 _MAX_RUNS: Final = 40
 """Stretches in other colours that are told of one screen."""
 Entry = Mapping[str, Any]
@@ -61,7 +61,7 @@ TAB_ENDS: Final[Mapping[str, str]] = {
 
 
 async def cc_info(deps: CCAgentDeps) -> str:
-    """What the computer is, what it has and what stands beside it."""
+    """The facts of the computer: itself, its files and its peripherals."""
     result = await ask(deps, "info", {}, "the computer", wait_s=READ_WAIT_S)
     try:
         entries = entries_of(result.body)
@@ -73,7 +73,7 @@ async def cc_info(deps: CCAgentDeps) -> str:
 
 
 async def cc_docs(deps: CCAgentDeps, *, query: str) -> str:
-    """What the computer's Lua has for a name or a purpose, out of the reference; the computer is not asked."""
+    """The names that the computer's Lua has for a name or a purpose, from the reference; the computer is not asked."""
     return cc_docs_text(query, host=deps.host or None, family=deps.family or None)
 
 

@@ -1,4 +1,4 @@
-"""All that is below a path of a computer, and its bytes put where they are found by their hash."""
+"""All that is below a path of a computer; its bytes are put where their hash finds them."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ async def cc_find(deps: CCAgentDeps, *, pattern: str = "**", contains: str = "")
     if contains:
         params["contains"] = contains
     result = await ask(deps, "fs_find", params, pattern, wait_s=READ_WAIT_S)
-    # What the player wrote comes first: the game's own programs are many, and the same everywhere.
+    # The player's files come first: the game's own programs are many, and the same everywhere.
     found = sorted(_entries(result, "path"), key=lambda one: one["path"].startswith("rom/"))
     count = max(int(result.data.get("count", 0)), len(found))
     blocks = [_found(one, byte_string(contains)) for one in found]
@@ -130,7 +130,7 @@ _AT_ONCE: Final = 4
 _LOOKS: Final = 3
 """Looks at a file that changes meanwhile."""
 MAX_ENTRIES: Final = 20_000
-"""Of one listing: ten times what fits on a disk of the mod's own settings. What a computer says is anybody's word."""
+"""Bytes of one listing: ten times the size of a disk by the mod's own settings. A computer may say anything."""
 MAX_DEPTH: Final = 100
 """Directories in one another that are looked at each by itself."""
 _MAX_LOOKS: Final = 2 * MAX_ENTRIES
@@ -153,7 +153,7 @@ class Kept:
 
 
 async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
-    """All that is at a canonical path and below it; the client's own files and other disks are left out.
+    """All that is at a canonical path and below it, except the client's own files and other disks.
 
     Raises ToolFailed.
     """
@@ -338,7 +338,10 @@ _GAME: Final = "rom"
 
 
 async def other_disks(deps: CCAgentDeps, listed: Listed) -> dict[str, str]:
-    """What is in the root and in no listing since it is another disk, each with a sentence. Raises ToolFailed."""
+    """The entries of the root that are in no listing since they are another disk, each with a sentence.
+
+    Raises ToolFailed.
+    """
     channel = channel_of(deps)
     if channel is None:
         return {}

@@ -61,17 +61,17 @@ class Found:
     """Bytes; of a directory those of all files in it, where they were read."""
     read_only: bool = False
     entries: tuple[str, ...] = ()
-    """Of a directory: what is below it, directories with a slash."""
+    """For a directory: what is below it, directories with a slash."""
     inside: tuple[str, ...] = ()
     """The same, as places have paths."""
     unreachable: str = ""
     """The first name in it that the game cannot reach, as a byte string; empty: there is none."""
     data: bytes | None = None
-    """Of a file: its bytes; None: they were not read."""
+    """For a file: its bytes; None: they were not read."""
 
 
 class Changed(Exception):
-    """What was read is not what was looked at before."""
+    """The file that was read is not the one that was looked at before."""
 
 
 async def look(deps: CCAgentDeps, name: str, shown: str) -> Found:

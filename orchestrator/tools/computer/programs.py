@@ -158,7 +158,7 @@ def split_command(command: str) -> list[str]:
 
 
 def typed(text: str) -> bytes:
-    """What a program is typed, as bytes of the game. Raises ToolFailed for what cannot be typed there."""
+    """The text typed to a program, as bytes of the game. Raises ToolFailed for a text that cannot be typed there."""
     text = text.replace("\r\n", "\n")
     odd = next((char for char in text if char not in "\n\t\b" and not _is_typed(char)), None)
     if odd is not None:
@@ -188,8 +188,8 @@ _ENDS: Final[Mapping[str, ProgramEnd]] = {
 def ran_of(bound: Mapping[str, Any], told: Mapping[str, Any], code: str = "returned") -> Ran | None:
     """The program that ran, from what its computer told; None: it never began.
 
-    What the computer does not say is as it was bound: ``bound`` has ``path`` and ``if_hash``, ``code`` is the
-    code of the result, or ``returned``.
+    Facts that the computer does not tell are as they were bound: ``bound`` has ``path`` and ``if_hash``, ``code`` is
+    the code of the result, or ``returned``.
     """
     ended = _ENDS.get(str(told.get("ended", code)))
     if ended is None:
@@ -249,7 +249,7 @@ async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
         note += f" It has more than {MAX_SHOWN_BYTES} bytes and is not shown."
     else:
         found = await ask(deps, "fs_read", {"path": program}, name)
-        # What is shown is what is bound, also where the file was changed since the look before.
+        # The file that is shown is the one that is bound, also where it was changed since the look before.
         sha256, source = sha256_hex(found.body), decode_text(found.body)
     return Observed(state={program: sha256}, program=program, source=source, note=note)
 
@@ -313,7 +313,7 @@ def _notes(data: Mapping[str, Any]) -> str:
 
 
 def _hint(error: ComputerFailed, text: str) -> str:
-    """What a program that was stopped waits for, and how it can be given that."""
+    """The event that a stopped program waits for, and how it can get that."""
     if error.reason not in ("timed_out", "abandoned"):
         return ""
     left = error.data.get("input_left") or 0

@@ -40,7 +40,7 @@ class Reach:
         return info is not None and info.online
 
     def context(self, computer: ComputerId | None) -> PolicyContext:
-        """What the policy may know of a call's computer."""
+        """The policy's facts of a call's computer."""
         info = self.computers.info(computer) if self.computers and computer else None
         if info is None:
             return PolicyContext(computer=computer)

@@ -49,7 +49,7 @@ def settled(record: CallRecord, state: Any, **rest: Any) -> facts.ToolSettled:
 
 
 def in_doubt(record: CallRecord) -> facts.ToolSettled:
-    """Of a change that was started before something was put back or copied: no answer counts."""
+    """The outcome of a change that was started before something was put back or copied: unknown, no answer counts."""
     return settled(record, "unknown", reason=_IN_DOUBT)
 
 
@@ -104,7 +104,7 @@ class Outcome:
     """What a call that succeeded came to."""
 
     text: str
-    """What the model is told."""
+    """The text for the model."""
     after: Mapping[str, str] = field(default_factory=dict)
     """Each changed path with its sha256 or ``absent`` now, where it is known."""
     ran: facts.Ran | None = None
@@ -122,7 +122,7 @@ class Environment(Reach):
     """The dependencies of a library call: a dictionary in stub mode, or the caller's own channel."""
 
     async def observe(self, record: CallRecord) -> Observed:
-        """What the call would touch, as it is now; the bytes that it would change are in the store then.
+        """The present target of the call; the bytes that it would change are in the store then.
 
         Raises ToolFailed, ComputerAway, CallLost.
         """
@@ -162,7 +162,7 @@ class Environment(Reach):
         return Found(shown.sha256 if shown.kind == "file" else ABSENT, size=shown.size)
 
     async def listed(self, computer: ComputerId, path: str = "", *, until: float = math.inf) -> Listed:
-        """All that is on a computer now, or below a path of it; ``until``: of the event loop's clock.
+        """All that is on a computer now, or below a path of it; ``until`` is a time of the event loop's clock.
 
         Raises ToolFailed, also when it takes longer than that, ComputerAway, CallLost, CallVoid.
         """
@@ -189,7 +189,7 @@ class Environment(Reach):
         return await keep_tree(deps, listed, self.store.touch_blobs, most=most, on_read=on_read)
 
     async def kept_whole(self, computer: ComputerId, on_read: OnRead = nobody_waits) -> Kept:
-        """All that is on a computer now, with its bytes in the store, and what was left out with why.
+        """All that is on a computer now, with its bytes in the store; what was left out, with the reason.
 
         Raises as :meth:`kept`.
         """

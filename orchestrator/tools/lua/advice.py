@@ -330,7 +330,7 @@ def _statement(place: Place) -> str:
     if place.message != "syntax error":
         return ""
     if place.kind() == "==":
-        return "= assigns; == compares and is no statement."
+        return "= assigns; == compares and is not a statement."
     return "A statement assigns (x = value) or calls (f(x))."
 
 

@@ -169,7 +169,7 @@ class Expressions(Machine):
         return True
 
     def end_chain(self) -> None:
-        """What follows has no constant name: the chain ends here."""
+        """The next part has no constant name: the chain ends here."""
         if self.chain is not None:
             self.settle(self.chain, "index")
 

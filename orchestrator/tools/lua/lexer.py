@@ -18,7 +18,7 @@ MAX_SENTENCE: Final = 300
 
 @dataclass(frozen=True)
 class Finding:
-    """A syntax error: the place, what the compiler would say, and what to write instead."""
+    """A syntax error: the place, the words of the compiler, and what to write instead."""
 
     line: int
     """Counted from 1."""
@@ -94,7 +94,7 @@ class Dialect:
     spaces: str = r"\x00-\x20"
     """What white space is, as the inside of a character class."""
     numeral: str = r"\.?0[xX](?:[pP][+-]?|[0-9A-Fa-f.])*|\.?[0-9](?:[eE][+-]?|[0-9A-Fa-f.])*"
-    """What the lexer takes for one number before it looks whether it is one."""
+    """The text that the lexer takes for one number before it looks whether it is one."""
     number: str = (
         r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
         r"|0[xX](?:[0-9A-Fa-f]+\.?[0-9A-Fa-f]*|\.[0-9A-Fa-f]+)(?:[pP][+-]?[0-9]+)?"
@@ -118,7 +118,7 @@ class Dialect:
 
 
 NEWEST: Final = Dialect()
-"""What a computer of unknown version is taken to be: 1.114 or newer."""
+"""The version that a computer of unknown version counts as: 1.114 or newer."""
 
 _FROM_109: Final = replace(NEWEST, max_hex_digits=None)
 _FROM_108: Final = replace(_FROM_109, lua52=False, unique_labels=False, shared_locals=False, env_is_upvalue=False)
@@ -204,7 +204,7 @@ class Tokens:
     starts: list[int] = field(default_factory=list)
     """Offsets into the text."""
     complaint: str = ""
-    """Why the token of kind ``bad`` is none."""
+    """Why a token of kind ``bad`` is not a token of Lua."""
     _lines: list[int] = field(default_factory=list)
 
     def add(self, kind: str, text: str, start: int) -> None:
@@ -243,7 +243,7 @@ class Tokens:
 
 
 class _Unreadable(Exception):
-    """What begins here is no token; ``end`` is where it stops being shown."""
+    """The text here does not begin a token; ``end`` is where it stops being shown."""
 
     def __init__(self, complaint: str, end: int) -> None:
         super().__init__(complaint)

@@ -16,7 +16,7 @@ MAX_LEVELS: Final = 200
 _COMPARISONS: Final = frozenset({"==", "~="})
 _OPERATORS: Final = frozenset({"+", "-", "*", "/", "%", "^", "..", "#", "<", ">", "<=", ">="})
 _CALLABLE: Final = frozenset({NAME, STRING, ")", "]", "}"})
-"""What a ``(`` that follows is the call of."""
+"""The name for the part that a following ``(`` calls."""
 _CHOOSERS: Final = frozenset({"and", "or", "not"})
 
 
@@ -79,7 +79,7 @@ class Machine:
         return self.refused(f"{what} expected{closing}")
 
     def refused(self, message: str) -> Refused:
-        """The complaint about the present token; its own, if it is none."""
+        """The complaint about the present token; for a bad token, the complaint of the token itself."""
         if self.kind == BAD:
             return Refused(self.tokens.complaint)
         return Refused(message)

@@ -118,7 +118,7 @@ def distance(one: str, other: str) -> int:
 # -- Which names of a Lua text do not exist on the computer that will run it -------------
 
 Fields = Mapping[str, "Fields | None"]
-"""The fields of a table, each with its own; None: it is no table, or one whose fields are not known."""
+"""The fields of a table, each with its own; None: it is not a table, or one whose fields are not known."""
 
 MAX_FLAGS: Final = 20
 _SHOWN: Final = 60
@@ -178,7 +178,7 @@ class Flag:
     """A name that does not exist."""
 
     line: int
-    """Of its first use, counted from 1."""
+    """The line of its first use, counted from 1."""
     name: str
     """As far as it does not exist: ``turtle.digg``, or ``turtle`` where there is none."""
     hint: str = ""

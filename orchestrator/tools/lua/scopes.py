@@ -92,7 +92,7 @@ class Function:
 
 
 class Scopes:
-    """All that is open at one place of a text."""
+    """All scopes that are open at one place of a text."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect

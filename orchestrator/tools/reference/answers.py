@@ -131,7 +131,7 @@ IN_ONE_LINE: Final = 3
 """Entries that follow the best one with a line each."""
 NAMES_ONLY: Final = 6
 _CLOSE: Final = 0.35
-"""What an entry must score to be worth a line, as a part of the best one's score."""
+"""The share of the best score that an entry needs to be worth a line."""
 _FROM_SECOND: Final = 2.0
 """A best one that was called by name scores out of all measure: then twice the second's counts instead."""
 _SAID: Final = 60
@@ -168,7 +168,7 @@ def search_docs(
 ) -> str:
     """The best entry in full, a few more in one line each, then names; for a module's name all that it has.
 
-    ``version`` and ``family``: what such a computer lacks is said so; None: not known. At most ``limit_chars``
+    ``version`` and ``family``: an entry that such a computer lacks says so; None: not known. At most ``limit_chars``
     characters.
     """
     found, computer = index(), Computer(version, family)
@@ -237,7 +237,7 @@ def _meant(entry: Entry, found: Index) -> Entry:
 
 
 def _not_there(entry: Entry, query: str, found: Index) -> list[str]:
-    """What is said first when a name was asked for that does not exist."""
+    """The first sentence when a name was asked for that does not exist."""
     if entry.kind == ABSENT:
         names = (entry.name, *entry.others)
         name = max((name for name in names if name.lower() in query.lower()), key=len, default=entry.name)

@@ -16,7 +16,7 @@ Version = tuple[int, int, int]
 """A version of CC: Tweaked, as (1, 109, 2)."""
 
 NEWEST: Final[Version] = (1, 120, 2)
-"""The newest version that the data knows; what later ones added is not known here."""
+"""The newest version that the data knows; additions of later versions are not known here."""
 FAMILIES: Final = ("computer", "advanced", "turtle", "pocket", "command")
 """The words of a computer's hello (core/messages.py); turtles and pocket computers do not say if they are advanced."""
 DATA: Final = Path(__file__).parent / "data"
@@ -68,7 +68,7 @@ class Place:
         return ""
 
     def told(self, version: Version | None, family: str | None) -> str:
-        """What must be asked of a computer of which not all is known: ``only on turtles, since 1.116.0``."""
+        """The condition for a computer of which not all is known: ``only on turtles, since 1.116.0``."""
         parts = []
         if self.families and family is None:
             parts.append(f"only on {_kinds(self.families)}")

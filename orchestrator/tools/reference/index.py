@@ -1,4 +1,4 @@
-"""The search: BM25 over names, added words, signatures and texts; what is called by its name comes first.
+"""The search: BM25 over names, added words, signatures and texts; an entry that is called by its name comes first.
 
 The weights are starting values, tuned on the table of questions in tests/tools/reference.
 """
@@ -22,9 +22,9 @@ B: Final = 0.15
 OTHER_WORD: Final = 0.5
 """What a synonym or a fixed word counts, beside the word itself."""
 NOT_HERE: Final = 0.7
-"""What an entry counts that this computer lacks: it is still the answer when nothing else fits."""
+"""The share of its score for an entry that this computer lacks: it is still the answer when nothing else fits."""
 UNASKED: Final = 0.15
-"""What a name loses when none of its words were asked for: ``dig`` comes before ``digUp`` for "dig"."""
+"""The loss of a name when none of its words were asked for: ``dig`` comes before ``digUp`` for "dig"."""
 ENOUGH: Final = 0.45
 """The part of a question's weight that an answer must have; below it nothing fits."""
 ODD: Final = 6.0
@@ -182,7 +182,7 @@ IN_TEXT: Final = 1.0
 IN_MODULE: Final = 0.8
 EVENT: Final = "event"
 GROUPS: Final = (EVENT, "setting", PROGRAM, "guide", ABSENT)
-"""Kinds of modules that are no table of Lua."""
+"""Kinds of modules that are not a table of Lua."""
 ELSEWHERE: Final = {
     "term": ("monitor", "window"),
     "handle": ("file",),
@@ -193,7 +193,7 @@ ELSEWHERE: Final = {
 OTHER_MODULES: Final = {"inventory": ("chest", "barrel"), "fluid_storage": ("tank",), "drive": ("disk_drive",)}
 """Under which names people also ask for all of a module."""
 TERM_ONLY: Final = ("redirect", "current", "native", "nativePaletteColor")
-"""What monitors and windows do not share with term."""
+"""Names of term that monitors and windows do not have."""
 _SEPARATOR: Final = re.compile("[.:]")
 
 

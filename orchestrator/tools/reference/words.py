@@ -30,7 +30,7 @@ class NamesHere:
     """The names that a Lua program may use on one kind of computer."""
 
     globals: Mapping[str, Mapping[str, None] | None]
-    """Every global with the fields of its table; None: it is no table, or one whose fields are not all known."""
+    """Every global with the fields of its table; None: it is not a table, or one whose fields are not all known."""
     elsewhere: Mapping[str, str]
     """Names that are not there, and a clause that fits behind them: where they are (``turtle``: only on turtles; this
     is a basic computer), or for names that no computer has, what to use (``os.exit``: a program ends with return)."""
@@ -146,7 +146,7 @@ _SAME: Final[dict[str, tuple[str, ...]]] = {
     "wait": ("sleep",),
     "wireless": ("rednet", "modem"),
 }
-"""What a word of a question may also be called; it counts half. The entries have words of their own besides."""
+"""Other words for a word of a question; they count half. The entries have words of their own, too."""
 _BRITISH: Final = (("colour", "color"), ("grey", "gray"), ("armour", "armor"))
 
 

@@ -1,7 +1,7 @@
 """A task followed at a computer: its lines in few frames, as fast as the computer takes them.
 
-What comes within a quarter of a second goes together, and of what is too much for a screen the newest:
-a player reads no faster, and a computer keeps no more than 256 events.
+Lines that come within a quarter of a second go together. If they are too many for a screen, the newest go: a player
+reads no faster, and a computer keeps no more than 256 events.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from orchestrator.web.in_game.lines import Line, Narrator, as_body, note
 EVERY_S: Final = 0.25
 """Between two frames of one followed task: what the eye takes for at once on a screen of text."""
 MAX_LINES: Final = 20
-"""Of one frame: a screen has 19 rows."""
+"""Lines of one frame: a screen has 19 rows."""
 
 
 @dataclass
@@ -80,7 +80,7 @@ async def follow(
             feed.changed.clear()
             done = reading.done()
             if done:
-                # What kept it from reading on is told, not that the task is over.
+                # The reason why it could not read on is told, not that the task is over.
                 reading.result()
             lines = feed.take(done) + (await left() if done else [])
             body = as_body([one.form() for one in lines])
@@ -114,7 +114,7 @@ _OVER: Final = (TaskStatus.FAILED, TaskStatus.CANCELED, TaskStatus.COMPLETED)
 _LOOKED_AT: Final = 1000
 """Tasks of one status that are looked through, the newest first."""
 _LOADED: Final = 10
-"""Of those of the computer: what a player means without a name is one of the last."""
+"""Tasks of the computer: a task that a player means without a name is one of the last."""
 _UNSEEN: Final = "What a program of it changed is not known: no undo puts that back."
 _NAMED: Final = 3
 """Changed places that are named on the screen."""
@@ -140,7 +140,7 @@ async def submitted(undoing: Undoing, person: Identity, line: ComputerLine, want
 
 
 async def left_behind(undoing: Undoing, line: ComputerLine, task: AgentTask) -> list[Line]:
-    """What a task that did not end well had changed, and how that is put back; nothing of any other."""
+    """The changes of a task that did not end well, and how they are put back; empty for any other task."""
     if task.ended is None or (task.status is TaskStatus.COMPLETED and task.ended.verified is not False):
         return []
     left = await undoing.left_behind(task)

@@ -34,18 +34,18 @@ from orchestrator.engine.tasks import TaskService, patiently
 # -- A task's items as lines for a computer's screen: short, without secrets, in the game's own letters
 
 _SALT: Final = secrets.token_hex(16)
-"""Nobody can try guesses on a secret's mark, which is the same as long as this process lives."""
+"""The marker of a secret stays the same as long as this process lives; nobody can test a guess with it."""
 _AT_ONCE: Final = 20_000
 """Characters that are looked through for secrets on the event loop: a few milliseconds at the worst."""
 _MAX_CHARS: Final = 300
-"""Of one line: a third of the screen."""
+"""Characters of one line: a third of the screen."""
 _QUESTION_CHARS: Final = 1000
 """A question is read before it is answered; this much of it fills the screen."""
 QUESTIONS_CHARS: Final = 7000
-"""Of the questions of a list: at six bytes a character, the most in JSON, they and the rest fit one frame."""
+"""Characters of the questions of a list: at six bytes each, the most in JSON, they and the rest fit one frame."""
 _HEAD_ROWS, _TAIL_ROWS = 4, 2
 _ARG_CHARS: Final = 48
-"""Of one argument: longer ones are told by their length."""
+"""Characters of one argument: longer ones are told by their length."""
 _KINDS: Final = {
     "ANSWER": "note",
     "DECISION": "note",
@@ -74,7 +74,7 @@ class Narrator:
     """Tells the items of one task, from its first on."""
 
     waits_for: str
-    """Who decides its requests, in words such as ``alice`` or ``somebody with the role reviewer``."""
+    """The people who decide its requests, in words such as ``alice`` or ``somebody with the role reviewer``."""
     doing: str = ""
     """What goes on now; empty: nothing, or it waits for a person."""
     _log: Transcript = field(default_factory=Transcript)
@@ -123,7 +123,7 @@ class Narrator:
             told = [("note", planned(fact.explanation, self._planned_for))]
         for call, verdict in zip(fact.calls, fact.evaluations, strict=True):
             self._tools[call.call_id] = call.tool
-            # What it says or asks has a line of its own.
+            # A text or question of it has a line of its own.
             told += [("tool", _called(call))] if call.plugin_name != "people" else []
             if verdict.effect == "deny":
                 told.append(("bad", f"Denied by policy: {verdict.reason}"))
@@ -167,7 +167,7 @@ async def row(values: dict[str, str], *, question: str = "", question_chars: int
 
 
 async def note(text: str) -> Line:
-    """A line that is no item's, without secrets."""
+    """A line that is not an item's, without secrets."""
     (shown,) = await _without_secrets([text])
     return Line("note", _shortened("note", shown))
 
@@ -230,7 +230,7 @@ def _ended(fact: facts.TaskEnded) -> list[tuple[str, str]]:
 
 
 async def _without_secrets(texts: Sequence[str]) -> list[str]:
-    """The texts without their secrets; what is long is looked through away from the event loop."""
+    """The texts without their secrets; a long one is looked through away from the event loop."""
     if sum(map(len, texts)) < _AT_ONCE:
         return [_clean(text) for text in texts]
     return await asyncio.to_thread(lambda: [_clean(text) for text in texts])
@@ -337,14 +337,14 @@ def must_submit(person: Identity) -> None:
     if "submitter" not in person.roles:
         raise Forbidden(
             f"{person.name}, who paired this computer, may not submit tasks.",
-            remedy="It takes the role submitter: ask an admin.",
+            remedy="This needs the role submitter: ask an admin.",
         )
 
 
 # -- What computers are told without being asked: which questions wait there, as they open and close
 #
-# One loop for all computers: what changes within a second goes together, and only tasks that changed are looked
-# at. Where something waits it is looked at again from time to time, so that who lost access hears it.
+# One loop for all computers: changes within a second go together, and only tasks that changed are looked at. A waiting
+# task is looked at again from time to time, so that a player who lost access hears it.
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ def test_the_address_follows_ollamas_own_rules(host: str | None, url: str) -> No
 def test_an_address_that_is_none_is_refused_when_it_is_given(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not when the model is first asked, hours later."""
     monkeypatch.setenv("OLLAMA_HOST", host)
-    with pytest.raises(InvalidRequest, match="is no address of an Ollama server"):
+    with pytest.raises(InvalidRequest, match="is not an address of an Ollama server"):
         as_chat_model("ollama:tiny")
 
 

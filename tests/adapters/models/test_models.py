@@ -454,5 +454,5 @@ assert not {"pydantic_ai", "ollama", "httpx"} & set(sys.modules), "for Ollama"
 @pytest.mark.parametrize("value", [None, 3, object(), ["scripted:hello"]])
 def test_what_is_no_model_is_refused(value: Any) -> None:
     """A value that is no model is refused when it is given, not when it is first asked."""
-    with pytest.raises(InvalidRequest, match="is no model"):
+    with pytest.raises(InvalidRequest, match="is not a model"):
         as_chat_model(value)

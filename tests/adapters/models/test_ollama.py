@@ -339,7 +339,7 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         ),
         (
             refuses(400, {"error": "invalid model name"}),
-            "'tiny:1b' is no name of a model: invalid model name. Say it like qwen2.5-coder:7b; "
+            "'tiny:1b' is not a name of a model: invalid model name. Say it like qwen2.5-coder:7b; "
             "`cc-orchestrator models list` shows those that are there.",
         ),
         (

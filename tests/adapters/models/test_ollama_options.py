@@ -47,7 +47,7 @@ def test_addresses_stand_with_commas_between_each_with_its_limit(
         ("gpu#0", "'gpu#0' gives no number of requests from 1 to 64. Say it like http://127.0.0.1:11434#2."),
         ("gpu#65", "'gpu#65' gives no number"),
         ("gpu#two", "'gpu#two' gives no number"),
-        ("gpu,two words", "'two words' is no address of an Ollama server."),
+        ("gpu,two words", "'two words' is not an address of an Ollama server."),
     ],
 )
 def test_an_address_or_a_limit_that_is_none_is_refused(text: str, sentence: str) -> None:

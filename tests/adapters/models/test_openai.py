@@ -446,7 +446,7 @@ def test_an_address_gets_the_path_of_the_api(text: str, url: str) -> None:
 @pytest.mark.parametrize("text", ["ftp://farm", "http://", "a b", "http://farm?x=1", "http://farm:x", "[::1"])
 def test_an_address_that_is_none_is_refused(text: str) -> None:
     """When it is given, with an example."""
-    with pytest.raises(InvalidRequest, match=r"is no address of a model server"):
+    with pytest.raises(InvalidRequest, match=r"is not an address of a model server"):
         ServerOptions(url=text)
 
 

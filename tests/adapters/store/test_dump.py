@@ -98,12 +98,12 @@ async def test_a_refusal_says_where_and_what(tmp_path: Path, dump: bytes) -> Non
         (b"".join([*lines[: row + 1], *lines[row:]]), f"line {row + 2}: a row of tasks stands twice"),
         (b"".join([*lines[:row], *lines[row + 1 :]]), "the counts and the sha256"),
         (b"".join([*lines[:row], b'["t1"]\n', *lines[row:]]), f"line {row + 1}: a row of tasks has 19 values"),
-        (b"".join([*lines[:row], b"[x]\n", *lines[row:]]), f"line {row + 1}: it is no row"),
+        (b"".join([*lines[:row], b"[x]\n", *lines[row:]]), f"line {row + 1}: it is not a row"),
         (dump.replace(b'["t1","Paused",5', b'["t1","Paused","5"'), "version has no BIGINT"),
         (dump.replace(b'["t1","Paused",5', b'["t1", "Paused",5'), "it is not written as rows are"),
         (b"".join([lines[0], *lines[2:]]), "line 2: the table streams should begin here"),
-        (b"my shopping list\n" * 9, "is no dump of a store"),
-        (b"", "is no dump of a store"),
+        (b"my shopping list\n" * 9, "is not a dump of a store"),
+        (b"", "is not a dump of a store"),
         (lines[0].replace(b'"0.', b'"1.') + b"".join(lines[1:]), "line 1: the header is not as it was written"),
     ):
         refusal = await _refused(target, broken)
@@ -175,7 +175,7 @@ async def test_a_packed_dump_that_is_damaged_is_refused(tmp_path: Path, dump: by
     packed = gzip.compress(dump)
     for broken in (packed[:-20], packed[:100] + b"\xff\x00\xff" + packed[103:], packed + b"rubbish", dump):
         file = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(broken)))
-        with pytest.raises(InvalidRequest, match=r"cannot be unpacked|is not whole|is no dump"):
+        with pytest.raises(InvalidRequest, match=r"cannot be unpacked|is not whole|is not a dump"):
             await import_store(f"sqlite:///{tmp_path / 'target.db'}", file, "a.gz", quiet)
         assert not (tmp_path / "target.db").exists()
 

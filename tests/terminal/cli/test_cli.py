@@ -66,7 +66,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         (("x", "--max-tokens", "many"), "--max-tokens': 'many' must be a whole number."),
         (("x", "--max-wall", "604801"), "'604801' is longer than a week. Say at most 604800 seconds"),
         (("x", "--max-wall", "169h"), "'169h' is longer than a week."),
-        (("x", "--max-wall", "\x1b[2J"), "'\\u{1b}[2J' is no span of time."),
+        (("x", "--max-wall", "\x1b[2J"), "'\\u{1b}[2J' is not a span of time."),
     ],
 )
 def test_what_cannot_be_asked_for_is_never_sent(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
@@ -385,8 +385,8 @@ def saying(answer: bytes) -> Iterator[str]:
         (_http("503 Service Unavailable", b""), "answered 503: nothing answered behind it"),
         (_http("200 OK", b"<html>hello</html>"), "answered 200 without JSON"),
         (_http("200 OK", b"[" * 100_000), "answered 200 without JSON"),
-        (_http("200 OK", b"[]"), "answered 200 with JSON that is no object"),
-        (_http("500 Oh", b"null"), "answered 500 with JSON that is no object"),
+        (_http("200 OK", b"[]"), "answered 200 with JSON that is not an object"),
+        (_http("500 Oh", b"null"), "answered 500 with JSON that is not an object"),
         (_http("200 OK", b'{"status": "ok"}'), "answer lacks 'tasks'"),
         (_http("200 OK", b'{"tasks": [{"task_id": "t-1"}]}'), "answer lacks 'status'"),
         (_http("403 Forbidden", b"{}"), "answered 403 and does not say why"),
@@ -414,7 +414,7 @@ def test_a_channel_that_does_not_open_is_told_as_a_sentence(tmp_path: Path) -> N
 @pytest.mark.parametrize("arguments", [("run", "caf\udce9"), ("cancel", "\udce9"), ("tasks", "--status", "\udce9")])
 def test_what_is_no_text_is_told_as_a_sentence(served: Served, arguments: tuple[str, ...]) -> None:
     """Bytes of another encoding, as an old terminal sends them, are no text: nothing is sent."""
-    refused(served.cli(*arguments), "What was typed or piped is no text in UTF-8.")
+    refused(served.cli(*arguments), "What was typed or piped is not text in UTF-8.")
 
 
 def test_a_server_that_refuses_is_told_in_its_words(served: Served) -> None:
@@ -457,14 +457,14 @@ def test_a_task_is_shown_and_listed(served: Served) -> None:
         refused(served.cli(*command, "t-none"), "There is no task 't-none'", code=3)
     refused(served.cli("tasks", "--status", "Nonsense"), "There is no status 'Nonsense'", "Completed", code=3)
     refused(served.cli("run"), "There is no prompt", "run -", code=2)
-    refused(served.cli("run", "x", "--max-wall", "soon"), "'soon' is no span of time", "10m", code=2)
+    refused(served.cli("run", "x", "--max-wall", "soon"), "'soon' is not a span of time", "10m", code=2)
     nothing = (
         f"nothing now: its question was answered already, or it has ended. See `cc-orchestrator tasks show {task_id}`"
     )
     refused(served.cli("answer", task_id, "left"), nothing, code=2)
     refused(served.cli("stop"), "Say what to stop", "--all", code=2)
     elsewhere = cli(served.home, "tasks", "--url", "nonsense", "--data-dir", str(served.data))
-    refused(elsewhere, "'nonsense' is no address of a server", "http://127.0.0.1:8765", code=2)
+    refused(elsewhere, "'nonsense' is not an address of a server", "http://127.0.0.1:8765", code=2)
 
 
 def test_what_others_wrote_is_cleaned(served: Served) -> None:

@@ -114,7 +114,7 @@ def test_one_of_two_admins_goes_without_a_question(served: Served) -> None:
 
 
 def test_the_last_admin_is_not_revoked_by_mistake(tmp_path: Path) -> None:
-    """Without a terminal it takes --yes, on one it is asked; the next start of `serve` makes a new admin."""
+    """Without a terminal it needs --yes, on one it is asked; the next start of `serve` makes a new admin."""
     data = tmp_path / "data"
     with serving(tmp_path, data) as server:
         first = (data / "admin.token").read_text()

@@ -582,7 +582,7 @@ def test_a_span_is_read_as_people_write_it(text: str, span: float) -> None:
 @pytest.mark.parametrize("text", ["", " ", "soon", "10 m", "m", "-5", "1d", "1e3"])
 def test_what_is_no_span_is_refused(text: str) -> None:
     """Anything else is a sentence with an example."""
-    with pytest.raises(InvalidRequest, match="is no span of time"):
+    with pytest.raises(InvalidRequest, match="is not a span of time"):
         seconds(text)
 
 

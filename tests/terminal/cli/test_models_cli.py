@@ -170,7 +170,7 @@ async def test_a_model_that_is_nowhere_is_refused(tmp_path: Path) -> None:
         server.hidden = {"/api/tags": garbles(b"x")}
         refused(await run(tmp_path, "show", "tiny", *at(server)), "is not Ollama", code=3)
     refused(await run(tmp_path, "show", "tiny", "--ollama-url", nowhere()), "Ollama is not running", code=3)
-    refused(await run(tmp_path, "show", "scripted:hello"), "is no model of Ollama", code=2)
+    refused(await run(tmp_path, "show", "scripted:hello"), "is not a model of Ollama", code=2)
     refused(await run(tmp_path, "show", "x", "--ollama-url", "a b"), "The setting ollama_url does not fit", code=2)
 
 
@@ -305,7 +305,7 @@ async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
         ("digest mismatch, file must be downloaded again", "What Ollama at {} fetched of 'tiny:1b' was damaged on"),
         ("unauthorized: sign in", "Ollama at {} may not fetch 'tiny:1b': unauthorized: sign in. Sign in there with"),
         ("ollama cloud is disabled", "Ollama at {} may not fetch 'tiny:1b': ollama cloud is disabled."),
-        ("invalid model name", "'tiny:1b' is no name of a model. Say it like qwen2.5-coder:7b."),
+        ("invalid model name", "'tiny:1b' is not a name of a model. Say it like qwen2.5-coder:7b."),
         ("odd {thing}", "Ollama at {} gave up: odd {{thing}}. Type the same command again: it goes on where it"),
     ],
 )  # fmt: skip

@@ -89,7 +89,7 @@ def broken(old: str, new: str) -> str:
         (broken("max_steps = 10", "max_steps = 0"), 13, "tasks 1, max_steps: Input should be greater"),
         (broken('prompt = "Copy radio.cfg from base to barn."', ""), 19, "tasks 2, prompt: it is missing"),
         (broken('name = "farm-fix"', 'name = "farm fix"'), 3, "name: use letters, digits and the signs"),
-        (broken('"unchanged belt.cfg"', '"unchange belt.cfg"'), 9, "'unchange' is no kind of check"),
+        (broken('"unchanged belt.cfg"', '"unchange belt.cfg"'), 9, "'unchange' is not a kind of check"),
         (broken("'file farm.lua contains print'", "'file farm.lua has \"print\"'"), 8, "cannot be read"),
         (broken('"@barn file', '"file'), 22, "does not say on which of the task's 2 computers"),
         (broken('name = "two"', 'name = "farm-fix"'), 20, "there are two tasks 'farm-fix'"),

@@ -71,7 +71,7 @@ async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None
         await seat.asks("i", "Edit the arguments, as JSON")
         await seat.press("ctrl+home")
         await seat.type("-- mine ")
-        await seat.asks("ctrl+s", "That is no JSON", "What you wrote is kept for the next edit.")
+        await seat.asks("ctrl+s", "That is not JSON", "What you wrote is kept for the next edit.")
         await seat.asks("i", "Edit the arguments", "-- mine {")
         assert (await house.server.ask("POST", request.rejection_url)).status_code == 200
         await seat.sees("Decided elsewhere: rejected by admin.")
@@ -204,7 +204,7 @@ async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
         await seat.asks("escape", "Esc once more drops what you wrote.", "How far does it reach?")
         await seat.press("tab", "space", "tab")
         await seat.type("soon")
-        await seat.asks("enter", "That cannot be granted: 'soon' is no number of hours.")
+        await seat.asks("enter", "That cannot be granted: 'soon' is not a number of hours.")
         await seat.press("ctrl+u")
         await seat.type("2")
         await seat.press("tab")

@@ -39,7 +39,7 @@ async def test_the_audit_is_narrowed_down_read_on_and_verified(tmp_path: Path) -
             await seat.sees("Only what fits all of it")
             await seat.press("tab", "tab", "tab")
             await seat.type("no time")
-            await seat.asks("enter", "'no time' is no time")
+            await seat.asks("enter", "'no time' is not a time")
             await seat.press("ctrl+u", "tab", "tab", "space", "enter")
             await seat.sees("Only what belongs to no task", "token_issued")
             assert all(one["task_id"] == "system" for one in pane._items.values())
@@ -64,7 +64,7 @@ async def test_a_change_of_what_was_written_is_found(tmp_path: Path) -> None:
         async with seated(server, bob) as seat:
             await seat.press("6")
             await seat.sees("There is nothing.")
-            await seat.asks("v", "bob may not do this. It takes the role reviewer.")
+            await seat.asks("v", "bob may not do this. This needs the role reviewer.")
             await seat.asks("f", "Only what fits all of it")
             await seat.press("tab", "tab", "tab", "tab", "tab", "space", "enter")
             await seat.sees("Everything: 0 items")

@@ -32,7 +32,7 @@ async def test_rules_are_told_in_words_and_a_call_is_tried(tmp_path: Path) -> No
         await seat.asks("ctrl+s", "ALLOW: It would run without asking.", "── Rule 1: looking")
         await seat.press("tab")
         await seat.type("[red]")
-        await seat.asks("ctrl+s", "That is no JSON:")
+        await seat.asks("ctrl+s", "That is not JSON:")
         await seat.pilot.resize_terminal(*WIDE)
         await seat.press("f7", "delete")
         await seat.type('{"path": "rom/x", "path": "y"}')

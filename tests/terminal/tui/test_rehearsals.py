@@ -68,7 +68,7 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
         await seat.type("castle")
         await seat.press("tab")
         await seat.type("many")
-        await seat.asks("enter", "'many' is no number from 1 to 1000.")
+        await seat.asks("enter", "'many' is not a number from 1 to 1000.")
         await seat.press("ctrl+u")
         await seat.type("7")
         await seat.press("tab")
@@ -82,7 +82,7 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
         assert (task["session_id"], task["max_steps"], task["max_wall_s"]) == ("castle", 7, 5400)
         await seat.sees("> Completed")
         await seat.asks("r", "there is nothing to ask anew.")
-        await seat.asks("h", "is no rehearsal.")
+        await seat.asks("h", "is not a rehearsal.")
 
 
 @pytest.mark.deep

@@ -205,7 +205,7 @@ async def test_who_is_no_admin_is_refused_once(tmp_path: Path) -> None:
                 await seat.sees("online", "runs     ComputerCraft")
             assert "client " not in seat.text
             await seat.asks("7", "Only admins are told")
-            await seat.asks("x", "That takes the role admin: ask an admin.")
+            await seat.asks("x", "This needs the role admin: ask an admin.")
         found = (await server.ask("GET", "/v1/audit?system=1&kind=attempt_refused")).json()["items"]
         assert sorted(one["fact"]["door"] for one in found) == ["GET /v1/doctor", "GET /v1/tokens"]
 

@@ -26,7 +26,7 @@ async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc:
     await expect(rule).to_contain_text("high risk")
     await seat.page.get_by_role("link", name="Try a call").click()
     await seat.page.get_by_label("Arguments, as JSON").fill('{"path": "startup.lua", ')
-    await expect(seat.page.locator(".wrong")).to_contain_text("This is no JSON")
+    await expect(seat.page.locator(".wrong")).to_contain_text("This is not JSON")
     await expect(seat.button("What does it say?")).to_be_disabled()
     await seat.page.get_by_label("Arguments, as JSON").fill('{"path": "startup.lua", "content": "<b>"}')
     await seat.page.get_by_label("On which computer?").select_option(pc.name)

@@ -1,4 +1,4 @@
-// The doors by fetch: CSRF, idempotency keys, and every error as a sentence with what to do next.
+// The endpoints by fetch: CSRF, idempotency keys, and every error as a sentence with what to do next.
 const LIMIT_MS = 70_000;
 const UNREACHABLE = "The server does not answer.";
 
@@ -42,7 +42,7 @@ export const unreachable = (method = "GET") => new Problem(0, method === "GET"
 export const COUNTS_ONCE = "Not delivered: the server did not answer, so it is not known whether this counts. "
   + "Send it again; it counts once.";
 
-// An answer's error as a Problem; what is no answer of ours is one too.
+// An answer's error as a Problem; an answer that is not this server's is one too.
 export async function problemOf(answer) {
   const told = await answer.json().catch(() => null);
   const problem = told?.error
@@ -68,7 +68,7 @@ export async function ask(method, path, body, stop) {
     throw unreachable(method);
   }
   const date = Date.parse(answer.headers.get("date") ?? "");
-  // The header has whole seconds: less than two of difference is none.
+  // The header has whole seconds: a difference of less than two does not count.
   if (date) held.skew = Math.abs(date - Date.now()) < 2000 ? 0 : date - Date.now();
   if (!answer.ok) throw await problemOf(answer);
   if (answer.status === 204) return {};

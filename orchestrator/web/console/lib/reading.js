@@ -1,4 +1,4 @@
-// Reading a door for a view: loading, what came, what went wrong; and again when it may be old.
+// Reading an endpoint for a view: loading, what came, what went wrong; and again when it may be old.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { get } from "./api.js";
 import { epoch, live } from "./live.js";

@@ -35,7 +35,7 @@ export const STATUS = {
   Canceled: "Canceled", Unverified: "Unverified",
 };
 
-// The status of a task as it is said: a success that the journal does not support is none.
+// The status of a task as it is said: a success that the journal does not support does not count as one.
 export const statusOf = (task) => (task.status === "Completed" && task.status_reason === "unverified"
   ? "Unverified" : task.status);
 

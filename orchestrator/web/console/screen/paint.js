@@ -16,7 +16,7 @@ export function cellOf(picture, width, height, ratio) {
   return { width: cell, height: Math.round(cell * 1.5) };
 }
 
-// The two by three parts of a block as bits from the upper left; null: it is no block.
+// The two by three parts of a block as bits from the upper left; null: it is not a block.
 export function bitsOf(char) {
   const code = char.codePointAt(0);
   if (code === HALF) return 0b010101;

@@ -35,7 +35,7 @@ function read(text) {
     return args && typeof args === "object" && !Array.isArray(args) ? { args }
       : { wrong: "Arguments are an object: { … }." };
   } catch (error) {
-    return { wrong: `This is no JSON: ${error.message}.` };
+    return { wrong: `This is not JSON: ${error.message}.` };
   }
 }
 

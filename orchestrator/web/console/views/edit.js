@@ -23,7 +23,7 @@ function parsed(text) {
     return args && typeof args === "object" && !Array.isArray(args) ? { args }
       : { why: "That is JSON, but no object with the arguments by their names." };
   } catch (error) {
-    return { why: `That is no JSON: ${error.message}.` };
+    return { why: `That is not JSON: ${error.message}.` };
   }
 }
 

@@ -217,7 +217,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   </article>`;
 }
 
-// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the
+// Whether what was pressed is not a key of the page's: it is held down, belongs to a text, or something stands before the
 // page.
 export const isNoKey = (event) =>
   event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey

@@ -118,7 +118,7 @@ function Head({ task, mine, waiting, readAt, onAsk, again }) {
 function Said({ task, shown }) {
   const { requests } = useStore(live);
   const known = useStore(outcomes);
-  // What was told before this page stood here is no news, unless nobody knows what became of it.
+  // What was told before this page stood here is not news, unless nobody knows what became of it.
   const before = useRef(known).current;
   const [key, outcome] = [...known]
     .findLast(([, one]) => (one.request ?? one.question)?.task_id === task.task_id) ?? [];

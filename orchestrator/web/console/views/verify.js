@@ -61,7 +61,7 @@ export function Verify() {
   return html`<section class="verify" aria-label="Verify">
     <div class="actions"><button type="button" disabled=${busy} onClick=${() => verify(false)}>
       ${busy ? "Comparing everything…" : "Verify it all"}</button>
-      <span class="muted small">Is every item as it was written, and is none missing?</span></div>
+      <span class="muted small">Is every item as it was written, and is no item missing?</span></div>
     ${far && html`<${Progress} far=${far} cancel=${cancel} />`}
     <${Trouble} problem=${problem} />
     ${found && !far && html`<${Answer} found=${found.found} at=${found.at} again=${() => verify(true)} />`}
