@@ -36,7 +36,7 @@ PROMISED = [
     ("protocol.md", "One token has 64 streams and sockets", sockets.MOST_OPEN, 64),
     ("operations.md", "to 65,536 at most. A quarter of it, 512 at most, is kept",
      (peers.MOST_FILES, peers.RESERVE), (65_536, 512)),
-    ("protocol.md", "Of one task or computer there are at most five a second", watch.APART_S, 1 / 5),
+    ("protocol.md", "There are at most five a second for one task or computer", watch.APART_S, 1 / 5),
     ("protocol.md", "A comment comes every 15 s when nothing else does.", events.KEEP_ALIVE_S, 15),
     ("protocol.md", "A reader for whom more than 1000 things wait is hung up on.", watch.MOST_WAITING, 1000),
     ("protocol.md", "(the server says 20), and each `watch` with the same number renews it (each 5 s)",

@@ -55,7 +55,7 @@ from orchestrator.web.base import Defaults
 from orchestrator.web.in_game import InGameCommands
 from orchestrator.web.install import client_offered
 
-# -- What all other parts stand on: the store and the bus, open, the tasks over both, and the policy in force
+# -- What all other parts stand on: the store and the bus, open, the tasks over both, and the active policy
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ async def open_ground(
     wrap_bus: Callable[[Bus], Bus],
     context: Callable[[ComputerId | None], PolicyContext],
 ) -> AsyncIterator[Foundation]:
-    """The ground of one start, its policy in force and the start recorded; closed after the block, however that ends.
+    """The ground of one start, its active policy and the start recorded; closed after the block, however that ends.
 
     ``context``: what is known of a computer; it is asked from the first verdict on, not before.
     Raises BusAway, PolicyInvalid, InvalidRequest, and what opening a store raises.
@@ -212,7 +212,7 @@ async def open_orchestrator(
         clock=clock,
         wrap_store=wrap_store,
         wrap_bus=wrap_bus,
-        context=lambda computer: world.context(computer),  # noqa: PLW0108 - the world is made of what stands on this
+        context=lambda computer: world.context(computer),  # noqa: PLW0108 - the world is made of what is on this
     )
     async with ground_of as ground:
         token = await admin_token(ground.service, settings)

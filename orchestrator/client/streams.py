@@ -97,7 +97,7 @@ def _nobody_behind(status: int) -> ServerRefused:
 
 
 def _not_ours(message: str, status: int = 200) -> ServerRefused:
-    """Something else may listen there, or stand in between."""
+    """Something else may listen there, or be in between."""
     return ServerRefused(status, {"message": message, "remedy": "Is it cc-orchestrator?"})
 
 

@@ -40,7 +40,7 @@ class Trouble:
     seen: str
     """Where and how it shows, for the page; empty: the sentence says it."""
     after: bool = False
-    """Whether the remedy of the server, where it sent one, stands before these lines."""
+    """Whether the remedy of the server, where it sent one, is before these lines."""
 
 
 TROUBLES: Final[Mapping[str, Trouble]] = {

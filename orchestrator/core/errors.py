@@ -22,7 +22,7 @@ something about it, what to do next (``remedy``).
     ├── LeaseLost             another actor owns the task: stop at once
     ├── ComputerClaimed       another task works on the computer
     ├── GrantVoid             a grant no longer holds
-    ├── PolicyUnusable        this node cannot load the policy in force
+    ├── PolicyUnusable        this node cannot load the active policy
     ├── StoreBusy             another process holds the store
     ├── JournalBroken         the items of a task are not as they were written
     ├── StoreDamaged          a row of the store holds a value that the program does not write
@@ -192,7 +192,7 @@ class GrantVoid(OrchestratorError):
 
 
 class PolicyUnusable(OrchestratorError):
-    """This node cannot load the policy in force: it acts for nothing until it can."""
+    """This node cannot load the active policy: it acts for nothing until it can."""
 
     code = "policy_unusable"
     http_status = 503

@@ -1,4 +1,4 @@
-"""The policy in force, asked about the calls of tasks: the one place where a verdict is made."""
+"""The active policy, asked about the calls of tasks: the one place where a verdict is made."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

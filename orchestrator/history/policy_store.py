@@ -1,4 +1,4 @@
-"""The policy in force on this node: the store's, which the node's file proposes and the store decides.
+"""The active policy on this node: the store's, which the node's file proposes and the store decides.
 
 Theory. The store keeps one policy and its version; who puts another into force says which version it comes after,
 so that of two who do so at once one wins. A changed policy is loaded beside the one in force and takes its place in
@@ -56,13 +56,13 @@ SHIPPED: Final = "the shipped policy"
 
 
 class PolicyKeeper:
-    """The policy in force on this node; ``file`` None: there is none, and the store's is taken."""
+    """The active policy on this node; ``file`` None: there is none, and the store's is taken."""
 
     def __init__(self, service: TaskService, path: Path, file: LoadedPolicy | None, checkpoints: Checkpoints) -> None:
         self.service = service
         self.path = path
         self.unusable: PolicyUnusable | None = None
-        """Why this node acts for nothing: it cannot load the policy in force."""
+        """Why this node acts for nothing: it cannot load the active policy."""
         self._store = service.store
         self._trusted = TrustedStream(service.store, checkpoints)
         self._file = file
@@ -84,7 +84,7 @@ class PolicyKeeper:
 
     @property
     def policy(self) -> Policy:
-        """The policy in force, for showing; also where this node cannot use it, as far as it can be read."""
+        """The active policy, for showing; also where this node cannot use it, as far as it can be read."""
         return self._in_force.policy
 
     @property
@@ -98,7 +98,7 @@ class PolicyKeeper:
         return self._in_force.source
 
     def usable(self) -> Policy:
-        """The policy in force, to judge by. Raises PolicyUnusable."""
+        """The active policy, to judge by. Raises PolicyUnusable."""
         if self.unusable is not None:
             raise self.unusable
         return self._in_force.policy
@@ -219,7 +219,7 @@ class PolicyKeeper:
         await self.judge()
 
     async def judge(self) -> None:
-        """Judge again what waits, unless that was done by the policy in force or another node is at it."""
+        """Judge again what waits, unless that was done under the active policy or another node does it now."""
         row = self._row
         if self.unusable is not None or row is None or row.judged >= row.version:
             return

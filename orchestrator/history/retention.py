@@ -8,7 +8,7 @@ that happens meanwhile is missed.
 
 How blobs go, and why none goes that somebody needs. A blob is often put before the record that names it is
 written, and who finds it there does not put it again, but touches it. A run notes the time, lists the blobs
-that are there, reads every record that there is (items, grants, backups) for the hashes that stand in it, and
+that are there, reads every record that there is (items, grants, backups) for the hashes that are in it, and
 sweeps the blobs that no record names and that were *last touched more than GRACE before the noted time*, which
 is checked in the sweeping transaction. Suppose that a record names a blob and was not read: then it was
 written after the noted time. Its writer either touched the blob at most GRACE before it wrote, and so after the

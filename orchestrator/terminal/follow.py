@@ -192,7 +192,7 @@ class Follower:
         """Ask for what waits, or say who can; whether to look again."""
         task = self.client.request("GET", f"/v1/tasks/{task_id}")
         if task["version"] > self.version:
-            # It is asked for once its lines stand on the screen.
+            # It is asked for once its lines are on the screen.
             return True
         request, question = task["request"], task["question"]
         if question is not None and question["question_id"] not in self._left:

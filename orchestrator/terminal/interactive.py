@@ -201,7 +201,7 @@ class _Session:
 
     @property
     def marker(self) -> str:
-        """What stands before the cursor."""
+        """The text before the cursor."""
         return f"[{one_line(', '.join(self.computers)) or 'no computer'}] > "
 
     def begin(self) -> None:

@@ -181,7 +181,7 @@ class Screen:
         self._open, self._column = False, 0
 
     def status(self, text: str) -> None:
-        """What stands below everything, a line that grows too; empty: nothing."""
+        """The text below everything, a line that grows too; empty: nothing."""
         if not self.moves:
             return
         columns = shutil.get_terminal_size().columns

@@ -242,7 +242,7 @@ class Progress:
             case facts.ToolFinished() | facts.ToolSettled():
                 lines = [self._without_output(item.fact.call_id, item.fact.text, line) for line in lines]
             case facts.ModelAsked() if self._announced != self._step + 1 or item.fact.attempt > 1:
-                # Else its first notifications came before it, and stand on the screen.
+                # Else its first notifications came before it, and are on the screen.
                 self._explained = ""
         for line in lines:
             self.screen.line(block(line))

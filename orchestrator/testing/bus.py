@@ -25,7 +25,7 @@ def _numbered(modules: Iterable[ModuleType]) -> dict[str, BusContract]:
 BUS_CONTRACTS: Final[dict[str, BusContract]] = _numbered((bus_hints, bus_requests))
 """Contracts of every bus by their name, such as ``b02_others_hear``."""
 BUS_OUTAGE_CONTRACTS: Final[dict[str, BusContract]] = _numbered((bus_outages,))
-"""Contracts of buses that stand on a server, which may go away; their network has an ``outage``."""
+"""Contracts of buses that are on a server, which may go away; their network has an ``outage``."""
 
 
 async def run_bus_conformance(new_network: Callable[[], BusNetwork], *, outages: bool = True) -> None:

@@ -15,7 +15,10 @@ LONG_S: Final = 60.0
 """The time given to requests that end otherwise."""
 
 Outage = Callable[[], AbstractAsyncContextManager[None]]
-"""In the block what the network stands on is away for every node, its connections are lost; after it, it is back."""
+"""In the block the server of the network is away for every node, and its connections are lost.
+
+After it, the server is back.
+"""
 
 
 class BusNetwork:

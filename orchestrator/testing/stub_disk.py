@@ -336,7 +336,7 @@ def _json(value: Any) -> bytes:
 
 
 def _occurrences(data: bytes, old: bytes) -> int:
-    """How often ``old`` stands in ``data``, overlaps included."""
+    """How often ``old`` is in ``data``, overlaps included."""
     count, at = 0, data.find(old)
     while at >= 0:
         count, at = count + 1, data.find(old, at + 1)

@@ -18,7 +18,7 @@ from orchestrator.core.wire.wire import MAX_OUTPUT_BYTES, RunId, sha256_hex
 from orchestrator.testing.stub_disk import Answer, StubDisk
 from orchestrator.testing.stub_parameters import ABSENT, Params, StubFailure, checked
 
-# -- What stands beside a stub computer: peripherals whose methods are Python callables, and monitors to look at
+# -- What is beside a stub computer: peripherals whose methods are Python callables, and monitors to look at
 
 MAX_VALUE_BYTES: Final = 32 * 1024
 """What a computer answers at most of what a peripheral returned."""
@@ -373,7 +373,7 @@ def _words(body: bytes | None) -> list[str]:
 
 
 def _parted(body: bytes, size: int) -> tuple[bytes, bytes]:
-    """The words, and what is typed, which stands at the end."""
+    """The words, and the typed text at the end."""
     if size > len(body):
         raise StubFailure("bad_params", "The body must end with the input, of which there are input_size bytes.")
     return body[:-size], body[-size:]

@@ -238,7 +238,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _text(wire: str) -> str:
-    """A byte string of the wire as it stands in the dictionary."""
+    """A byte string of the wire as it is in the dictionary."""
     return wire.encode("latin-1").decode("utf-8", "surrogateescape")
 
 

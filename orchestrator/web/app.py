@@ -206,7 +206,7 @@ class Endpoints(
         return routes
 
     async def healthz(self, request: Request) -> Health:
-        """Whether the orchestrator is up, is to stay so, its store answers, and it can judge by the policy in force."""
+        """Whether the orchestrator is up, is to stay so, its store answers, and it can judge by the active policy."""
         del request
         if self.draining:
             raise draining()

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the endpoints, drawn from their table and the models of bodies and answers.
 
 It is made when somebody first asks for it.
-The frames of the two sockets, for which OpenAPI has no place of its own, stand among its schemas and are
+The frames of the two sockets, for which OpenAPI has no place of its own, are among its schemas and are
 named by ``x-messages``.
 """
 
@@ -245,7 +245,7 @@ _Mode = Literal["validation", "serialization"]
 
 
 class _Schemas:
-    """The schemas of all models, by name, and where each model stands among them."""
+    """The schemas of all models, by name, and where each model is among them."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._ways = {

@@ -27,7 +27,7 @@ from orchestrator.web.peers import KNOWN, Peers
 # frame is dealt with before the next one is looked at.
 
 EXTENSION: Final = "cc-orchestrator.frames"
-"""The key under which the protocol stands in the extensions of a scope."""
+"""The key under which the protocol is in the extensions of a scope."""
 
 Hear = Callable[[bytes | str], None]
 

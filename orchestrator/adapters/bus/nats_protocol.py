@@ -221,7 +221,7 @@ class NatsFiles(NamedTuple):
     """The authorities that may vouch for a server; empty: those that the machine trusts."""
     tlscert: str = ""
     tlskey: str = ""
-    """The certificate of this node and its key; without ``tlskey`` both stand in the one file."""
+    """The certificate of this node and its key; without ``tlskey`` both are in the one file."""
 
 
 class NatsAddress(NamedTuple):
@@ -260,7 +260,7 @@ def nats_address(url: str) -> NatsAddress:
 
 
 def _options(text: str, *, tls: bool) -> tuple[NatsFiles, bool]:
-    """What stands after the question mark: files, and whether TLS comes first."""
+    """The text after the question mark: files, and whether TLS comes first."""
     pairs = [part.partition("=") for part in text.split("&")]
     given = {name: unquote(value) for name, _, value in pairs}
     known = {*NatsFiles._fields, "tlsfirst"}

@@ -84,7 +84,7 @@ class Broken(AskAnother):
 
 
 def unwrapped(body: Any) -> tuple[str, dict[str, Any]]:
-    """The innermost sentence of an error, on one line, and the fields that stand beside it."""
+    """The innermost sentence of an error, on one line, and the fields that are beside it."""
     said, details = body, dict[str, Any]()
     for _ in range(_MAX_WRAPS):
         inner = _decoded(said) if isinstance(said, str) else said
@@ -131,7 +131,7 @@ class _Answer:
         return self.said.rstrip(".") or "no reason given"
 
     def has(self, *words: str) -> bool:
-        """Whether all of these words stand in what it said, in any case."""
+        """Whether all of these words are in what it said, in any case."""
         said = self.said.lower()
         return all(word in said for word in words)
 
@@ -285,7 +285,7 @@ def _too_long(details: dict[str, Any]) -> ModelFailed:
 
 
 def unreachable(url: str, error: BaseException, connect_s: float, kind: Kind = OLLAMA) -> AskAnother:
-    """Why no connection was made, from what stands behind the error."""
+    """Why no connection was made, from the cause of the error."""
     cause = _cause(error)
     if isinstance(cause, socket.gaierror):
         return AskAnother(

@@ -62,7 +62,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _without_key(text: str) -> str:
-    """A text that is not an address, as an error shows it: a key may stand before an ``@`` or behind a ``?``."""
+    """A text that is not an address, as an error shows it: a key may be before an ``@`` or behind a ``?``."""
     shown = re.sub(r"^(\w+://)?.*@.*|(?<=\?).+", r"\1…", text, flags=re.DOTALL)
     return f"'{one_line(shown)}'"
 

@@ -5,7 +5,7 @@ Ollama may not know it, drops the oldest messages (the task goes first) and answ
 
 The rule, in what is certain only:
 - A message has at least as many tokens as words between blanks, since no common tokenizer joins two such words;
-  what stands between blanks may be one token, as `don't` and `<|im_start|>` are. So the words of a view
+  the text between blanks may be one token, as `don't` and `<|im_start|>` are. So the words of a view
   are a lower bound of its tokens; and where a view begins with an earlier one, which was counted,
   that count and the words of what has come since are a better one. The bound is carried on: a count that
   does not grow is noticed within a few turns.

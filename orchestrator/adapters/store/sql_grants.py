@@ -26,7 +26,7 @@ _LIST: Final = "SELECT data, uses, revoked FROM grants"
 
 
 class Standing(NamedTuple):
-    """Whether a grant still stands, as its row says."""
+    """Whether a grant still holds, as its row says."""
 
     expires_at: int | None
     """Microseconds since 1970 in UTC; None: with its task."""
@@ -53,7 +53,7 @@ def is_revoked(value: object) -> bool:
 
 
 def check_usable(grant_id: GrantId, row: Standing, now: int) -> None:
-    """Refuse a use of what no longer stands, as :meth:`GrantState.usable` says it. Raises GrantVoid."""
+    """Refuse a use of a grant that no longer holds, as :meth:`GrantState.usable` says. Raises GrantVoid."""
     if is_revoked(row.revoked):
         raise void(grant_id, "was revoked")
     if row.expires_at is not None and row.expires_at <= now:

@@ -140,14 +140,14 @@ class Goodbye(Said):
 
 
 class TableAnswer(Said):
-    """All computers of a node, as they stand at ``rev`` of its beat."""
+    """All computers of a node, as they are at ``rev`` of its beat."""
 
     beat: Beat
     seats: tuple[Seat, ...] = ()
 
 
 CallAsked = tuple[ComputerId, RunId, str, int, str, dict[str, Any], bool, float, bool]
-"""A call to a computer of the node that is asked, its body beside it; what stands where, ``_CALL`` says."""
+"""A call to a computer of the node that is asked, its body beside it; ``_CALL`` says where each part is."""
 _CALL: Final[Mapping[str, type | tuple[type, ...]]] = {
     "computer": str,
     "run_id": str,

@@ -15,11 +15,11 @@ from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, ClosedRequest, OpenRequest
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 
-# -- What a decision needs to be judged: who decides what of which request, and the policy in force
+# -- What a decision needs to be judged: who decides what of which request, and the active policy
 
 
 class ActivePolicy(Protocol):
-    """The policy in force, as those need it who judge by it."""
+    """The active policy, for those who judge by it."""
 
     @property
     def version(self) -> str:

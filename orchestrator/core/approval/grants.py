@@ -106,7 +106,7 @@ class GrantState(Value):
     revoked: bool = False
 
     def usable(self, now: datetime) -> bool:
-        """Whether it still stands."""
+        """Whether it still holds."""
         grant = self.grant
         in_time = grant.expires_at is None or now < grant.expires_at
         return not self.revoked and in_time and (grant.max_uses is None or self.uses < grant.max_uses)
@@ -138,7 +138,7 @@ def covers(
     """Whether a call that the policy asks about is one that the grant stands for.
 
     ``state``: what was found, path to sha256; ``identity``: on which computer. Whether the
-    grant still stands is :meth:`GrantState.usable`.
+    grant still holds is :meth:`GrantState.usable`.
     """
     if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL:
         return False

@@ -176,7 +176,7 @@ class StreamCheck:
 
     The memory for it does not grow with the stream.
 
-    But for the item ids, of which each may come once, and what stands around gaps. ``anchor`` as in
+    Only the item ids, each of which may come once, and the items around gaps are kept. ``anchor`` as in
     :func:`verify_stream`; ``away``: hashes of its items by their versions, as they left the host.
     """
 
@@ -246,7 +246,7 @@ class StreamCheck:
             self.fault(item.version, "duplicate", f"it has the item id of version {earlier}")
 
     def _place(self, version: int, digest: str, prev_hash: str, *, joins: bool) -> None:
-        """Where it stands in the order, and whether it follows from the one before."""
+        """Where it is in the order, and whether it follows from the one before."""
         if version == self._last + 1:
             if joins:
                 self._join(version, prev_hash, self._hash)
@@ -336,5 +336,5 @@ def gone(stream: str, anchor: Anchor, witness: str = "the checkpoint has") -> Fa
 
 
 def beside(stream: str, what: FaultKind, detail: str) -> Fault:
-    """A fault of what stands beside the items, said in a whole sentence."""
+    """A fault beside the items, said in a whole sentence."""
     return Fault(stream=stream, version=0, what=what, detail=detail)

@@ -241,7 +241,7 @@ class _Auditor:
             call.allow(Allowance(item, how, shown.action_digest, until=fact.valid_until, grant_id=fact.grant_id))
 
     def _under_grant(self, item: AgentTaskItem, call: Call, grant_id: GrantId | None) -> None:
-        """Whether a grant existed, still stood and was for this call."""
+        """Whether a grant existed, still held and was for this call."""
         grant = None if grant_id is None else self._standing.grants.get(grant_id)
         if grant is None:
             if grant_id is None or (self._whole and grant_id not in self._standing.pruned):

@@ -32,7 +32,7 @@ _FILE: Final = re.compile(rb"\0file\0([0-9a-f]{64})\n")
 
 
 def named_in(data: bytes) -> frozenset[str]:
-    """Every sha256 that stands in the bytes of an item or a row."""
+    """Every sha256 that is in the bytes of an item or a row."""
     return frozenset(one.decode("ascii") for one in _NAME.findall(data))
 
 

@@ -136,7 +136,7 @@ class Allowance:
     spent: int = 0
     """Runs under it that may have touched the world."""
     ended: str = ""
-    """Why it no longer stands; empty: it does."""
+    """Why it no longer holds; empty: it does."""
     expired: bool = False
     """Whether it ended because nobody used it in time."""
 

@@ -120,7 +120,7 @@ def _fault(name: object, what: str) -> Fault:
     return beside("", "token", f"A sign-in of {name} {what}.")
 
 
-# -- What nodes have in common, held against what the system stream says: the policy in force, and what they
+# -- What nodes have in common, held against what the system stream says: the active policy, and what they
 # agreed on
 
 IN_FORCE: Final = "in force"
@@ -159,7 +159,7 @@ class Since:
 
 @dataclass
 class PolicyBook:
-    """The policy in force as the system stream tells it."""
+    """The active policy as the system stream tells it."""
 
     loaded: tuple[AgentTaskItem, PolicyLoaded] | None = None
 

@@ -39,7 +39,7 @@ _IN_FILES: Final = re.compile(
     r"|have|exist|installed|gibt|habe|existieren|liegen|hay|tengo|existen|y\s+a-t-il|ai-je|existent|newest|biggest|largest|oldest|empty|folder|ordner|dossier|carpeta)\b)",
     re.IGNORECASE,
 )
-"""Questions about what stands in files, which a list does not answer."""
+"""Questions about the content of files, which a list does not answer."""
 
 
 class Case:
@@ -335,7 +335,7 @@ def stumbled(run: Run, path: str) -> bool:
 
 
 def has(written: str, text: str) -> bool:
-    """Whether a text stands in what was written; a number as a whole one."""
+    """Whether a text is in the written texts; a number as a whole one."""
     if re.fullmatch(r"-?\d+(?:[.,]\d+)?", text):
         number = re.escape(text.replace(",", "."))
         return re.search(rf"(?<![\d.]){number}(?![\d])", written) is not None
@@ -343,7 +343,7 @@ def has(written: str, text: str) -> bool:
 
 
 def has_letters(texts: str, text: str) -> bool:
-    """Whether the parts of a quotation without its numbers stand in what was written: they may be computed."""
+    """Whether the parts of a quotation without its numbers are in the written texts: they may be computed."""
     parts = [part for part in re.split(r"[\d.,]+", text) if part.strip()]
     return all(_plain(part) in _plain(texts) for part in parts)
 

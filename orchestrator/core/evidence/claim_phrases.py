@@ -424,7 +424,7 @@ _YET: Final = re.compile(
     r"|imposible|(?:está\s+)?aún\s+por|todo\s+menos|no\s+(?:fui\s+capaz|llegué\s+a|pude|se\s+\w+ó)|(?<!hace\s)falta|no\s+se\s+ha|me\s+salté|dejé\s+fuera)(?!\w)",
     re.IGNORECASE,
 )
-"""Words that say so of a deed that stands beside them."""
+"""Words that say so of a deed that is beside them."""
 _BUT: Final = re.compile(r",?\s+(?:but|aber|mais|pero)\s+|;\s")
 _NOTHING: Final = re.compile(r"\b(?:nothing|nichts|rien|nada|no\s+longer|nicht\s+mehr|none)\b", re.IGNORECASE)
 

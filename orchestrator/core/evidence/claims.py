@@ -196,7 +196,7 @@ class Claims:
     citations: tuple[str, ...] = ()
     """What it quotes."""
     states: tuple[str, ...] = ()
-    """What it says stands somewhere."""
+    """The texts that it says are in some file."""
     keeps_all: bool = False
     """It says that it changed nothing."""
     deletes_nothing: bool = False

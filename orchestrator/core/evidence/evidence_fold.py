@@ -52,7 +52,7 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     for record in calls:
         evidence = _with_tabs(evidence, record)
         if record.state is CallState.DENIED and record.call.call_digest in done:
-            # The same call stood twice in the reply, and the first one counted.
+            # The same call was twice in the reply, and the first one counted.
             continue
         evidence = _writing(_after(evidence, record), record)
         if record.ok:

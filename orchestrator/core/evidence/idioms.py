@@ -11,7 +11,7 @@ _PARTS: Final = {
     r"(?:l['’])?(?:(?:file|script|program|datei|skript|programm|fichier|programme|archivo|fichero|programa|name|nom|nombre)\s+)?"
     rf"[\"'`„«]?(?P<x>{FILE})[\"'`“»]?",
     "Y": rf"[\"'`„«]?(?P<y>{FILE})[\"'`“»]?",
-    # Some words of the same clause; a point may stand in a name.
+    # Some words of the same clause; a point may be in a name.
     "MID": r"(?:[^.,;:!?\n]|\.\w){1,80}?",
     "AN": r"(?:an?|eine?n?|ne|nen|une?|un[oa]?|some)",
     # Words that may be between "a" and the name: "a new config file called".

@@ -251,7 +251,7 @@ def _sentence_before(found: re.Match[str]) -> str:
 
 
 def _put(pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str], text: str, *, keeps: bool) -> str:
-    """The text in the plainer form, but where a condition or a reason stands before it in its sentence.
+    """The text in the plainer form, but where a condition or a reason is before it in its sentence.
 
     ``keeps``: it is an order to change nothing, from which the sentence may except something.
     """

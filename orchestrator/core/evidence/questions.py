@@ -72,7 +72,7 @@ _LOOKING: Final = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE: Final = re.compile(r"\s*(?:which|who|whose|qui|que|dont|quien)\b", re.IGNORECASE)
-"""How a clause begins that only tells more of what stands before it."""
+"""How a clause begins that only tells more of the text before it."""
 _NOT_TO_DO: Final = re.compile(
     r"(?:do not|don't|dont|never|without|nothing|nicht|nichts|ohne|ne|n['\u2019]|sans|sin|pas|no|rien|nada)\b"
     r"|[^\W\d]+\s+(?:(?:es|sie|ihn|daran|dabei|bitte|aber)\s+){0,2}(?:nichts?|pas|rien|nada)\b",
@@ -208,7 +208,7 @@ _VALUE: Final = re.compile(
 
 
 def asks_value(prompt: str) -> bool:
-    """Whether a task asks for something that stands in a file: "what is the password in a.lua?"."""
+    """Whether a task asks for something that is in a file: "what is the password in a.lua?"."""
     return len(files(prompt)) == 1 and _VALUE.match(prompt) is not None
 
 

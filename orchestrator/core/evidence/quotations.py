@@ -130,7 +130,7 @@ _REPLACE: Final = re.compile(
 )
 """What takes the place of something."""
 _BLANK: Final = re.compile(r"[<>{}%]|\.\.\.|\u2026|\b(?:[XYNxyn]|NAME|VALUE|NUMBER)\b")
-"""What stands in a quotation for something else."""
+"""A placeholder in a quotation."""
 _QUOTATION: Final = re.compile(_TEXT.format(n=1))
 _OTHERWISE_USED: Final = re.compile(
     r"\b(?:instead\s+of|rather\s+than|not|from|replace|remove|delete|called|like|such\s+as|e\.g\.|for\s+example|(?:it|computer|screen|game)\s+says|statt|von|nicht|ersetze?|lösche?"
@@ -227,7 +227,7 @@ def given(sentence: str, got: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 
 def to_write(sentence: str) -> list[str]:
-    """The values and texts that an order says have to stand in a file."""
+    """The values and texts that an order says have to be in a file."""
     sentence = _COUNTED.sub(" ", sentence)
     found = (one for pattern in (_SET, _HOLDS, _REPLACE) for one in islice(pattern.finditer(sentence), _MOST))
     texts = [_group(one) for one in found if not _STATED.search(_before(sentence, one))]
@@ -277,7 +277,7 @@ def lines(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def states(text: str) -> tuple[str, ...]:
-    """What a text says stands in a file: quotations, and pairs such as ``mode=auto``."""
+    """The content that a text names for a file: quotations, and pairs such as ``mode=auto``."""
     quotations = (one["quoted1"] for one in islice(_QUOTATION.finditer(text), _MOST))
     return tuple(dict.fromkeys([*(one for one in quotations if not files(one)), *_PAIR.findall(text)]))
 
@@ -295,7 +295,7 @@ def _outputs(pattern: re.Pattern[str], text: str) -> tuple[Output, ...]:
 
 
 def _before(text: str, found: re.Match[str]) -> str:
-    """What stands close before it."""
+    """The text close before it."""
     return text[max(0, found.start() - _NEAR_CHARS) : found.start()]
 
 

@@ -23,7 +23,7 @@ _CONNECTIVE: Final = re.compile(
     r"|because|since|weil|denn|parce|car|puisque|porque"
 )
 _FILLERS: Final = frozenset({"also", "please", "now", "first", "finally", "bitte", "por", "favor"})
-"""Words that may stand anywhere, and before the verb that begins a clause."""
+"""Words that may be anywhere, and before the verb that begins a clause."""
 _EXCEPT: Final = re.compile(r"except|but|besides|instead|ausser|statt|sauf|excepte|excepto|salvo|menos")
 _GERMAN_RELATIVE: Final = frozenset({"der", "die", "das", "den", "dem", "deren", "dessen"})
 _AUXILIARIES: Final = frozenset(
@@ -48,7 +48,7 @@ _AUXILIARIES: Final = frozenset(
     }
 )
 _GERMAN_LAST: Final = re.compile(r"(?:startet|lädt|öffnet|nutzt|verwendet|liest|schreibt|löscht|zeigt|ruft|führt)")
-"""Verbs that stand behind their object at the end of a clause."""
+"""Verbs that are behind their object at the end of a clause."""
 _GERMAN_SECOND: Final = frozenset({"ist", "sind", "wurde", "wurden"})
 _THERE: Final = frozenset({"there", "dort", "darin", "dedans", "alli", "ahi"})
 _PRONOUNS: Final = frozenset(
@@ -100,11 +100,11 @@ _SMALL: Final = frozenset(
         "danach",
     }
 )
-"""Words that may stand before the verb that begins a clause."""
+"""Words that may be before the verb that begins a clause."""
 _LATE_NEGATION: Final = frozenset(
     {"nicht", "nich", "nie", "niemals", "nichts", "nothing", "pas", "jamais", "rien", "nada"}
 )
-"""Negations that stand behind their verb."""
+"""Negations that are behind their verb."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Said:
     before: tuple[str, ...] = ()
     """All files that the sentence names before the verb."""
     goals: tuple[str, ...] = ()
-    """Those of them that stand behind a word such as "to"."""
+    """Those of them that are behind a word such as "to"."""
     is_open: bool = False
     """Whether the verb begins its clause, as an order does."""
     negated: bool = False
@@ -154,7 +154,7 @@ class _Clause:
     before: list[str] = field(default_factory=list)
     """All files before it."""
     goals: set[str] = field(default_factory=set)
-    """Those of them that stand behind a word such as "to"."""
+    """Those of them that are behind a word such as "to"."""
     joined: str = ""
     """How the next file is joined."""
     relative: bool = False
@@ -173,7 +173,7 @@ class _Clause:
     since: int = 0
     """Files of the verb that were named since the last comma or "and"."""
     closed: bool = False
-    """Whether a comma closed the clause of a verb that stands behind its files."""
+    """Whether a comma closed the clause of a verb that is behind its files."""
     list_of: str = ""
     """How the file before a comma or an "and" was joined, which goes for the next one too."""
     ends_with_file: bool = False
@@ -189,7 +189,7 @@ class _Clause:
         yield from self.said()
 
     def _is_of_next(self) -> bool:
-        """Whether all files of the verb came behind a comma or an "and", and its own stood before it."""
+        """Whether all files of the verb came behind a comma or an "and", and its own was before it."""
         return bool(self.since and len(self.found) == self.since and self.before)
 
     def said(self) -> Iterator[Said]:

@@ -194,7 +194,7 @@ def _left_out(case: Case) -> str | None:
 
 
 def _unfounded(case: Case) -> str | None:
-    """A quotation of the task, or a number of the final, that stands nowhere in what was written or shown."""
+    """A quotation of the task, or a number of the final, that is nowhere in the texts that were written or shown."""
     texts = case.evidence.texts
     if texts is None:
         return None

@@ -1,7 +1,7 @@
 """The cut of a long text: its head, its tail, and between them which lines are left out and how to ask for them.
 
 Theory. A text may be cut twice, by the tool that read it and again for the window of a model. So a cut reads the text
-back: it finds the gap of an earlier cut, and the new gap tells the lines of both. A gap stands between whole lines;
+back: it finds the gap of an earlier cut, and the new gap tells the lines of both. A gap is between whole lines;
 a line that is too long by itself is shortened inside, and tells its characters. In the text of a file each line has
 its number before it, so that no file can imitate a gap.
 """
@@ -89,7 +89,7 @@ def tail_of(text: str) -> str:
 
 
 def parts(text: str) -> list[str]:
-    """A text without what stands in it for parts that were left out, here or by its computer: what is between."""
+    """The pieces of a text between the notes about parts that were left out, here or by its computer."""
     return _LEFT_OUT.split(text)
 
 
@@ -118,7 +118,7 @@ def counts_up(text: str) -> bool:
 
 
 def _read_numbered(text: str) -> tuple[str, list[Line], int] | None:
-    """What stands before the numbered lines, the lines, and the number of the last; None: they have no numbers."""
+    """The text before the numbered lines, the lines, and the number of the last; None: they have no numbers."""
     rows = text.split("\n")
     start = next((at for at, row in enumerate(rows) if _NUMBERED.fullmatch(row)), None)
     if start is None:

@@ -232,7 +232,7 @@ class Mask(Redactor):
         return told
 
     def _reply(self, reply: str) -> str:
-        """The model's own words: the same object where it is one, so that what stands in a string is read as text."""
+        """The model's own words: the same object where it is one, so that the text of a string is read as text."""
         try:
             value = json.loads(reply)
         except (ValueError, RecursionError):
@@ -268,7 +268,7 @@ class Mask(Redactor):
         return self._again(self._replaced(text, [*placed_values(bare), *word_values(bare)]), [])
 
     def _replaced(self, text: str, spans: list[tuple[int, int]]) -> str:
-        """The text with the marker of what stands in each span; they may overlap, and markers in them stay."""
+        """The text with a marker in place of each span; they may overlap, and markers in them stay."""
         pieces, position = [], 0
         for start, end in (piece for span in apart(spans) for piece in _without_markers(text, *span)):
             pieces += [text[position:start], self.whole(text[start:end])]
@@ -284,7 +284,7 @@ class Mask(Redactor):
         return text
 
     def _without_pieces(self, text: str, used: list[str]) -> str:
-        """The text without the pieces of its secrets that stand at the edge of a cut."""
+        """The text without the pieces of its secrets that are at the edge of a cut."""
         found = {one for meant in self.meant.values() for one in meant if not MARKER.search(one)}
         secrets = [one for one in {*found, *self._known, *used} if len(one) > _PIECE]
         before, *rest = _CUT.split(text)
@@ -305,7 +305,7 @@ class Mask(Redactor):
         return super().whole(text)
 
     def literal(self, text: str) -> str:
-        """A marker that stands in what the model is told: of a secret, or where the world has it so, itself."""
+        """A marker in a text for the model: that of a secret, or itself where the world has it so."""
         return super().literal(text) if self._is_of_world and text not in self.meant else text
 
     def _line(self, line: str) -> str:
@@ -344,7 +344,7 @@ def _without_markers(text: str, start: int, end: int) -> Iterator[tuple[int, int
 
 
 def _heads(lines: list[str]) -> Iterator[str]:
-    """What stands before each line."""
+    """The text before each line."""
     in_hunk = False
     for line in lines:
         sign = line[:1] if in_hunk and line[:1] in "+- " else ""

@@ -1,4 +1,4 @@
-"""The instructions that stand before every task: a text with places that are filled in for each.
+"""The instructions before every task: a text with places that are filled in for each.
 
 The text is a person's to change. It must have the parts that the machine relies on: the tools, the computers, and the
 tag of the task that fences text from the world as data.
@@ -16,7 +16,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import one_line
 
-# -- The instructions that stand before every task: a text with places that are filled in for each
+# -- The instructions before every task: a text with places that are filled in for each
 
 PLACES: Final = ("tools", "computers", "tag", "policy")
 """What is filled in, each written with a dollar sign before it."""

@@ -6,7 +6,7 @@ of a tool), ``catalog`` (all records),
 line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
 ``loading``, ``evaluation``, ``explaining`` and ``gaps`` (the endpoints), ``summary`` (what the model is
-told). The theory of operation stands at the top of ``judging``.
+told). The theory of operation is at the top of ``judging``.
 """
 
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog

@@ -60,7 +60,7 @@ class CommandLine:
     """The programs that a line would run."""
 
     wrapped: tuple[str, ...] = ()
-    """The words that name programs inside of wrappers, as they stand there."""
+    """The words that name programs inside of wrappers, as they are written."""
     plain: bool = False
     """It is one program and nothing that runs another: a rule that allows may speak."""
     unclear: bool = False
@@ -186,7 +186,7 @@ def _base_name(word: str) -> str:
 
 
 def _from_nowhere(word: str) -> str:
-    """The part of a relative path that stands in it, whatever directory it is counted from. Raises UnsafePath."""
+    """The part of a relative path that is certain, whatever directory it is counted from. Raises UnsafePath."""
     climbs = word.count("..")
     path = canonical_path(f"{_NOWHERE}/" * climbs + word)
     known = [part for part in path.split("/") if part != _NOWHERE]

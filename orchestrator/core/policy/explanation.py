@@ -137,7 +137,7 @@ def told_of_roles(rules: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]
 # say no more than that it depends on the call. The gate judges each call all the same.
 
 MAX_SUMMARY_CHARS: Final = 1000
-"""No policy makes it longer: each tool stands once, below one of seven headings. A third of a thousand tokens."""
+"""No policy makes it longer: each tool comes once, below one of seven headings. A third of a thousand tokens."""
 _BY_TASK: Final = frozenset({"computers", "roles", "risks"})
 """The predicates that the task and the tool decide; all others look at the call, or at what the computer says."""
 _VERBS: Final[Mapping[Effect, str]] = {

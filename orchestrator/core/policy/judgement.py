@@ -57,7 +57,7 @@ class CustomPolicy:
 
     @property
     def id(self) -> str:
-        """How it stands among the matched rules."""
+        """Its name among the matched rules."""
         return f"{CUSTOM_PREFIX}{self.name}"
 
 

@@ -27,7 +27,7 @@ _CLASS_ESCAPES: Final = "dDwWsS"
 _PLAIN_ESCAPES: Final = "tnrfv"
 
 Kind = Literal["edge", "newline", "word", "other"]
-"""What stands before or after a place: an end of the text, or a character of this kind."""
+"""The text before or after a place: an end of the text, or a character of this kind."""
 _Ask = Callable[[str], bool]
 
 

@@ -61,7 +61,7 @@ def strictness(effect: Effect) -> int:
 
 
 def severity(risk: RiskLevel) -> int:
-    """An order on risks: unknown stands above high."""
+    """An order on risks: unknown is above high."""
     return _SEVERITY[risk]
 
 

@@ -1,6 +1,6 @@
 """The ports: the server's needs from outside, each with a contract that every adapter passes.
 
-The conformance suites are in ``orchestrator.testing``; a port's numbered contracts stand there.
+The conformance suites are in ``orchestrator.testing``; a port's numbered contracts are there.
 """
 
 from dataclasses import dataclass

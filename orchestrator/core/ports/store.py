@@ -233,7 +233,7 @@ class TaskPersistenceManager(Protocol):
         """How many tokens were revoked, on all nodes: it rises with each."""
 
     async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
-        """The grants of a session (None: of all), oldest first, with those that no longer stand.
+        """The grants of a session (None: of all), oldest first, with those that no longer hold.
 
         Those of a newer version, which this one cannot read, are left out.
         """

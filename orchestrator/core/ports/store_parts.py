@@ -162,7 +162,7 @@ MOST_DUTY_S: Final = 7200.0
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """The policy in force, as the store has it."""
+    """The active policy, as the store has it."""
 
     version: int
     """Rises by one with each policy that comes into force."""
@@ -185,18 +185,18 @@ class Common(Protocol):
         """Whether several nodes may have this store open at once."""
 
     async def policy_in_force(self) -> PolicyRow | None:
-        """The row of the policy in force; None: there is none."""
+        """The row of the active policy; None: there is none."""
 
     async def policy_item(self) -> AgentTaskItem | None:
         """The newest ``policy_loaded`` of the system stream, which says what is in force; None: there is none.
 
-        Raises Unreadable where it does not stand in its chain: somebody put it there.
+        Raises Unreadable where it is not in its chain: somebody put it there.
         """
 
     async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
         """Put a policy into force: its bytes, its row and ``note``, a ``policy_loaded``, in one transaction.
 
-        ``expected_version``: of the policy in force; 0: none ever was. Raises Conflict when it is another, with nothing
+        ``expected_version``: of the active policy; 0: none ever was. Raises Conflict when it is another, with nothing
         written; InvalidRequest for a note that is not a ``policy_loaded`` of these bytes.
         """
 

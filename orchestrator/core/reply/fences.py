@@ -19,7 +19,7 @@ _DOUBTFUL: Final = re.compile(
 
 
 class TagCall(NamedTuple):
-    """The arguments that stand behind the tag of a call."""
+    """The arguments that are behind the tag of a call."""
 
     args: dict[str, Any] | None
     """None: an object follows that has yet to be read."""
@@ -29,7 +29,7 @@ class TagCall(NamedTuple):
 def call_in_tags(text: str, at: int) -> TagCall:
     """What follows ``<function=NAME>``: the arguments in tags of their own, none, or an object.
 
-    Values are text. One that stands on lines of its own loses the line breaks next to its tags: so the
+    Values are text. One that is on lines of its own loses the line breaks next to its tags: so the
     template of Qwen3-Coder writes and reads them. With other blanks at its ends, or with what may be
     escapes of the markup, it is refused. Raises ReplyRefused when the call is anything else.
     """
@@ -196,7 +196,7 @@ def stray_end(text: str, at: int) -> End | None:
 
 
 def alone(text: str, begin: int, end: int) -> bool:
-    """Whether nothing stands on the line of a tag but the tag."""
+    """Whether the tag is alone on its line."""
     before = text[max(0, begin - _LINE_CHARS) : begin].rpartition("\n")[2]
     return not (before + text[end : end + _LINE_CHARS].partition("\n")[0]).strip()
 
@@ -210,7 +210,7 @@ def odd_quotes(text: str, quote: str = "") -> bool:
 
 
 def may_hold_draft(thought: str) -> bool:
-    """Whether a tag behind the thought may stand in a string of a reply that was drafted there."""
+    """Whether a tag behind the thought may be in a string of a reply that was drafted there."""
     return odd_quotes(thought) or _DRAFT.search(thought) is not None
 
 

@@ -1,10 +1,10 @@
-"""The objects of a text and what stands around them.
+"""The objects of a text and the text around them.
 
 The text is passed once, from left to right. Thoughts and programs in code blocks of their own are
 skipped. A brace that begins like JSON is read as JSON, and what is wrong with it refuses the reply:
 a broken object beside a whole one leaves two readings. Other braces are prose, such as a Lua table, and
 so is a table of plain strings before the reply, since no JSON looks like it. They must be in balance,
-and behind the reply no quote may stand among them, since ``"}}}`` behind a complete object is what
+and behind the reply no quote may be among them, since ``"}}}`` behind a complete object is what
 remains when a quote in a program ended its string too early. For the same reason a tag that ends thoughts
 is believed only where no string of a broken reply can hold it.
 """
@@ -24,11 +24,11 @@ from orchestrator.core.reply.scanner import Scanner, place, refuse
 from orchestrator.core.reply.shapes import CALL_AND_FINAL, SAME_TWICE, Tools, native
 from orchestrator.core.reply.surroundings import calls_of, no_echo
 
-# -- The objects of a text and what stands around them -----------------------------------
+# -- The objects of a text and the text around them -----------------------------------
 
 _NAMED: Final = r"(?:=\s*|\s+name\s*=\s*)[\"']?\s*(?P<named>[\w.:/-]{1,100})\s*[\"']?\s*>"
 _BEGINS: Final = r"\s*(?:[\"'“”\\]|[A-Za-z_$][\w$]*\s*:|//|/\*|\#\s|\Z)"
-"""What stands behind the brace of an object."""
+"""The text behind the brace of an object."""
 _EVENT: Final = re.compile(
     rf"{fences.TAG}"
     rf"|(?P<begun>{fences.MARKS})|(?P<ended>{fences.ENDS})"
@@ -68,11 +68,11 @@ class Finder:
         self._read_to = 0
         self._level = 0
         self._first_brace: int | None = None
-        """Where the first brace stands behind the reply."""
+        """Where the first brace is behind the reply."""
         self._begun = 0
         """Behind the last thoughts that never began."""
         self._doubt: Literal["", "program", "words"] = ""
-        """What makes it doubtful that thoughts ended, if it stands between them and the next object."""
+        """A text that makes it doubtful that thoughts ended, if it is between them and the next object."""
         self._between: list[str] = []
         self._due: Literal["", "call", "block", "args"] = ""
         """The part that was announced and has not come yet: a call, the content of a block, or arguments."""
@@ -119,7 +119,7 @@ class Finder:
         return tag.end
 
     def _in_string(self, at: int, tag: int) -> bool:
-        """Whether a tag may stand in a string of what failed at ``at``, rather than behind it."""
+        """Whether a tag may be in a string of the object that failed at ``at``, rather than behind it."""
         if self._due == "block" and fences.ends_early(self._text, at, tag):
             return False
         scanner = self._scanner
@@ -164,7 +164,7 @@ class Finder:
         self._begun, self._doubt = at, doubt
 
     def _believed(self, at: int) -> None:
-        """Refuse an object if it, or what stands between it and the end of thoughts, says that they did not end.
+        """Refuse an object if it, or the text between it and the end of thoughts, says that they did not end.
 
         In a string of a draft, as a program that was written there, it would have no double quotes.
         """
@@ -384,7 +384,7 @@ def _replies(found: list[Found], tools: Tools) -> list[dict[str, Any]]:
     said = {_text(call.get("args")) for reply in replies for call in calls_of(reply) if isinstance(call, dict)}
     if any(_text(value) not in said for value in others):
         # It is not passed over: it may be a result that was made up, or what should have been the reply.
-        refuse("Your reply has several JSON objects, and one of them is not a reply. Send only one JSON object.")
+        refuse("Your reply has several JSON objects, and one of them is no reply. Send only one JSON object.")
     return replies
 
 

@@ -6,7 +6,7 @@ characters inside a string, which stay as they are; ``\'``. What is refused: eve
 a quote that ends a string too early, a missing comma, an escape that JSON does not know (is the backslash
 meant or not?), a key twice.
 
-A comment that holds a quote is refused, unless it stands right behind ``{``, ``[`` or ``:``, where no string
+A comment that holds a quote is refused, unless it is right behind ``{``, ``[`` or ``:``, where no string
 has just ended. Behind a quote that ends a string too early, a ``#`` or ``//`` of the program that was meant
 would else begin a comment and hide the rest of the line.
 """
@@ -158,7 +158,7 @@ def kind_of(value: Any) -> str:
     return {list: "list", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
 
 
-# -- Keys that stand twice in one object of a JSON text, which two readers would read differently
+# -- Keys that are twice in one object of a JSON text, which two readers would read differently
 
 
 def doubled_key(text: str | bytes) -> str | None:

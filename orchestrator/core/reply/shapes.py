@@ -288,7 +288,7 @@ def _call(call: Any, tools: Tools, load: Loader, wraps: int = 0) -> Any:
 
 
 def _all_inside(tool: Any, rest: dict[str, Any], tools: Tools) -> None:
-    """Refuse arguments that stand beside ``args``, by their real fault: they are known, but not there."""
+    """Refuse arguments that are beside ``args``, by their real fault: they are known, but not there."""
     model = tools.get(tool) if isinstance(tool, str) else None
     if model is not None and (beside := sorted(rest.keys() & model.model_fields.keys() - {"explanation"})):
         refuse(f"Arguments of {tool} stand outside of its args: {', '.join(beside)}. Put them inside args.")

@@ -1,4 +1,4 @@
-"""What stands right before and right behind an object, on which it depends whether that is the reply."""
+"""The text right before and right behind an object, which decides whether the object is the reply."""
 
 import re
 from collections.abc import Iterator
@@ -142,7 +142,7 @@ def _says_no_final(key: str, value: Any) -> bool:
 def fitted(args: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """The arguments as their tool may take them, where nothing is lost.
 
-    No blanks stand around their names, ``1.0`` is 1, and what must be true or false may be spelled as a text. A
+    No blanks are around their names, ``1.0`` is 1, and what must be true or false may be spelled as a text. A
     null for an argument that may be left out says nothing. Raises ReplyRefused where two names become one.
     """
     said = {key: value for key, value in named(args).items() if not (value is None and _has_default(model, key))}
@@ -258,20 +258,20 @@ def _calls(value: dict[str, Any]) -> bool:
     return any(key in _CALL and not is_no_call(one) for key, one in value.items())
 
 
-# -- What stands right before and right behind an object, on which it depends whether that is the reply
+# -- The text right before and right behind an object, which decides whether the object is the reply
 
 _FOLLOWS: Final = re.compile(r"\s*([,:\])}])|[ \t]*([\"'=])")
 _ASIDE: Final = re.compile(r",[ \t]+[a-z](?:[^\"'`{}\[\]<>:=\\]|(?<=\w)'(?=\w))*\Z", re.IGNORECASE)
 """A comma and prose up to the end of the text: without a quote or a bracket nothing that was begun can end in it."""
 _LEADS: Final = re.compile(r"[\"']\s*:\s*\Z")
 _PROSE_LEADS: Final = re.compile(r"[^\s{,\[\\\"'`>]\s*([\"'])[^\"'\\\n]{1,60}\1\s*:\s*\Z")
-"""A quoted word of a sentence, such as the name of a file; a key would stand behind a brace or a comma,
+"""A quoted word of a sentence, such as the name of a file; a key would be behind a brace or a comma,
 or where the reply begins: behind a fence or the tag that ends thoughts."""
 _EXAMPLE: Final = re.compile(
     r"(?:\bexample\s*[0-9]?|\bfor instance|\be\.g\.)\s*[:,]?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE
 )
 _LOOK_BACK: Final = 80
-"""So much of the text before an object tells whether it stands there as a value or as an example."""
+"""So much of the text before an object tells whether it is there as a value or as an example."""
 _CLOSERS: Final = r"(?:\s*[}\]])+"
 _FRAME: Final = r"(?:\s|[`~]{3,}|</?s>|<\|?/?[a-z_]{1,30}\|?>)*"
 _SURPLUS: Final = re.compile(
@@ -332,7 +332,7 @@ def past_surplus(text: str, begin: int, end: int, value: Any, *, tagged: bool) -
     """The place behind closing brackets that are too many behind an object, or its ``end`` when they are doubtful.
 
     They are doubtful where the object may be the inside of a larger one whose beginning is missing. That is not so
-    where its kind says that it is a whole reply, or where a tag (``tagged``) or a fence stands before it.
+    where its kind says that it is a whole reply, or where a tag (``tagged``) or a fence is before it.
     """
     found = _SURPLUS.match(text, end)
     if found is None or not isinstance(value, dict):
@@ -354,7 +354,7 @@ def past_strings(text: str, at: int) -> int:
 
 
 def begins_line(text: str, at: int) -> bool:
-    """Whether only blanks stand before a place on its line; on the first line it is not asked."""
+    """Whether only blanks are before a place on its line; on the first line it is not asked."""
     return text[max(0, at - _LOOK_BACK) : at].rstrip(" \t").endswith("\n")
 
 

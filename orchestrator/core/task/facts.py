@@ -381,7 +381,7 @@ class DecisionRecorded(Value):
     valid_until: AwareDatetime | None = None
     """Until when what was approved may start; None: for as long as the task is open."""
     policy_version: str = ""
-    """The policy in force then."""
+    """The active policy then."""
     whole_digest: str = ""
     """The digest of the request as it stood, over all calls that waited then."""
 

@@ -12,7 +12,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.task import AgentTask, CallRecord, ClosedRequest, OpenRequest, changed
 
-# -- The calls of a task's present step, found and moved by the table: what every part of the fold stands on
+# -- The calls of a task's present step, found and moved by the table: every part of the fold needs them
 
 
 def call_record(task: AgentTask, call_id: CallId) -> CallRecord:

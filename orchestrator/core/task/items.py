@@ -108,7 +108,7 @@ def seal_encoded(
     """The sealed item and its bytes as the store keeps them, as :func:`seal` and :func:`encode_item` have them.
 
     One text serves hash and bytes, and is put together from its parts: sealing is the most frequent
-    thing that the server does. The parts stand in the order of their names, as in canonical JSON.
+    thing that the server does. The parts are in the order of their names, as in canonical JSON.
     """
     item_id, at, actor, fact = draft
     if number is not None:

@@ -61,7 +61,7 @@ _RESERVED: Final = frozenset(
 
 
 def why_not(name: str, present: Iterable[str]) -> str:
-    """Why a new name may not stand beside those that are there, as a sentence; empty: it may.
+    """Why a new name may not are beside those that are there, as a sentence; empty: it may.
 
     A name that is there already may be given again: it is one more token of the same holder.
     """

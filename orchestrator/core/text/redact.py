@@ -122,7 +122,7 @@ class Redactor:
         return value
 
     def text(self, text: str) -> str:
-        """Redacted by what stands in it."""
+        """The text redacted by its own content."""
         if PLAIN.fullmatch(text):
             return text
         stand_in = _stand_in(text)
@@ -275,7 +275,7 @@ _BEFORE_AT: Final = re.compile(
         (?P<secret>[^\s:/@"'`<>()\[\]{}]{8,200})@(?=[\w.-])(?!v?[0-9]+(?:\.[0-9]+){0,2}(?![\w.]))""",
     re.X,
 )
-"""What stands before the host of an address, not before a version (``proc-macro2@1.0.9``). In the name of a file ``__``
+"""The text before the host of an address, not before a version (``proc-macro2@1.0.9``). In the name of a file ``__``
 stands for ``://``."""
 _AFTER_NAME: Final = re.compile(
     r"""(?<![\w.-])(?P<name>[\w.-]{1,80})(?P<between>[\\"'`>\]]{0,4}[ \t]{0,9}(?:=>|:=|[:=])?[ \t]{0,9}[\\"'`(\[{]{0,4})
@@ -326,7 +326,7 @@ def made_up_pieces(text: str) -> Iterator[Span]:
 
 
 def beside_names(text: str) -> Iterator[Span]:
-    """Where made-up words stand behind the name of a secret, on its line and on the next; and before ``@``."""
+    """Where made-up words are behind the name of a secret, on its line and on the next; and before ``@``."""
     for found in _BEFORE_AT.finditer(text):
         if found["scheme"] or looks_random(found["secret"]) or has_odd_piece(found["secret"]):
             yield found.span("secret")

@@ -106,7 +106,7 @@ _LINE_END: Final = re.compile(r"[ \t]*\r?\n")
 _COMPARES: Final = frozenset({"==", "~=", "!="})
 
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|digest) ", re.I)
-"""What stands before the secret in a header stays."""
+"""The text before the secret in a header stays."""
 _COMMON: Final = frozenset({
     "required", "optional", "string", "number", "text", "unknown", "wrong", "incorrect", "invalid", "changed",
     "empty", "missing", "hidden", "input", "value", "line", "msg", "message", "args", "self", "false", "true",
@@ -186,7 +186,7 @@ class _Reader:
     text: str
     found: list[Span] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    """The names read last: candidates for what stands left of an assignment."""
+    """The names read last: candidates for the text left of an assignment."""
     comma: bool = False
     """Whether the last sign was a comma."""
     waiting: list[str] = field(default_factory=list)
@@ -211,16 +211,16 @@ class _Reader:
     """The string read last on this line; with ``compared``: a comparison follows it."""
     compared: bool = False
     signs: bool = False
-    """Whether a sign of a program stands left of here on the line."""
+    """Whether a sign of a program is left of here on the line."""
     begun: bool = False
-    """Whether something stands left of here on the line."""
+    """Whether something is left of here on the line."""
 
     def __post_init__(self) -> None:
         self.code = _CODE_WORDS.search(self.text) is not None
         self.unclosed: set[str] = set()
 
     def read(self) -> Iterator[Span]:
-        """Reads it all; yields what stands inside of each string."""
+        """Reads it all; yields what is inside of each string."""
         position = 0
         while match := _LEX.search(self.text, position):
             position, sign = match.end(), ""
@@ -369,7 +369,7 @@ def _is_code(bare: re.Match[str]) -> bool:
 
 
 def _fits(name: str, sign: str, value: str) -> bool:
-    """Whether a quoted value is a secret under its name, where ``sign`` stands between them."""
+    """Whether a quoted value is a secret under its name, where ``sign`` is between them."""
     last = (WORD.findall(name[-NAME_CHARS:]) or [""])[-1].lower()
     if not is_secret_name(name):
         return is_number(value) if is_pin(name) else is_perhaps_secret(name) and is_made_up(value)
@@ -386,7 +386,7 @@ def _fits(name: str, sign: str, value: str) -> bool:
 # so there is nothing to go back for either.
 @cache
 def _inside(opening: str) -> re.Pattern[str]:
-    """What stands between quotes: a quote with more backslashes than the first does not close, nor a line end."""
+    """The text between quotes: a quote with more backslashes than the first does not close, nor a line end."""
     quote, slashes = opening[-1], len(opening) - 1
     if not slashes:
         return re.compile(rf"(?:[^{quote}\\\n]|\\(?:z\s*|[\s\S]))*")

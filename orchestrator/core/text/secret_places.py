@@ -290,7 +290,7 @@ _PUBLIC: Final = re.compile(
     r"-----(?P<end>BEGIN|END) (?:[A-Z0-9]{1,20} ){0,4}(?:PUBLIC KEY(?: BLOCK)?|CERTIFICATE)-----"
 )
 _HEADER: Final = re.compile(r"[-+ \t]{0,40}[A-Z][\w-]{1,30}: ")
-"""What stands between the beginning of a key and its letters: ``Proc-Type: 4,ENCRYPTED``."""
+"""The text between the beginning of a key and its letters: ``Proc-Type: 4,ENCRYPTED``."""
 _OF_KEY: Final = re.compile(
     r"""[-+ \t]{0,40}["']?(?P<secret>[A-Za-z0-9+/]{1,100}={0,2})(?:\\{1,3}[rn])*["']?\s*"""
     r"""(?:\\|,|\.\.|(?:--|\#)[^\n]*)?"""

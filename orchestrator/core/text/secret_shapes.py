@@ -121,7 +121,7 @@ _FOOT: Final = re.compile(r"-----END |Private-MAC:")
 _PIECE: Final = re.compile(
     r"""(?:["'`]|\\{1,7}[nrt])[ \t]{0,9}(?P<secret>=?[A-Za-z0-9+/]{4,}+={0,2})(?=[ \t]{0,9}(?:\\{1,7}[nr]|["'`]))"""
 )
-"""A line of a key that stands in a string, with or without others."""
+"""A line of a key that is in a string, with or without others."""
 _KEY_LINE: Final = 24
 _KEY_CHARS: Final = 20_000
 _STATIC: Final = re.compile(r"^[-+ \t]{0,40}(?P<secret>[0-9a-f]{32})(?=[ \t]{0,9}\r?$)", re.M)
@@ -150,7 +150,7 @@ def shaped_secrets(text: str) -> Iterator[Span]:
 
 
 def _pieces_of_keys(text: str) -> Iterator[Span]:
-    """The lines of keys that stand in strings: with line ends as a string has them, or each in a string of its own."""
+    """The lines of keys that are in strings: with line ends as a string has them, or each in a string of its own."""
     heads = list(_HEAD.finditer(text))
     for head, following in zip_longest(heads, heads[1:]):
         start, end = head.end(), following.start() if following else len(text)

@@ -151,7 +151,7 @@ _ANSWER: Final = re.compile(
           (?P<word>[^\s"'`<>(){}\[\]]{4,200}?)[.,]?)\s*""",
     re.X,
 )
-"""What stands below: one word, one text in quotes, or a sentence that ends in ``its VALUE``."""
+"""The text below: one word, one text in quotes, or a sentence that ends in ``its VALUE``."""
 _LONGEST_QUESTION: Final = 80
 _SHORTEST: Final = 4
 _SHORTEST_ODD: Final = 6
@@ -167,7 +167,7 @@ _ANOTHER: Final = re.compile(r"[ ]?,[ ]?[\"']")
 _BAR: Final = re.compile(r"[|│║┃][ \t*`\"']{0,9}$")
 _BARS: Final = re.compile(r"[|│║┃]")
 _RULE: Final = re.compile(r"[ \t]*[|│║┃+├╠╟┣:=─━═-][ |│║┃+:=┼┤├╪╬╫╣╠╢╟┿╂┨┣─━═-]{2,}[ \t\r]*")
-"""What stands below the head of a table."""
+"""The text below the head of a table."""
 _CELL: Final = re.compile(r"(?:^|[|│║┃])[ \t*`\"']*(?P<cell>(?:[^|│║┃\n]*[^|│║┃\s*`\"'])?)", re.M)
 _NO_STRING: Final = re.compile(r"\s*(?:[),]|\.\.)|.*\($")
 """Text between two strings that is not a string."""
@@ -182,7 +182,7 @@ class _Text:
         self.words = Counter(_WORD.findall(text))
 
     def is_alone(self, value: str) -> bool:
-        """Whether a word stands once in a text; a variable stands twice."""
+        """Whether a word comes once in a text; a variable comes twice."""
         return self.words[value] == 1
 
 

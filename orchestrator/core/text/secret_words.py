@@ -132,7 +132,7 @@ def changes_case(value: str) -> bool:
 
 
 def is_passed(name: str, value: str) -> bool:
-    """Whether a value is a name of a program, and what stands before it the verb: ``pass force_zip64``."""
+    """Whether a value is a name of a program, and the word before it a verb: ``pass force_zip64``."""
     return name.lower() == "pass" and _WORDS.fullmatch(value) is not None
 
 

@@ -111,7 +111,7 @@ def _edge(shown: str, position: int, *, after: bool) -> int:
 def _shown(run: re.Match[str]) -> str:
     """A run of characters that are not plain ASCII."""
     before = run.string[run.start() - 1 : run.start()]
-    # A mark at the beginning of a line would stand on a sign of ours.
+    # A mark at the beginning of a line would be on a sign of ours.
     marks = 0 if before and before not in _KEPT else _MARKS_ON_ONE
     pieces = []
     for char in run.group():

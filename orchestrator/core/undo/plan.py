@@ -291,13 +291,13 @@ def _is_directory(entry: Entry) -> bool:
 
 
 def _other_kind(entry: Entry) -> bool:
-    """Whether a directory stands where a file is to be, or the other way about."""
+    """Whether a directory is where a file is to be, or the other way about."""
     there = entry.found is not None and entry.found.state != ABSENT
     return there and _is_directory(entry) != (entry.goal.target == DIRECTORY)
 
 
 def _waits(entry: Entry, in_the_way: Set[Place]) -> bool:
-    """Whether a place cannot be filled while something of another kind stands there, or above it."""
+    """Whether a place cannot be filled while something of another kind is there, or above it."""
     return entry.place in in_the_way or not in_the_way.isdisjoint(above(entry.place))
 
 

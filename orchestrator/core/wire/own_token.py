@@ -8,7 +8,7 @@ piece of eight characters is found as well, so that a token in pieces is found i
 are put together over several texts by :class:`Watched`.
 
 What is not found: what a program encrypts, compresses, counts out or writes at a slant, and pieces of less than eight
-characters in texts of which others stand between.
+characters in texts of which others are between.
 """
 
 import base64
@@ -125,7 +125,7 @@ class Watched:
         self._rows = ""
 
     def pieces(self, text: str) -> tuple[str, ...]:
-        """The pieces that stand in a text: what :func:`hidden` takes out.
+        """The pieces that are in a text: those that :func:`hidden` takes out.
 
         As letters and digits alone; those that have too few of them, as they are written.
         """
@@ -172,7 +172,7 @@ def hidden(text: str, pieces: Iterable[str]) -> str:
     sight = Sight(pieces)
     for start, end in reversed(sight.spans(text)):
         text = f"{text[:start]}{SHOWN}{text[end:]}"
-    # Line numbers stand between the letters of one that was written down the page.
+    # Line numbers are between the letters of one that was written down the page.
     bare = _NUMBER.sub("", text)
     return SHOWN if sight.spans(bare) or sight.down(bare) else text
 
@@ -188,7 +188,7 @@ def forms_of(token: str) -> tuple[str, ...]:
         forms += ["".join(str(byte) for byte in data), "".join(f"{byte:03d}" for byte in data)]
         for skipped in range(3):
             coded = base64.b64encode(b"\0" * skipped + data).decode()
-            # The characters at both ends hold bits of what stands beside the token.
+            # The characters at both ends hold bits of the text beside the token.
             forms.append(coded[0 if not skipped else skipped + 1 : len(data) * 4 // 3])
     return tuple({*forms, *(form[::-1] for form in forms)})
 

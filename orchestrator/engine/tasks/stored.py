@@ -206,7 +206,7 @@ class StoredTasks:
         self.model_wait_s = model_wait_s
         """Seconds that a task waits for a model server that cannot be reached; 0: it fails after three attempts."""
         self.active_policy: ActivePolicy = active_policy or NodePolicy()
-        """The policy in force; None is the shipped one, which knows nothing of the computers."""
+        """The active policy; None is the shipped one, which knows nothing of the computers."""
         self._observer = observer
         """Sees the items that this very service appended; None: nobody looks."""
         self.bus = bus

@@ -70,7 +70,7 @@ def lines_of(news: Mapping[str, Anchor], digest: str, at: datetime, key: str) ->
 
 
 def read_heads(path: Path) -> dict[str, dict[int, str]]:
-    """What a file of such lines says, whatever else stands in it. Raises InvalidRequest."""
+    """What a file of such lines says, whatever else is in it. Raises InvalidRequest."""
     try:
         text = path.read_text("utf-8", "replace")
     except OSError as error:

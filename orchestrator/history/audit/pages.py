@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """An item, and where it stands among those of all streams."""
+    """An item, and where it is among those of all streams."""
 
     at: datetime
     place: Place

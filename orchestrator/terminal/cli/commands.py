@@ -129,7 +129,7 @@ class Commands(TyperGroup):
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             if sys.stderr.isatty():
-                # The terminal shows ^C, and the shell's prompt would stand behind it.
+                # The terminal shows ^C, and the shell's prompt would be behind it.
                 typer.echo(err=True)
             raise
         except BrokenPipeError:

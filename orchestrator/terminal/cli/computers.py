@@ -199,7 +199,7 @@ def screen(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what stands on a computer's screen.
+    """Show what is on a computer's screen.
 
     In the game's colours on a terminal, else as text. Of a monitor it is what programs that were run from here drew
     there, and what any program draws while somebody looks.

@@ -221,7 +221,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
 
 @policy_app.command("show", epilog="Example: cc-orchestrator policy show --json")
 def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Show the policy in force.
+    """Show the active policy.
 
     Where a node's own file is not what is in force, or a node cannot use what is, an alert says why.
     """
@@ -363,7 +363,7 @@ def _of_file(path: Path, tool: str, given: Mapping[str, Any], known: Mapping[str
 def _of_server(
     tool: str, given: Mapping[str, Any], known: Mapping[str, Any], *, url: str | None, data_dir: Path | None
 ) -> Any:
-    """What the policy in force says; where no server is named and none answers, the data directory's file."""
+    """What the active policy says; where no server is named and none answers, the data directory's file."""
     try:
         with client_of(url, data_dir) as client:
             return client.request("POST", "/v1/policy/dry-run", {"tool": tool, "args": given, **known})

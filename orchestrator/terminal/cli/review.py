@@ -1,6 +1,6 @@
 """The command `review`: the prompt, the list, and one decision on named requests.
 
-What is decided by name is what was printed: the ids that were named, with the digests that stood there, and nothing
+What is decided by name is what was printed: the ids that were named, with the digests that were there, and nothing
 that comes later (promise D4).
 """
 

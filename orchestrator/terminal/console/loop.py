@@ -217,7 +217,7 @@ class ReviewLoop:
             self._due.append(key)
 
     def _is_overtaken(self) -> bool:
-        """Whether what stands at the prompt is no longer open as it is shown there."""
+        """Whether what is at the prompt is no longer open as it is shown there."""
         asked = self._at_prompt
         if asked is None or self._gone:
             return self._gone or bool(self._open_of_due())

@@ -74,7 +74,7 @@ class Patient:
 
     @property
     def shown(self) -> str:
-        """The URL without a password that may stand in it."""
+        """The URL without a password that may be in it."""
         scheme, _, rest = self.url.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 

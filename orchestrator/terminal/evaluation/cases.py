@@ -21,7 +21,7 @@ class Machine:
     """Path from its root to the bytes that are there before."""
     family: str = "advanced"
     world: Mapping[str, Any] = field(default_factory=dict)
-    """What stands around it, as docs/simulator.md has it; empty: nothing."""
+    """The world around it, as docs/simulator.md has it; empty: nothing."""
 
 
 @dataclass(frozen=True)

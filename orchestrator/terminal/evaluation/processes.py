@@ -184,7 +184,7 @@ class Computer:
 
 
 def surroundings(machine: Machine, home: Path) -> list[str]:
-    """The options for what stands around a computer."""
+    """The options for the world around a computer."""
     return ["--world", str(home / "world.json")] if machine.world else []
 
 

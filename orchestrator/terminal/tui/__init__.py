@@ -2,7 +2,7 @@
 
 Theory. The reviewers' socket says what waits, ``GET /v1/watch`` says what else changed, and everything else is
 read when it is looked at. All text of the world comes through ``core/text/visible.py`` and is drawn as it is, never as
-markup. A decision is about the request that stood on the screen: it carries its digests, and what became of it is said.
+markup. A decision is about the request that was on the screen: it carries its digests, and what became of it is said.
 """
 
 from typing import TYPE_CHECKING

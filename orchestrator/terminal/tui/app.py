@@ -263,7 +263,7 @@ class ConsoleApp(App[int]):
         self._draw()
 
     def _overtaken(self, about: str, why: str) -> None:
-        """Take back the question that stands on the screen about what is closed now."""
+        """Take back the question on the screen about a request that is closed now."""
         screen = self.screen
         if isinstance(screen, Dialog) and screen.about == about:
             screen.dismiss(None)

@@ -137,7 +137,7 @@ class Approvals(Pane):
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
         self._shown: HitlResponse | None = None
-        """What stands on the page, and what keys are about."""
+        """What is on the page, and what keys are about."""
         self._how = ""
         """Why it is closed; empty: it is open."""
         self._one: int | None = None

@@ -43,7 +43,7 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
             yield Static(self.hint(), markup=False, classes="dialog-keys")
 
     def inside(self) -> ComposeResult:
-        """What stands between the title and the keys."""
+        """The text between the title and the keys."""
         yield from ()
 
     def hint(self) -> str:
@@ -254,7 +254,7 @@ class Boxes(NamedTuple):
     name: str
     head: str
     rows: Sequence[tuple[str, str]]
-    """Each key and what stands beside its box."""
+    """Each key and the text beside its box."""
     ticked: Sequence[str] = ()
 
 
@@ -329,7 +329,7 @@ class Listing(Dialog[str]):
         yield Static("", markup=False, classes="told")
 
     def below(self) -> ComposeResult:
-        """What stands below the list."""
+        """The text below the list."""
         yield LinesView()
 
     @property

@@ -234,5 +234,5 @@ class Pane(Container):
         self.rows.focus()
 
     def take_focus(self) -> None:
-        """Its list, or its page where that stands alone, gets the keys."""
+        """Its list, or its page where that is alone, gets the keys."""
         (self.page if self.has_class("-open") else self.rows).focus()

@@ -206,7 +206,7 @@ class LogScreen(Screen):
     """The status."""
     _new: list[Line] = field(default_factory=list)
     _replaces: bool = False
-    """Whether the first of what is new stands in place of the last that was drawn."""
+    """Whether the first new line replaces the last one that was drawn."""
     _growing: str | None = None
     _prose: bool = False
     """Whether what grows is broken at blanks."""

@@ -264,7 +264,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "outcome_unknown": "Whether {shown} was changed is not known.",
     "internal": "The client on the computer met a defect: {message}",
 }
-"""Each error code of a computer as the model is told it; the same table stands in docs/protocol.md."""
+"""Each error code of a computer as the model is told it; the same table is in docs/protocol.md."""
 
 
 def sentence(error: ComputerFailed, shown: str) -> str:

@@ -45,7 +45,7 @@ class Place:
         return self.tokens.texts[index] if 0 <= index < len(self.tokens.texts) else ""
 
     def joined(self, offset: int) -> bool:
-        """Whether no space stands between the token at the offset and the next."""
+        """Whether no space is between the token at the offset and the next."""
         index = self.at + offset
         starts = self.tokens.starts
         return 0 <= index < len(starts) - 1 and starts[index] + len(self.tokens.texts[index]) == starts[index + 1]

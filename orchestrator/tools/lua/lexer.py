@@ -75,7 +75,7 @@ class Refused(Exception):
 # *all* functions that are open, a trait of Cobalt's), 200 nested syntax levels, 250 registers, 60 upvalues (61 from
 # Cobalt 0.6 on, CC 1.101.2; ``_ENV`` is one of them from 1.109 on).
 #
-# 5.1's grammar: a call whose ``(`` stands on the next line is refused as ambiguous; ``break`` is a block's last
+# 5.1's grammar: a call whose ``(`` is on the next line is refused as ambiguous; ``break`` is a block's last
 # statement; ``;`` only follows a statement; each block, not each statement, is a level. In 5.2's, ``goto`` is a
 # word of the language only before a name, so that old programs may use it as a name. (1.109.0 to 1.109.2 fail on
 # a branch of ``if`` that begins with such a name, a fault of Cobalt 0.8.0 and 0.8.1 that is not told here.)
@@ -109,7 +109,7 @@ class Dialect:
     zap_swallows: bool = True
     r"""``\z`` swallows the character after each line end."""
     nested_brackets: bool = False
-    """``[[`` may stand inside of ``[[ ]]``."""
+    """``[[`` may be inside of ``[[ ]]``."""
     shared_locals: bool = True
     """The limit of local variables counts those of all open functions."""
     max_upvalues: int = 61

@@ -1,7 +1,7 @@
 """Which names of a Lua text do not exist on the computer that will run it.
 
 A false alarm costs a model more than a miss: whatever the text assigns, tests for being there, or may have got from
-code that is not seen (``load``, ``dofile``, ``os.loadAPI``, a changed environment) is not flagged, and what stands in
+code that is not seen (``load``, ``dofile``, ``os.loadAPI``, a changed environment) is not flagged, and what is in
 ``pcall(function() … end)`` only if a name spelt alike exists. What is written as ``_G.name`` may have been put there by
 another program.
 """
@@ -37,7 +37,7 @@ class Use:
     """What is done with the last of the path: it is called (``method``: with a colon), assigned, read, only tested for
     being there (``if http then``), or indexed by a key that is not constant."""
     guarded: bool = False
-    """It stands in ``pcall(function() … end)``: it may be there only to see whether it works."""
+    """It is in ``pcall(function() … end)``: it may be there only to see whether it works."""
     of_environment: bool = False
     """It is written as a field of ``_G`` or ``_ENV``, where other programs may have put it."""
 

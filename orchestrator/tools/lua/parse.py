@@ -38,7 +38,7 @@ def check_lua(source: str | bytes, *, version: tuple[int, ...] | None = None, na
     """The first syntax error of a Lua text; None: it compiles.
 
     ``version`` is that of CC: Tweaked, such as ``(1, 108, 4)``, and decides the dialect (``lexer.Dialect``); None: the
-    newest. ``name`` stands at the head of the sentence. Never raises; the work is linear in the text.
+    newest. ``name`` is at the head of the sentence. Never raises; the work is linear in the text.
     """
     return check_dialect(source, dialect_of(version), name)
 

@@ -49,7 +49,7 @@ class Chain:
         self.fields: list[str] = []
         self.how: How = "read"
         self.guarded = False
-        """It stands in a function that is given to ``pcall``: it may be there only to see whether it works."""
+        """It is in a function that is given to ``pcall``: it may be there only to see whether it works."""
 
 
 # -- Names in Lua: functions, blocks, local variables, labels, and the compiler's limits on them
@@ -219,7 +219,7 @@ class Scopes:
 
 
 def _hand_out(gotos: dict[str, int], block: Block) -> None:
-    """Let the gotos of a closed block wait in the one around it, unless their label stands there already."""
+    """Let the gotos of a closed block wait in the one around it, unless their label is there already."""
     few, many = sorted((gotos, block.labels), key=len)
     for name in [name for name in few if name in many]:
         del gotos[name]

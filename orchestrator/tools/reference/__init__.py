@@ -1,6 +1,6 @@
 """The offline reference of ComputerCraft: its Lua API by version, and a search over it.
 
-The facts stand in ``data/*.json``, one file for each part of the API, for people to read and fix.
+The facts are in ``data/*.json``, one file for each part of the API, for people to read and fix.
 """
 
 from orchestrator.tools.reference.answers import cc_docs_text, search_docs

@@ -134,13 +134,13 @@ class Module:
     text: str
     words: str
     prefix: str
-    """What stands before a field in the names of its entries; empty for globals, events and groups."""
+    """The text before a field in the names of its entries; empty for globals, events and groups."""
     alias: str
     """A second global for the same table (rs); empty: none."""
     open: bool
     """Whether it has fields that no list can name."""
     weight: float
-    """Below 1: its entries stand behind others that fit as well."""
+    """Below 1: its entries are behind others that fit as well."""
     place: Place
     entries: tuple[Entry, ...]
 

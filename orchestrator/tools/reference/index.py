@@ -34,7 +34,7 @@ EXACT: Final = 1000.0
 SAME_WORDS: Final = 60.0
 """The bonus of a name or title with the question's words and no others; some three times a good score."""
 WRONG_MODULE: Final = 15.0
-"""The bonus of the last part of a name that stands in another module."""
+"""The bonus of the last part of a name that is in another module."""
 MOST_WORDS: Final = 24
 MOST_MENDED: Final = 3
 MOST_NAMES: Final = 3
@@ -87,7 +87,7 @@ class Index:
     names: list[tuple[str, int]]
     """All plain names that exist, with their letters."""
     siblings: dict[str, list[tuple[str, int]]]
-    """The same by what stands before the last dot."""
+    """The same by the text before the last dot."""
 
     def find(self, query: str, version: Version | None, family: str | None) -> list[Hit]:
         """The entries that fit, best first. The same question always has the same answer."""

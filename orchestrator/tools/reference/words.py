@@ -90,7 +90,7 @@ def _all_names(entry: Entry) -> tuple[str, ...]:
 
 
 def _clause(sentence: str) -> str:
-    """A sentence without its capital and its full stop, to stand in brackets."""
+    """A sentence without its capital and its full stop, to be in brackets."""
     return sentence[0].lower() + sentence[1:].rstrip(".")
 
 

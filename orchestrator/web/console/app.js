@@ -80,7 +80,7 @@ function Unseen() {
   return all.length > 0 && html`<div class="note warn away" role="alert">${all}</div>`;
 }
 
-// What comes to wait, for who does not see it.
+// A note about new waiting requests, for a person who does not see the list.
 function Came() {
   const [said, say] = useState("");
   useEffect(() => onOpened((one) => {

@@ -112,7 +112,7 @@ async def test_a_broken_file(tmp_path: Path, name: str, content: bytes, check: s
 async def test_a_data_directory_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     found = await one(tmp_path / "file", "data directory")
-    assert (found.state, "no directory" in found.sentence) == ("fail", True)
+    assert (found.state, "not a directory" in found.sentence) == ("fail", True)
 
 
 async def test_a_store_that_is_newer_or_held_or_well(tmp_path: Path) -> None:

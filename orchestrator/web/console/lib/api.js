@@ -8,7 +8,7 @@ export class Problem extends Error {
     Object.assign(this, { status, code, remedy, details });
   }
 
-  // Nobody knows whether what was asked for was done.
+  // Nobody knows whether the request was carried out.
   get undelivered() {
     return this.status === 0 || this.status >= 502;
   }
@@ -30,7 +30,7 @@ export const now = () => Date.now() + held.skew;
 export const newKey = () => crypto.randomUUID?.()
   ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
 
-// What reads is read again by itself; of anything else nobody knows whether it was done.
+// A reading request is repeated; for any other one nobody knows whether it was done.
 export const unreachable = (method = "GET") => new Problem(0, method === "GET"
   ? { code: "unreachable", message: UNREACHABLE, remedy: "This page goes on trying." }
   : {
@@ -38,7 +38,7 @@ export const unreachable = (method = "GET") => new Problem(0, method === "GET"
     remedy: "Look before you do it again.",
   });
 
-// Of what was sent with a key of its own.
+// The answer to a request that was sent with a key of its own.
 export const COUNTS_ONCE = "Not delivered: the server did not answer, so it is not known whether this counts. "
   + "Send it again; it counts once.";
 

@@ -1,8 +1,8 @@
-// Decisions: bound to what was shown, sent by a key, and confirmed to the person who made them.
+// Decisions: bound to the shown calls, sent with a key, and confirmed to the person who made them.
 //
 // Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has
 // a key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as
-// often as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
+// often as it takes. The result is kept here, so that it is told even where the request is gone from the list.
 import { COUNTS_ONCE, get, id, newKey, now, post } from "./api.js";
 import { forget } from "./drafts.js";
 import { session } from "./session.js";
@@ -36,7 +36,7 @@ export function saw(outcome) {
 let owner = "";
 session.subscribe(({ name }) => {
   if (!name || name === owner) return;
-  // What another person decided in this browser is theirs.
+  // A decision of another person in this browser is theirs.
   owner = name;
   outcomes.set(new Map());
   unseen.set(new Map());
@@ -52,7 +52,7 @@ export function tell(key, outcome) {
   outcomes.set(all);
 }
 
-// One decision for each of these calls. What was cut has no digest, and then the server binds it to what it stored.
+// One decision for each of these calls. A call that was cut has no digest; the server binds it to the stored call.
 export const decisionsOn = (calls, action, more = {}) =>
   calls.map((call) => ({
     call_id: call.call_id, action, ...(call.action_digest && { expected_digest: call.action_digest }), ...more,
@@ -136,7 +136,7 @@ export function closedMeanwhile(how) {
   return how.includes(" by ") ? `Decided elsewhere: ${oneLine(how)}.` : `It was closed: ${oneLine(how)}.`;
 }
 
-// Of a request that was decided: the open one in which a call of it stands again, such as one that was stale.
+// For a decided request: the open one that has a call of it again, such as one that was stale.
 export const askedAnew = (request, requests) => requests.find((one) => one.request_id !== request.request_id
   && one.tool_calls.some((call) => request.tool_calls.some((before) => before.call_id === call.call_id)));
 

@@ -23,7 +23,7 @@ export function keep(about, field, value) {
   }
 }
 
-// As `useState`; `about` is what it is an answer to, such as a request's id, and `field` which part of it.
+// As `useState`; `about` names the thing that it answers, such as a request's id, and `field` the part of it.
 export function useDraft(about, field, initial) {
   const [value, set] = useState(() => kept(about, field, initial));
   const change = (next) => {

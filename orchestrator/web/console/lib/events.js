@@ -12,7 +12,7 @@ export async function stream(path, { signal, lastId = "", onOpen = () => {}, onE
   const url = new URL(path, location.origin.replace(/^http/, "ws"));
   if (lastId) url.searchParams.set("after", lastId);
   const socket = new WebSocket(url, [PROTOCOL]);
-  // Who leaves waits for no goodbye: over a line that is dead a browser waits a minute for one.
+  // A page that leaves waits for no goodbye: over a dead connection a browser waits a minute for one.
   const left = Promise.withResolvers();
   const leave = () => {
     socket.onopen = socket.onmessage = null;

@@ -1,4 +1,4 @@
-// A task's journal from its first item to its end, over connections that drop; and what is seen before an item is
+// A task's journal from its first item to its end, over connections that drop; and hints before an item is
 // there.
 import { useEffect, useState } from "./html.js";
 import { id } from "./api.js";
@@ -44,7 +44,7 @@ async function follow(taskId, signal, journal, hear, draw) {
         () => ({ lastId: String(journal().version), onOpen, onEvent: hear }));
       attempt = 0;
     } catch (problem) {
-      // What is refused is refused the next time, too.
+      // A refused request is refused the next time, too.
       if (problem.status >= 400 && problem.status < 500) return draw({ problem, lost: false });
     }
     if (signal.aborted) return;

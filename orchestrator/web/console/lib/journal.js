@@ -1,6 +1,6 @@
 // A task's journal as steps that people read: what the model said, each call with what became of it, and notes between.
 //
-// Theory. Items are the truth and never taken back. What is being written right now (a hint) stands in its place
+// Theory. Items are the truth and never taken back. The text that is being written now (a hint) is in its place
 // until the item comes, and is thrown away then.
 const OUTPUT_CHARS = 60_000;
 
@@ -78,7 +78,7 @@ function awaited(journal, fact) {
   return told ? next : noted(next, { kind: "awaits", server: fact.server, text: `${fact.server}. ${fact.why}` });
 }
 
-// What failed and is tried again: one note, which counts, until the task gets on.
+// Failures that are tried again: one note, which counts, until the task gets on.
 function failing(journal, fact) {
   const text = `${fact.count} of ${fact.most} times. ${fact.reason}`;
   return noted(onLast(journal, (one) => ({
@@ -159,7 +159,7 @@ const HELD = new Map([[true, "holds"], [false, "does not hold"], [null, "is not 
 
 const checked = (one) => `The check ${one.check} ${HELD.get(one.holds)}. ${one.why}`;
 
-// What each fact does to the steps; what is not named says nothing to people.
+// The effect of each fact on the steps; a fact that is not named says nothing to people.
 const FACTS = {
   task_submitted: (journal, fact) => ({ ...journal, submitted: fact }),
   model_asked: asked,
@@ -175,7 +175,7 @@ const FACTS = {
   request_ended: (journal, fact) => noted(onEach(journal, fact.call_ids, () => ({ state: fact.end })), {
     kind: "ended", text: `${END_SAID[fact.end]}${fact.reason ? `: ${fact.reason}` : "."}`,
   }),
-  // A hint may overtake it: what was heard of the output stays, and begins anew with what has the offset 0.
+  // A hint may overtake it: heard output stays, and begins anew with the part at offset 0.
   tool_started: (journal, fact) => onCall(journal, fact.call_id, () => ({ state: "runs" })),
   tool_finished: finished,
   tool_settled: settled,

@@ -1,4 +1,4 @@
-// What waits, as it is now: the reviewers' socket and the stream of hints, opened again for as long as the page stands.
+// The open requests, as they are now: the reviewers' socket and the stream of hints, kept open with the page.
 //
 // Theory. Nothing is kept over a lost connection: the next snapshot is the truth, and lists are read anew (`epoch`).
 // A hidden page lets go of its stream; the socket goes on telling what waits. A line that is dead without a word is

@@ -8,7 +8,7 @@ const MOST_CHARS = 200_000;
 
 hljs.registerLanguage("lua", lua);
 
-// Whether a file is likely Lua: on a computer what has no ending is a program, too.
+// Whether a file is likely Lua: on a computer a file without an ending is a program, too.
 export const isLua = (path) => /\.lua$/i.test(path) || !/\.[^/]*$/.test(path);
 
 // [[scope, text], …], in order; all of the text and nothing else.
@@ -22,7 +22,7 @@ function tokens(text) {
     }
   };
   walk(hljs.highlight(text, { language: "lua", ignoreIllegals: true })._emitter.rootNode, "");
-  // What is shown is the text, whatever a highlighter makes of it.
+  // The text is shown, whatever a highlighter makes of it.
   return found.map(([, part]) => part).join("") === text ? found : [["", text]];
 }
 

@@ -21,7 +21,7 @@ function keep(path, value) {
 const known = (path) => (live.value.state === "away" && kept.get(path)) || null;
 
 // {value, problem, again}: `again` reads once more, at most each 0.7 s however often it is asked. `path` null: nothing.
-// What was read stays while it is read anew, and when that fails; also over a look at another view.
+// The read value stays while it is read anew, and when that fails; also over a look at another view.
 export function useReading(path) {
   const [state, set] = useState({ value: known(path), problem: null, path });
   const since = useStore(epoch);

@@ -26,7 +26,7 @@ export function useKeptPlace(there) {
   }, [there]);
 }
 
-// The address of a view; parts are encoded, and what is empty of the query is left out.
+// The address of a view; parts are encoded, and empty parts of the query are left out.
 export function link(view, parts = [], query = {}) {
   const said = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   return `#/${[view, ...parts.map(encodeURIComponent)].join("/")}${said.size ? `?${said}` : ""}`;

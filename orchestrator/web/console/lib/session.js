@@ -1,11 +1,11 @@
-// Who is signed in with this browser. `where`: asking, in, out, or away (the server does not say).
+// The person who is signed in with this browser. `where`: asking, in, out, or away (the server does not say).
 import { ask, get, hold, post } from "./api.js";
 import { Store } from "./store.js";
 
 export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
 
 function entered(told) {
-  // Signed in elsewhere in this browser: what stands here is another's.
+  // Signed in elsewhere in this browser: the content here is another person's.
   if (session.value.where === "in" && told.name !== session.value.name) return location.reload();
   hold({ csrf: told.csrf });
   session.set({ where: "in", name: told.name, roles: told.roles, version: told.version });
@@ -19,7 +19,7 @@ function left({ ended = false } = {}) {
 
 hold({ signedOut: () => left({ ended: session.value.ended || session.value.where === "in" }) });
 
-// Asks the server; whether somebody is signed in. Keeps what is known where the server does not answer.
+// Asks the server whether somebody is signed in. Keeps the last answer where the server does not answer.
 export async function look() {
   try {
     entered(await get("/v1/session"));

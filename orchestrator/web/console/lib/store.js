@@ -1,4 +1,4 @@
-// A value that views look at: who uses it is drawn anew when it changes.
+// A value that views look at: a view that uses it is drawn anew when it changes.
 import { useEffect, useState } from "./html.js";
 
 export class Store {

@@ -42,7 +42,7 @@ async function look(signal) {
   try {
     rows = (await get("/v1/transfers")).transfers;
   } catch {
-    // Who is away, or is signed out, is told by others.
+    // Other parts tell a person that the server is away, or that they are signed out.
   }
   // What stays empty draws nothing anew.
   if (!signal.aborted && (rows.length || transfers.value.length)) transfers.set(rows);

@@ -84,7 +84,7 @@ export function startOf(value) {
   return chars.length <= FIRST_CHARS ? value : chars.slice(0, FIRST_CHARS - 60).join("");
 }
 
-// A text that says what it is about, and decides nothing: its beginning, and all of it while somebody wants it.
+// A text that explains and decides nothing: its beginning, and all of it while somebody wants it.
 export function Long({ value }) {
   const [all, setAll] = useState(false);
   const start = startOf(value);
@@ -98,7 +98,7 @@ export function Pre({ value, label }) {
   const ref = useRef(null);
   const [scrolls, set] = useState(false);
   useEffect(() => {
-    // What is folded has no height yet.
+    // A folded part has no height yet.
     const seen = new ResizeObserver(([{ target }]) => set(target.scrollHeight > target.clientHeight));
     seen.observe(ref.current);
     return () => seen.disconnect();
@@ -120,14 +120,14 @@ export const Trouble = ({ problem, again }) => problem && html`
       </p>
     ${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 
-// What is not there is not there the next time either: a way to what is. `list`: {address, name}.
+// A thing that is not there will not be there the next time either: a link to the list. `list`: {address, name}.
 export const NotThere = ({ problem, again, list }) => (problem?.status === 404
   ? html`<div class="note bad" role="alert"><p><${Text}
       value=${problem.message.startsWith("GET ") ? "There is nothing at this address." : problem.message} /></p>
     <a class="button" href=${list.address}>${list.name}</a></div>`
   : html`<${Trouble} problem=${problem} again=${again} />`);
 
-// A request that could not be drawn hides nothing: then all of it stands there as it came.
+// A request that could not be drawn hides nothing: then all of it is shown as it came.
 export class Safe extends Component {
   static getDerivedStateFromError(error) {
     return { error };
@@ -181,7 +181,7 @@ export function useFocusKept(box, marks) {
   }, marks);
 }
 
-// What a button does may take a while and may fail: it says so, and cannot be pressed twice.
+// The action of a button may take a while and may fail: it says so, and cannot be pressed twice.
 export function useDoing() {
   const [state, set] = useState({ busy: false, problem: null });
   const alive = useRef(true);

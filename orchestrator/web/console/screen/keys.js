@@ -57,7 +57,7 @@ export class Typist {
     this.#add(keys.map((key) => ({ key })));
   }
 
-  // A text that was pasted, line by line; what the game has no key for is left out and said.
+  // A pasted text, line by line; characters that the game has no key for are left out and named.
   paste(text) {
     const chars = Array.from(text.replaceAll("\r\n", "\n").replaceAll("\t", "  "));
     const kept = chars.filter((char) => char === "\n" || isTyped(char)).join("");

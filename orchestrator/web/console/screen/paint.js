@@ -81,7 +81,7 @@ export class Painter {
     else this.#letter(char, left, top);
   }
 
-  // Of a font in which all are of one width nothing has to be measured or cut: a large monitor has thousands of them.
+  // In a font with one width nothing has to be measured or cut: a large monitor has thousands of characters.
   #plain(char, left, top) {
     const { width, height } = this.#cell, context = this.#context;
     context.setTransform(this.#stretch, 0, 0, 1, left + width * 0.04, top + Math.round(height * 0.76));

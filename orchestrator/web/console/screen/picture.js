@@ -3,7 +3,7 @@
 
 export const NOTHING = { width: 0, height: 0, x: 0, y: 0, blink: false, palette: [], rows: [] };
 
-// The picture after an event `picture`; what was there before is not changed.
+// The picture after an event `picture`; the earlier picture is not changed.
 export function taken(before, told) {
   const { whole, width, height, x, y, blink, palette } = told;
   const rows = whole ? Array.from({ length: height }, () => null) : [...before.rows];
@@ -13,6 +13,6 @@ export function taken(before, told) {
 
 const BLOCK = /[\u{1fb00}-\u{1fb99}\u258c]/gu;
 
-// What stands there, row by row, for who reads it; blocks that only paint are blanks.
+// The text of the screen, row by row, for readers; blocks that only paint are blanks.
 export const textOf = ({ rows }) =>
   rows.map((row) => (row ? row.text.join("").replace(BLOCK, " ").trimEnd() : "")).join("\n").trimEnd();

@@ -1,4 +1,4 @@
-// A screen of a computer: its picture, sharp and live, or as text; and what covers it where there is none.
+// A screen of a computer: its picture, sharp and live, or as text; and a cover where there is none.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
 import { Text, oneLine } from "../lib/text.js";
@@ -8,7 +8,7 @@ import { textOf } from "./picture.js";
 import { useScreen } from "./watching.js";
 
 const BLINK_MS = 400, TEXT_MS = 500;
-// What stands above and below a screen on the page, in pixels.
+// The height above and below a screen on the page, in pixels.
 const AROUND = 300, LEAST = 220;
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");

@@ -211,7 +211,7 @@ export function Approvals({ chosen }) {
   const before = useRef(chosen);
   useEffect(() => {
     if (chosen && before.current !== chosen) {
-      // Another is shown from its beginning, and what was ticked stays so.
+      // Another is shown from its beginning, and ticked boxes stay ticked.
       scrollTo(0, 0);
       setTogether(null);
     }

@@ -21,7 +21,7 @@ const questionOf = (query) => {
 
 const isDay = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(`${text}T00:00`));
 
-// As the server is asked: a day begins where it does for who reads.
+// As the server is asked: a day begins where it does for the reader.
 function askedOf(query) {
   const said = new URLSearchParams(questionOf(query));
   const day = said.get("since") ?? "";

@@ -1,4 +1,4 @@
-// What items of the audit are called, and what is told of each on one line.
+// The names of the audit's items, and one line about each.
 export const KINDS = {
   task_submitted: "Task submitted", model_asked: "Model asked", model_replied: "Model replied",
   model_awaited: "Model server waited for", checks_begun: "Checks begun", checks_judged: "Checks judged",

@@ -1,4 +1,4 @@
-// What a task that is over had changed, place by place, with the diffs that its journal has.
+// The changes of an ended task, place by place, with the diffs that its journal has.
 import { html, useEffect } from "../lib/html.js";
 import { id } from "../lib/api.js";
 import { onHint } from "../lib/live.js";

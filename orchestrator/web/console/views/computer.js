@@ -35,7 +35,7 @@ function Watching({ one }) {
   const { typist, told, may: mayType, why } = useTyping(computer, owner);
   const screens = value?.screens.length ? value.screens : [TERMINAL];
   const on = typing && mayType && online;
-  // Who leaves stands at the button by which they came.
+  // After leaving, the focus is on the button that led here.
   const box = useRef(null), was = useRef(false);
   useEffect(() => {
     if (was.current && !on && document.activeElement === document.body) box.current.querySelector("button")?.focus();

@@ -1,4 +1,4 @@
-// All computers, as they are now, and where one begins who has none.
+// All computers, as they are now, and the first steps for a person who has none.
 import { html, useEffect, useState } from "../lib/html.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";

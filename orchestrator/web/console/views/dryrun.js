@@ -73,7 +73,7 @@ export function DryRun({ policy }) {
   const parsed = read(args);
   useEffect(() => setTold(null), [tool, args, computer]);
   const choose = (name) => {
-    // What somebody wrote is not thrown away.
+    // Text that somebody wrote is not thrown away.
     const isExample = Object.values(TOOLS).some(({ example }) => written(example) === args);
     if (TOOLS[name] && isExample) setArgs(written(TOOLS[name].example));
     setTool(name);

@@ -1,4 +1,4 @@
-// Editing a call in place: its text as text, or its arguments as JSON, and what that changes before it is approved.
+// Editing a call in place: its text as text, or its arguments as JSON, and the change before it is approved.
 import { html, useMemo } from "../lib/html.js";
 import { decisionsOn } from "../lib/decide.js";
 import { Diff, unified } from "../lib/diff.js";
@@ -11,7 +11,7 @@ import { Dialog, pretty } from "../lib/ui.js";
 const MAX_REASON = 2000;
 const ODD = /[^\x00-\x7f]|\x7f/gu;
 
-// As JSON, in which what no text box would show is an escape.
+// As JSON, in which a character that no text box would show is an escape.
 const asJson = (value) => JSON.stringify(value, null, 2).replace(ODD, (char) => (isPlain(char)
   ? char
   : Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, "0")}`).join("")));
@@ -33,7 +33,7 @@ const fitsBox = (text) => typeof text === "string" && isPlain(text);
 export function EditDialog({ request, calls: [call], note, onClose, onDecide }) {
   const name = TOOLS[call.tool]?.edits;
   const first = useMemo(() => ({ json: !(name && fitsBox(call.args[name])), args: call.args, typed: "" }), []);
-  // `args` are what the text stands in; `typed` is what is typed as JSON, empty before anything was.
+  // `args` are the arguments with the text; `typed` is the JSON that was typed, empty at first.
   const [draft, setDraft] = useDraft(request.request_id, `edit ${call.call_id}`, first);
   const [reason, setReason] = useDraft(request.request_id, `edit reason ${call.call_id}`, "");
   const { json } = draft;

@@ -47,7 +47,7 @@ function Hints({ line, url }) {
     </ul></div></details>`;
 }
 
-// What the server saw of the attempt since the line was made: it was turned away, or the installer was fetched.
+// The attempt that the server saw since the line was made: it was turned away, or the installer was fetched.
 function Seen({ seen, since }) {
   const refused = seen?.refused.find((one) => Date.parse(one.at) >= since && one.path === "/v1/pair");
   const fetched = seen?.installers.find((one) => Date.parse(one.at) >= since && !one.paired);

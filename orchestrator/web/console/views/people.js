@@ -1,4 +1,4 @@
-// Who may come in: people, programs and computers; a token is shown once, and revoked at once.
+// The holders of tokens: people, programs and computers; a token is shown once, and revoked at once.
 import { html, useEffect, useState } from "../lib/html.js";
 import { ask, id, post } from "../lib/api.js";
 import { onHint } from "../lib/live.js";

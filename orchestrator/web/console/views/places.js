@@ -15,7 +15,7 @@ export function word({ before, after }) {
 
 const LOOK = { new: "good", removed: "bad", may: "warn" };
 
-// `folded`: its diff is opened by who wants to see it.
+// `folded`: a reader who wants to see its diff opens it.
 function Change({ one, name, folded }) {
   const said = word(one);
   const badge = html`<span class="badge ${LOOK[said.split(" ")[0]] ?? ""}">${said}</span>`;

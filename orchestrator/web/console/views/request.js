@@ -1,4 +1,4 @@
-// A request whole, and what can be said to it. What is approved is what stands here, by its digests.
+// A whole request, and the possible answers. An approval is for the calls on the page, by their digests.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
 import {
@@ -18,7 +18,7 @@ import { RejectDialog, RespondDialog } from "./saying.js";
 const THEN = { stay_paused: "the task waits", continue: "the task goes on without it", cancel: "the task is canceled" };
 const SETTLE_MS = 500;
 
-// What somebody was shown has to stand for a moment before it can be approved: a click or key meant for what stood
+// A request has to be on the page for a moment before it can be approved: a click or key meant for what was
 // there before counts for nothing.
 function useSettled(mark) {
   const [settled, set] = useState("");
@@ -37,7 +37,7 @@ function useWhole(request) {
   return { shown, mark, fetch: async () => set({ mark, request: await whole(request.request_id) }) };
 }
 
-// That what was decided did not run, and stands there anew.
+// A note that the decided call did not run, and is asked for again.
 export const Anew = ({ request }) => request && html`<div class="note warn" role="status">
   <p>${request.reason === "outcome_unknown"
     ? "Nobody knows whether it ran."
@@ -79,8 +79,8 @@ function About({ request }) {
         ${one.result !== null && html`<${Pre} value=${one.result} label="Result" />`}</li>`)}</ul></details>`}`;
 }
 
-// What stands in the way of an approval; empty: nothing. `seen`: the text of each long part that was whole on the page,
-// since what was cut and opened is another text than the whole.
+// The reason against an approval; empty: none. `seen`: the text of each long part that was whole on the page,
+// since a part that was cut and opened is another text than the whole.
 function obstacle(calls, seen, settled) {
   if (calls.some((call) => call.truncated)) return "Not all of it is shown: show the whole first.";
   if (calls.some((call) => longParts(call).some(([part, text]) => seen.get(`${call.call_id} ${part}`) !== text))) {
@@ -127,7 +127,7 @@ function Actions({ request, calls, obstacleNow, open, busy, children }) {
   </div>`;
 }
 
-// What happened to a request, or to the server, while a dialog stands before it.
+// A change of the request, or of the server, while a dialog is open before it.
 function Meanwhile({ away, closed }) {
   const said = closed || (away && "The server is away. What you typed stays.");
   return html`<div role="status">${said && html`<p class="note warn">${said}</p>`}</div>`;
@@ -217,8 +217,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   </article>`;
 }
 
-// Whether what was pressed is not a key of the page's: it is held down, belongs to a text, or something stands before the
-// page.
+// Whether a pressed key is not for the page: it is held down, belongs to a text, or a dialog is open before the page.
 export const isNoKey = (event) =>
   event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey
   || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]"))

@@ -56,7 +56,7 @@ export function RestoreDialog({ computer, backup, onClose }) {
   const [exact, setExact] = useState(false);
   const [preview, setPreview] = useState(null);
   const { busy, problem, doing } = useDoing();
-  // What was looked at holds for exactly what was chosen.
+  // A preview holds for exactly the chosen options.
   const changing = (change) => {
     setPreview(null);
     change();

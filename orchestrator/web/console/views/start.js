@@ -1,4 +1,4 @@
-// The next step for who begins: a computer, a model, a first task.
+// The next step for a beginner: a computer, a model, a first task.
 import { html } from "../lib/html.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";

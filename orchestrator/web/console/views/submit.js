@@ -1,4 +1,4 @@
-// A new task: what is to be done, where, and how carefully. What was typed is kept until it was taken.
+// A new task: what to do, where, and how carefully. Typed text is kept until the server took it.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { COUNTS_ONCE, newKey, post } from "../lib/api.js";
 import { keep, kept } from "../lib/drafts.js";
@@ -57,7 +57,7 @@ function Computers({ list, chosen, single, onChoose }) {
   const sorted = [...list].sort((a, b) => order[a.state] - order[b.state]
     || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
   const wanted = text.trim().toLowerCase();
-  // What was chosen stays in sight.
+  // The choice stays in sight.
   const shown = sorted.filter((one) => named(one, wanted) || chosen.includes(one.computer));
   return html`${list.length > MANY && html`<input type="search" aria-label="Find a computer"
       placeholder="Find by name or label" value=${text} onInput=${(event) => setText(event.target.value)}

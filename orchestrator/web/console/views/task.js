@@ -1,4 +1,4 @@
-// One task: where it stands, what it waits for, its steps as they happen, and how it ended.
+// One task: its state, what it waits for, its steps as they happen, and how it ended.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
 import { askedAnew, outcomes } from "../lib/decide.js";
@@ -58,7 +58,7 @@ const NUMBER = new Intl.NumberFormat();
 const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}
     </span>`}`;
 
-// Where somebody decided here, what waits next comes in sight beside what was said.
+// After a decision here, the next request comes in sight beside the answer.
 function useNextInSight(waiting) {
   const before = useRef(waiting);
   useEffect(() => {
@@ -114,11 +114,11 @@ function Head({ task, mine, waiting, readAt, onAsk, again }) {
   </header>`;
 }
 
-// What became of the last decision that was made here, also once what it was about is gone.
+// The result of the last decision that was made here, also once its request is gone.
 function Said({ task, shown }) {
   const { requests } = useStore(live);
   const known = useStore(outcomes);
-  // What was told before this page stood here is not news, unless nobody knows what became of it.
+  // A decision from before this page was opened is not news, unless its outcome is unknown.
   const before = useRef(known).current;
   const [key, outcome] = [...known]
     .findLast(([, one]) => (one.request ?? one.question)?.task_id === task.task_id) ?? [];

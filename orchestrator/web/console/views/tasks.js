@@ -50,7 +50,7 @@ export function Tasks({ query }) {
   const [writing, setWriting] = useState(query.get("new") === "1" || isDrafted());
   const begins = useRef(null), was = useRef(writing);
   useEffect(() => {
-    // Who closes the form stands at the button that opens it.
+    // After the form is closed, the focus is on the button that opens it.
     if (was.current && !writing) begins.current?.focus();
     was.current = writing;
   }, [writing]);

@@ -14,7 +14,7 @@ const amount = (one) => (one.of_files === null
   ? "looking at what is there"
   : `${one.files} of ${one.of_files} files, ${size(one.bytes)}`);
 
-// A bar without an end as long as nobody knows what there is to read.
+// A bar without an end as long as nobody knows how much there is to read.
 function Bar({ one }) {
   const known = one.of_files === null ? {} : { value: one.files, max: Math.max(1, one.of_files) };
   return html`<progress aria-label=${title(one)} aria-valuetext=${amount(one)} ...${known}></progress>`;

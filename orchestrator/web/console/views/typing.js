@@ -43,7 +43,7 @@ export const Told = ({ told }) =>
   html`<p class="told ${told?.state ?? ""}" role="status">
   ${told && html`<${Text} value=${SAID[told.state](told.message)} />`}</p>`;
 
-// Lies over the screen while one types: what is typed into it goes to the computer, and nothing stays in it.
+// Lies over the screen while one types: typed text goes to the computer, and nothing stays in it.
 export function Keyboard({ computer, typist, onLeave }) {
   const field = useRef(null);
   const composing = useRef(false);
@@ -77,7 +77,7 @@ export function Keyboard({ computer, typist, onLeave }) {
         onCompositionEnd=${() => { composing.current = false; typed(); }}></textarea>`;
 }
 
-// For who has no keyboard: a line that is sent with Enter, and buttons for keys.
+// For devices without a keyboard: a line that is sent with Enter, and buttons for keys.
 export function Line({ computer, typist }) {
   const [text, setText] = useState("");
   const send = (event) => {
