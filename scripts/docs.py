@@ -154,7 +154,7 @@ ANSWERED: Final = (
     errors.StoreBusy, errors.StoreAway, errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse,
     errors.ComputerAway, CannotType, TooManyKeys, TooManyWatch, TooManyStreams,
 )  # fmt: skip
-"""What people are answered with; the others of the tree stay inside the house."""
+"""The errors that people are answered with; the others of the tree stay inside the server."""
 
 
 def refusals() -> str:

@@ -1,4 +1,4 @@
-"""Every check of the house, from nothing: ``python3 scripts/test.py [--help]``."""
+"""Every check of this project, from nothing: ``python3 scripts/test.py [--help]``."""
 
 import sys
 from pathlib import Path

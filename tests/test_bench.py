@@ -1,4 +1,4 @@
-"""The bench still runs against the house as it is: every figure and ratio comes, whatever it is.
+"""The bench still runs against the orchestrator as it is: every figure and ratio comes, whatever it is.
 
 Each time one figure with its bar and its table, in depth all of them.
 """
@@ -47,7 +47,7 @@ def lines_of(name: str, directory: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.deep
 def test_calls_yield_a_ratio_for_each_number_of_clients(tmp_path: Path) -> None:
-    """Both raw servers stand beside the house."""
+    """Both raw servers stand beside ours."""
     lines = lines_of("calls", tmp_path)
     assert [line["what"] for line in lines if line["judged"] == "ratio"] == ["a call, 1 client", "a call, 3 clients"]
     assert all(line["ratio"] > 0 for line in lines)

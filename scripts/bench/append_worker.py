@@ -1,10 +1,10 @@
 """A worker of the append bench: the port's ``append`` on the SQLite store, and floors of bare ``sqlite3``.
 
-``house``
+``ours``
     Each task appends one item after the other and waits for each. Items have a fact of their own, a
     random id and the time, and come back sealed.
 ``by_hand``
-    The same item without the house: one loop that makes the same fields (own random id, own time),
+    The same item without this project: one loop that makes the same fields (own random id, own time),
     their canonical JSON, the sha256 chained to the task's last one, one row in the journal and one
     update of the task's head. There is no port, no thread, no check of a version or a lease, no
     index on item ids and nothing to answer. As the store's group commit lets the tasks do, all of
@@ -75,7 +75,7 @@ async def leased(store: Store, tasks: int) -> list[Lease]:
     return leases
 
 
-async def house(directory: Path, tasks: int, each: int) -> dict[str, float]:
+async def ours(directory: Path, tasks: int, each: int) -> dict[str, float]:
     """Microseconds of an append through the port, in a new file."""
     return await through_port(f"sqlite:///{directory / f'{os.getpid()}-{next(_ids)}.db'}", tasks, each)
 
@@ -173,7 +173,7 @@ async def main() -> None:
     told = options()
     directory = own_directory(told)
     measures: dict[str, Measure] = {
-        "house": house,
+        "ours": ours,
         "by_hand": partial(bare, sealing=True, shared=True),
         "rows": partial(bare, sealing=False, shared=True),
         "alone": partial(bare, sealing=False, shared=False),

@@ -32,7 +32,7 @@ def lines(asked: Asked) -> Iterator[Line]:
     with ExitStack() as stack:
         workers = {
             kind: stack.enter_context(Worker(module, kind=kind, directory=asked.directory / "appends", url=asked.store))
-            for kind in ("house", *floors)
+            for kind in ("ours", *floors)
         }
         for tasks in TASKS:
             # One task shares its commits with nobody: there both are the same.
@@ -41,7 +41,7 @@ def lines(asked: Asked) -> Iterator[Line]:
             parts = {kind: max(1, each // ALONE_PART) if kind == "alone" else each for kind in kinds}
             asks = (partial(workers[kind].ask, tasks=tasks, each=parts[kind]) for kind in kinds)
             told = dict(zip(kinds, in_turns(asked.scale.turns * OFTEN, *asks), strict=True))
-            mine = told.pop("house")
+            mine = told.pop("ours")
             who = f"{tasks} task{'s' if tasks > 1 else ''}"
             yield Line(
                 "appends",

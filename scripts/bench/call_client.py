@@ -1,6 +1,6 @@
 """The computers of the call bench: one process, no library, as little work as it takes to answer.
 
-It speaks both protocols of `call_server`: of the house, which acknowledges each call and then
+It speaks both protocols of `call_server`: that of this project, which acknowledges each call and then
 answers it, in two frames; and of the raw server, one frame for one frame. Frames are made by
 hand and masked with zeros, which the server has to unmask like any other mask.
 """
@@ -103,7 +103,7 @@ class Acknowledging(Client):
 
 
 class Computer(Client):
-    """One computer of the house: hello, then ack and result for each call, as the Lua client sends them."""
+    """One computer of this project: hello, then ack and result for each call, as the Lua client sends them."""
 
     _seq = 1
 
@@ -159,15 +159,15 @@ async def main() -> None:
     """Connect as many as are asked for and answer until the pipe closes."""
     raise_file_limit()
     told = options()
-    house = told["kind"] == "house"
-    make = {"house": Computer, "raw": Client, "raw with four frames": Acknowledging}[told["kind"]]
+    ours = told["kind"] == "ours"
+    make = {"ours": Computer, "raw": Client, "raw with four frames": Acknowledging}[told["kind"]]
     loop = asyncio.get_running_loop()
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def connect(token: str) -> None:
         ready = asyncio.Event()
-        headers = f"Authorization: Bearer {token}\r\n" if house else ""
-        path = f"/computer?n={token[:8]}" if house else "/"
+        headers = f"Authorization: Bearer {token}\r\n" if ours else ""
+        path = f"/computer?n={token[:8]}" if ours else "/"
         async with gate:
             await loop.create_connection(lambda: make(path, headers, ready.set), "127.0.0.1", told["port"])
             async with asyncio.timeout(60):

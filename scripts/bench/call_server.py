@@ -1,6 +1,6 @@
-"""The servers of the call and memory benches: the house as ``serve`` builds it, and ``websockets.serve``.
+"""The servers of the call and memory benches: ours as ``serve`` builds it, and ``websockets.serve``.
 
-A call of the house is ``Hub.call`` and, when it is answered, ``Hub.acknowledge``: the session, the
+A call of ours is ``Hub.call`` and, when it is answered, ``Hub.acknowledge``: the session, the
 link with its messages, uvicorn with the direct way for frames, the socket; four frames. Not in it:
 the journal, which is the step bench's. A call of the raw server is a future in a dictionary and two frames.
 """
@@ -35,7 +35,7 @@ WAIT_S: Final = 30.0
 Call = Callable[[int], Awaitable[object]]
 
 
-class House:
+class Ours:
     """The whole orchestrator in its own process, without tasks."""
 
     def __init__(self, directory: Path) -> None:
@@ -81,7 +81,7 @@ class House:
 
 
 class Raw:
-    """``websockets.serve`` with JSON and a dictionary of futures; compression and pings off, as in the house.
+    """``websockets.serve`` with JSON and a dictionary of futures; compression and pings off, as in ours.
 
     ``acknowledging``: each call is acknowledged by the client before its result, and each result by us.
     """
@@ -168,10 +168,10 @@ async def main() -> None:
     """Serve, and do as the pipe says."""
     raise_file_limit()
     told = options()
-    server: House | Raw
+    server: Ours | Raw
     match told["kind"]:
-        case "house":
-            server = House(Path(told["directory"]))
+        case "ours":
+            server = Ours(Path(told["directory"]))
         case kind:
             server = Raw(acknowledging=kind == "raw with four frames")
     port = await server.start()

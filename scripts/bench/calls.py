@@ -15,7 +15,7 @@ from typing import Final
 from bench.measure import Asked, Line, Worker, in_turns, middle
 
 BAR: Final = 1.5
-KINDS: Final = ("house", "raw", "raw with four frames")
+KINDS: Final = ("ours", "raw", "raw with four frames")
 WARM: Final = 5
 """A fifth of a turn goes before the first one that counts."""
 

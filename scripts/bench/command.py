@@ -57,7 +57,7 @@ def _database(store: str, directory: Path | None) -> Iterator[str]:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
-        description="What the house costs beside raw parts and other frameworks, on this machine.",
+        description="What this project costs beside raw parts and other frameworks, on this machine.",
         epilog="CPU is user and system time of the whole process. Exit code 1: a bar does not hold; 2: a bench failed.",
     )
     parser.add_argument("--only", action="append", choices=list(BENCHES), help="this bench (may be given again)")

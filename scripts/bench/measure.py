@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Self
 
 SCRIPTS: Final = Path(__file__).resolve().parent.parent
 PYTHON_PATH: Final = os.pathsep.join((str(SCRIPTS), str(SCRIPTS.parent)))
-"""Where workers find this package and the house: this checkout, whatever else is installed."""
+"""Where workers find this package and the orchestrator: this checkout, whatever else is installed."""
 WORKER_LIMIT_S: Final = 240.0
 """For one answer of a worker: the longest (LangGraph with its saver) takes a tenth of it."""
 

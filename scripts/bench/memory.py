@@ -19,7 +19,7 @@ def lines(asked: Asked) -> Iterator[Line]:
     wanted = asked.scale.computers
     room = raise_file_limit() - WARM - 100
     count = min(wanted, room)
-    ours, theirs = (_each_kb(asked, kind, count) for kind in ("house", "raw"))
+    ours, theirs = (_each_kb(asked, kind, count) for kind in ("ours", "raw"))
     yield Line(
         "memory",
         f"an idle computer, of {count}",

@@ -1,4 +1,4 @@
-"""A node of several, for the bench of routed calls: the house with a bus, beside a store that only it has.
+"""A node of several, for the bench of routed calls: a whole server with a bus, beside a store that only it has.
 
 No call here asks a store, so a SQLite one does: the nodes are made to agree on one installation, and each is served
 as `serve` would serve it, without what that refuses.
@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from bench.call_server import PATH, TASK, WAIT_S, House, median_of
+from bench.call_server import PATH, TASK, WAIT_S, Ours, median_of
 from bench.measure import raise_file_limit
 from bench.worker import answer_all, options, own_directory, run
 from orchestrator.adapters.bus.installation import AGREED
@@ -21,7 +21,7 @@ from orchestrator.runtime.settings import Settings
 INSTALLATION: Final = "i-bench"
 
 
-class NodeHouse(House):
+class OurNode(Ours):
     """One node; ``bus``: the URL of the bus that it is on."""
 
     def __init__(self, directory: Path, bus: str) -> None:
@@ -70,7 +70,7 @@ async def main() -> None:
     """Serve, and do as the pipe says."""
     raise_file_limit()
     told = options()
-    node = NodeHouse(own_directory(told), told["bus"])
+    node = OurNode(own_directory(told), told["bus"])
     port = await node.start()
 
     async def handle(request: dict[str, Any]) -> dict[str, Any]:

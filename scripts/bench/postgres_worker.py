@@ -1,6 +1,6 @@
 """A worker of the append bench on PostgreSQL: the port's ``append``, and a floor of bare ``asyncpg``.
 
-``house``
+``ours``
     As in ``append_worker``: each task appends one item after the other and waits for each.
 ``by_hand``
     The same items made by hand, the same number of them in each transaction as the store's group
@@ -62,7 +62,7 @@ async def main() -> None:
     told = options()
     url = told["url"]
     measures: dict[str, Callable[[int, int], Awaitable[dict[str, float]]]] = {
-        "house": partial(through_port, url),
+        "ours": partial(through_port, url),
         "by_hand": partial(bare, url, sealing=True),
         "rows": partial(bare, url, sealing=False),
     }

@@ -1,4 +1,4 @@
-"""A call to a computer at another node beside one to a computer at this node: two whole houses on one NATS server.
+"""A call to a computer at another node beside one to a computer at this node: two whole servers on one NATS server.
 
 Both go the way of a task's call, from ``Computers.call`` to the acknowledgement, one in flight. The
 server that has the computer measures the local ones; the other one's go through its bus and back. They
@@ -32,7 +32,7 @@ def lines(asked: Asked) -> Iterator[Line]:
         ]
         port = there.ask(do="port")["port"]
         for (module, _), token in zip(COMPUTERS, there.ask(do="tokens", count=len(COMPUTERS))["tokens"], strict=True):
-            stack.enter_context(Worker(module, kind="house", port=port)).ask(tokens=[token])
+            stack.enter_context(Worker(module, kind="ours", port=port)).ask(tokens=[token])
         for node in nodes:
             node.ask(do="meet", names=[f"c{number}" for number in range(len(COMPUTERS))])
         each = max(1, asked.scale.calls // (2 * BLOCKS))

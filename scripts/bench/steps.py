@@ -35,10 +35,10 @@ PEERS: Final = (
 
 
 def lines(asked: Asked) -> Iterator[Line]:
-    """The house at each length, the peers, and what the disk takes."""
-    house, floor, flush = _house(asked)
+    """This project at each length, the peers, and what the disk takes."""
+    ours, floor, flush = _ours(asked)
     note = _commits(asked, middle(flush, "cpu"))
-    for steps, turns in house.items():
+    for steps, turns in ours.items():
         yield Line(
             "steps",
             f"a step of {steps}",
@@ -51,24 +51,24 @@ def lines(asked: Asked) -> Iterator[Line]:
             bar=BAR_US,
             note=note,
         )
-    short, longest = min(house), FLAT_AT if FLAT_AT in house else max(house)
+    short, longest = min(ours), FLAT_AT if FLAT_AT in ours else max(ours)
     yield Line(
         "steps",
         f"a step of {longest}",
         "µs",
-        middle(house[longest], "cpu"),
-        beside=middle(house[short], "cpu"),
+        middle(ours[longest], "cpu"),
+        beside=middle(ours[short], "cpu"),
         what_beside=f"a step of {short}",
         judged="ratio",
         bar=FLAT_BAR,
     )
     yield Line("steps", "a commit, nothing else", "µs", middle(flush, "cpu"), wall=middle(flush, "wall"))
     yield from _in_memory(asked)
-    yield from _peers(asked, {steps: middle(turns, "cpu") for steps, turns in house.items()})
+    yield from _peers(asked, {steps: middle(turns, "cpu") for steps, turns in ours.items()})
 
 
 def _commits(asked: Asked, flush_us: float) -> str:
-    with Worker("step_house", kind="commits", directory=asked.directory / "steps") as worker:
+    with Worker("step_worker", kind="commits", directory=asked.directory / "steps") as worker:
         count = worker.ask(steps=4, tasks=1)["commits"]
     return f"({count:g} commits, {count * flush_us:.0f} µs)"
 
@@ -80,24 +80,24 @@ def _tasks(asked: Asked, steps: int) -> int:
 Turns = list[dict[str, float]]
 
 
-def _house(asked: Asked) -> tuple[dict[int, Turns], Turns, Turns]:
-    """The turns of the house at each length, of the floor, and of a bare commit."""
+def _ours(asked: Asked) -> tuple[dict[int, Turns], Turns, Turns]:
+    """The turns of this project at each length, of the floor, and of a bare commit."""
     scale = asked.scale
-    house: dict[int, Turns] = {steps: [] for steps in scale.steps}
+    ours: dict[int, Turns] = {steps: [] for steps in scale.steps}
     floor: Turns = []
     flush: Turns = []
     middling = scale.steps[1]
     with ExitStack() as stack:
-        ours, hand, disk = (
-            stack.enter_context(Worker("step_house", kind=kind, directory=asked.directory / "steps"))
-            for kind in ("house", "floor", "flush")
+        worker, hand, disk = (
+            stack.enter_context(Worker("step_worker", kind=kind, directory=asked.directory / "steps"))
+            for kind in ("ours", "floor", "flush")
         )
         for _ in range(scale.step_turns):
-            for steps, turns in house.items():
-                turns.append(ours.ask(steps=steps, tasks=_tasks(asked, steps)))
+            for steps, turns in ours.items():
+                turns.append(worker.ask(steps=steps, tasks=_tasks(asked, steps)))
             floor.append(hand.ask(steps=middling, tasks=_tasks(asked, middling)))
             flush.append(disk.ask(steps=middling, tasks=_tasks(asked, middling)))
-    return house, floor, flush
+    return ours, floor, flush
 
 
 def _in_memory(asked: Asked) -> Iterator[Line]:
@@ -106,8 +106,8 @@ def _in_memory(asked: Asked) -> Iterator[Line]:
             return
         steps = asked.scale.steps[1]
         with (
-            Worker("step_house", kind="house", directory=directory) as ours,
-            Worker("step_house", kind="floor", directory=directory) as hand,
+            Worker("step_worker", kind="ours", directory=directory) as ours,
+            Worker("step_worker", kind="floor", directory=directory) as hand,
         ):
             size = {"steps": steps, "tasks": _tasks(asked, steps)}
             mine, by_hand = in_turns(asked.scale.step_turns, partial(ours.ask, **size), partial(hand.ask, **size))
@@ -150,7 +150,7 @@ def _peers(asked: Asked, ours: dict[int, float]) -> Iterator[Line]:
                     theirs["cpu"],
                     wall=theirs["wall"],
                     beside=ours.get(steps),
-                    what_beside="the house",
+                    what_beside="ours",
                 )
 
 

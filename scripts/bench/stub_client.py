@@ -1,4 +1,4 @@
-"""Computers of the bench that work for their answers: the house's stubs, with a disk in memory."""
+"""Computers of the bench that work for their answers: stub computers with a disk in memory."""
 
 import asyncio
 from typing import Any

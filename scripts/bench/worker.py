@@ -36,7 +36,7 @@ async def answer_all(handler: Handler) -> None:
 
 
 def run(main: Callable[[], Awaitable[None]]) -> None:
-    """Run ``main`` on the loop that the house serves on."""
+    """Run ``main`` on the loop that `serve` uses."""
     try:
         import uvloop
 

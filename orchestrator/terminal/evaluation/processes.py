@@ -262,8 +262,8 @@ os.shutdown()
 
 
 @dataclass
-class House:
-    """A server, and where its things are kept."""
+class OwnServer:
+    """The server of one evaluation, its data directory and a client of it."""
 
     home: Path
     client: Client
@@ -321,7 +321,7 @@ class Computers:
 
 
 @contextlib.contextmanager
-def house(directory: Path | None, options: Mapping[str, str]) -> Iterator[House]:
+def own_server(directory: Path | None, options: Mapping[str, str]) -> Iterator[OwnServer]:
     """A server of its own; ``directory`` None: a temporary one. ``options``: flags of ``serve`` and their values.
 
     Raises PartFailed.
@@ -337,7 +337,7 @@ def house(directory: Path | None, options: Mapping[str, str]) -> Iterator[House]
         raise PartFailed(error.message, remedy="With --dir its whole log is kept.") from None
 
 
-def _served(stack: contextlib.ExitStack, home: Path, options: Mapping[str, str]) -> House:
+def _served(stack: contextlib.ExitStack, home: Path, options: Mapping[str, str]) -> OwnServer:
     command = [sys.executable, "-m", "orchestrator", "serve", "--port", "0", "--data-dir", str(home)]
     command += [word for name, value in options.items() for word in (f"--{name}", value)]
     unset = {f"CC_ORCHESTRATOR_{name}" for name in _OURS}
@@ -347,4 +347,4 @@ def _served(stack: contextlib.ExitStack, home: Path, options: Mapping[str, str])
     url = server.hear("listening on ", START_WITHIN_S)
     client = Client(url, (home / "admin.token").read_text("utf-8").strip())
     stack.callback(client.close)
-    return House(home, client)
+    return OwnServer(home, client)

@@ -17,7 +17,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.terminal.evaluation.cases import EvalTask, Seen
 from orchestrator.terminal.evaluation.checks import touching, wrong
-from orchestrator.terminal.evaluation.processes import Computer, House, house
+from orchestrator.terminal.evaluation.processes import Computer, OwnServer, own_server
 from orchestrator.terminal.review.channel import body_of
 from orchestrator.terminal.review.edit import decision
 
@@ -140,27 +140,29 @@ class Evaluation:
         for turn in range(1, self.repeat + 1):
             # A server of its own for each turn: the same computers come anew, with new disks.
             where = None if self.directory is None else self.directory / str(turn)
-            with house(where, {"model": self.model, **self.options}) as home:
+            with own_server(where, {"model": self.model, **self.options}) as server:
                 if self.reviewer == "none":
-                    self.say(f"Decide what asks: cc-orchestrator review --url {home.client.url} --data-dir {home.home}")
+                    self.say(
+                        f"Decide what asks: cc-orchestrator review --url {server.client.url} --data-dir {server.home}"
+                    )
                 count = f" of turn {turn}" if self.repeat > 1 else ""
-                yield from self._turn(home, count)
+                yield from self._turn(server, count)
 
-    def _turn(self, home: House, count: str) -> Generator[Row, None, None]:
+    def _turn(self, server: OwnServer, count: str) -> Generator[Row, None, None]:
         """The whole set once; the computers of the next task boot while this one is played."""
         left = deque(self.tasks)
         with contextlib.ExitStack() as stack:
-            following = stack.enter_context(home.computers(left[0].machines)) if left else None
+            following = stack.enter_context(server.computers(left[0].machines)) if left else None
             for number, task in enumerate(self.tasks, 1):
                 left.popleft()
                 with contextlib.ExitStack() as mine:
                     computers = following
                     mine.push(stack.pop_all())
-                    following = stack.enter_context(home.computers(left[0].machines)) if left else None
+                    following = stack.enter_context(server.computers(left[0].machines)) if left else None
                     assert computers is not None
                     self.say(f"[{number}/{len(self.tasks)}{count}] {task.name}: {task.prompt}")
                     computers.wait()
-                    row = self._row(home.client, task, computers.named)
+                    row = self._row(server.client, task, computers.named)
                 yield row
 
     def _row(self, client: Client, task: EvalTask, computers: Mapping[str, Computer]) -> Row:

@@ -110,9 +110,9 @@ async def task_at_work(store: Store, steps: int) -> Spent:
     return spent
 
 
-async def house(directory: Path, steps: int, tasks: int) -> dict[str, float]:
+async def ours(directory: Path, steps: int, tasks: int) -> dict[str, float]:
     """Microseconds of a step, over ``tasks`` fresh tasks on a fresh file, one after the other."""
-    store = open_store(f"sqlite:///{directory / f'house-{next(_files)}.db'}", clock=SystemClock())
+    store = open_store(f"sqlite:///{directory / f'ours-{next(_files)}.db'}", clock=SystemClock())
     try:
         await task_at_work(store, 3)
         spent = [await task_at_work(store, steps) for _ in range(tasks)]
@@ -184,7 +184,7 @@ async def flush(directory: Path, steps: int, tasks: int) -> dict[str, float]:
 
 
 async def commits(directory: Path, steps: int, tasks: int) -> dict[str, float]:
-    """How many transactions the house commits for a step; start and end of the task are left out."""
+    """How many transactions this project commits for a step; start and end of the task are left out."""
     counted: list[int] = []
     for length in (steps, 2 * steps):
         told: list[str] = []
@@ -203,7 +203,7 @@ async def main() -> None:
     """Measure as the pipe says."""
     told = options()
     directory = own_directory(told)
-    measure = {"house": house, "floor": floor, "flush": flush, "commits": commits}[told["kind"]]
+    measure = {"ours": ours, "floor": floor, "flush": flush, "commits": commits}[told["kind"]]
 
     async def handle(request: dict[str, Any]) -> dict[str, Any]:
         return dict(await measure(directory, request["steps"], request["tasks"]))
