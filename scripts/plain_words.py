@@ -1,7 +1,8 @@
 """Finds hard words and long sentences; ``scripts/checks.py`` starts this as the check "plain words".
 
 In the docs code, link targets and generated tables are not prose and are left out. In ``orchestrator/`` comments and
-strings with a space are prose, except where they list words that players use (`VOCABULARY`).
+strings with a space are prose, except where they list words that players use (`VOCABULARY`). In ``tests/`` and
+``scripts/`` one word is looked for (`IN_TESTS`), in names too.
 """
 
 import io
@@ -41,6 +42,7 @@ IN_DOCS: Final = EVERYWHERE | {
     r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|such\b)\w+": "is not a",
 }
 """Hard words that only the docs are free of."""
+IN_TESTS: Final = {r"\w*house\w*": "server or fixture"}
 VOCABULARY: Final = ("orchestrator/core/evidence/", "orchestrator/terminal/evaluation/")
 
 FENCE: Final = re.compile(r"^\s*```")
@@ -69,6 +71,12 @@ def main() -> int:
         for line, fault in () if name.startswith(VOCABULARY) else code_faults(module.read_text("utf-8")):
             found += 1
             print(f"{name}:{line}: {fault}")
+    for module in sorted((*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py"))):
+        text = module.read_text("utf-8")
+        # Few files have the word, and only these are worth their time.
+        for line, fault in code_faults(text, IN_TESTS, names=True) if any(hard(text, IN_TESTS)) else ():
+            found += 1
+            print(f"{module.relative_to(ROOT).as_posix()}:{line}: {fault}")
     return 1 if found else 0
 
 
@@ -86,12 +94,13 @@ def faults(text: str) -> Iterator[tuple[int, str]]:
         yield from ((line, fault) for fault in hard(sentence, IN_DOCS))
 
 
-def code_faults(text: str) -> Iterator[tuple[int, str]]:
-    """Each hard word in the comments, docstrings and messages of a Python module, with its line."""
+def code_faults(text: str, words: dict[str, str] = EVERYWHERE, *, names: bool = False) -> Iterator[tuple[int, str]]:
+    """Each hard word in the comments, docstrings and messages of a Python module, and in its names, with its line."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kind = tokenize.tok_name[token.type]
-        if kind == "COMMENT" or (kind in {"STRING", "FSTRING_MIDDLE"} and " " in token.string):
-            yield from ((token.start[0], fault) for fault in hard(CODE.sub(" ", token.string), EVERYWHERE))
+        prose = kind == "COMMENT" or (kind in {"STRING", "FSTRING_MIDDLE"} and " " in token.string)
+        if prose or (names and kind == "NAME"):
+            yield from ((token.start[0], fault) for fault in hard(CODE.sub(" ", token.string), words))
 
 
 def hard(prose: str, words: dict[str, str]) -> Iterator[str]:

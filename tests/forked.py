@@ -1,4 +1,4 @@
-"""Starts the commands of this house for tests, a thousand times and at once: each is forked, not imported anew.
+"""Starts the commands of this project for tests, a thousand times and at once: each is forked, not imported anew.
 
 A real process all the same: own pid, pipes, session and files, SIGKILL is SIGKILL, and it ends as an interpreter
 ends. What is proved of the start itself (what it imports, what it costs) is proved with ``subprocess``.
@@ -231,7 +231,7 @@ class Forked(subprocess.Popen[Any]):
 
 
 def start(command: Sequence[str], env: Mapping[str, str], **options: Any) -> "subprocess.Popen[Any]":
-    """``subprocess.Popen``, forked where the command is a module of this house and nothing speaks against it."""
+    """``subprocess.Popen``, forked where the command is a module of this project and nothing speaks against it."""
     if list(command[:2]) == [sys.executable, "-m"]:
         server = _server_of(command[2])
         if _of_interpreter(env) == _of_interpreter(server.environment):

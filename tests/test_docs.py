@@ -201,7 +201,7 @@ def test_each_promise_has_its_tests_and_each_cited_code_is_a_promise() -> None:
         ("tests/test_a.py", 'def test_d3_it():\n    "It (X9)."', "tests/test_a.py cites X9"),
         ("tests/test_a.py", "# -- X9 ---\ndef test_d3_it(): ...", "tests/test_a.py cites X9"),
         ("tests/test_a.py", 'def helper():\n    "It (D3)."', "no test proves promise D3"),
-        ("tests/house.py", "def test_d3_it(): ...", "no test proves promise D3"),
+        ("tests/helper.py", "def test_d3_it(): ...", "no test proves promise D3"),
         ("orchestrator/a.py", "# promise D3", "no test proves promise D3"),
         ("orchestrator/a.py", f"# promises D3, {UNKNOWN}", f"orchestrator/a.py cites {UNKNOWN}"),
     ],

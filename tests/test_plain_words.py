@@ -48,3 +48,9 @@ def test_only_the_part_of_the_changelog_without_a_number_is_read() -> None:
 def test_comments_and_messages_of_code_are_read_and_names_are_not() -> None:
     code = 'mend = {"mend": 1}\n# It was\nsaid = "Please mend it."\n# mended\n'
     assert [line for line, _ in plain_words.code_faults(code)] == [3, 4]
+
+
+def test_in_the_code_of_tests_a_word_is_found_in_names_too() -> None:
+    code = 'label = "WORD"\nkept_WORD = 1\n# A WORD.\n'.replace("WORD", "house")
+    found = plain_words.code_faults(code, plain_words.IN_TESTS, names=True)
+    assert [line for line, _ in found] == [2, 3]

@@ -27,7 +27,8 @@ from orchestrator.core.ports import Store
 from orchestrator.runtime.program import program
 from orchestrator.runtime.settings import Settings
 from tests.harness.endpoints import Writing, stream
-from tests.harness.support import Disk, Server, connected, dialed, running
+from tests.harness.support import Disk, dialed
+from tests.harness.whole_server import Server, connected, running
 from tests.servers import NO_TLS
 from tests.waiting import HANG_S
 

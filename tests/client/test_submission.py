@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.client import Client, ServerUnreachable
-from tests.harness.support import final, running
+from tests.harness.support import final
+from tests.harness.whole_server import running
 from tests.story.harness import Server
 from tests.story.harness import final as ending
 from tests.story.processes import Kill, prompt

@@ -14,7 +14,8 @@ from orchestrator.core.ports import SYSTEM_STREAM
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire import wire
 from tests.harness.endpoints import Writing, stream
-from tests.harness.support import Disk, Server, StubClient, connected, dialed, hello, running
+from tests.harness.support import Disk, StubClient, dialed, hello
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S
 
 

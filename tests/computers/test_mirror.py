@@ -15,7 +15,7 @@ from orchestrator.core.ports import CallResult
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.picture import Row, row_bytes
 from orchestrator.core.wire.screen_messages import of_text
-from tests.harness.running_server import FARM, RUN, House, open_house
+from tests.harness.hub_server import FARM, RUN, HubServer, hub_server
 from tests.harness.support import StubClient, dialed
 from tests.waiting import HANG_S, within
 
@@ -23,8 +23,8 @@ CAN = ("mirror", "keys")
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with open_house() as opened:
+async def server() -> AsyncIterator[HubServer]:
+    async with hub_server() as opened:
         yield opened
 
 
@@ -56,16 +56,16 @@ async def watched(client: StubClient) -> wire.Watch:
     return message
 
 
-async def test_all_who_look_share_a_watch_that_ends_with_the_last(house: House) -> None:
+async def test_all_who_look_share_a_watch_that_ends_with_the_last(server: HubServer) -> None:
     """One begins it, the second gets what is known, each is told once, and however slow only what stands there now."""
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as first:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as first:
             watch = await watched(client)
             assert (watch.of, watch.lease_s, watch.heard) == (None, hub_mirror.LEASE_S, 0)
             await show(client, watch.watch, 1, {1: "one"})
             await show(client, watch.watch, 2, {2: "two"})
             assert await sees(first) == ({1: "one", 2: "two"}, True)
-            with house.hub.mirror.watching(FARM) as second:
+            with server.hub.mirror.watching(FARM) as second:
                 assert await sees(second) == ({1: "one", 2: "two"}, True)
                 await show(client, watch.watch, 3, {1: "new"})
                 assert await sees(first) == ({1: "new"}, False)
@@ -81,11 +81,11 @@ async def test_all_who_look_share_a_watch_that_ends_with_the_last(house: House) 
         assert (ended.watch, ended.lease_s) == (watch.watch, 0)
 
 
-async def test_a_watch_is_renewed_with_what_was_heard(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_is_renewed_with_what_was_heard(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """While somebody looks; a computer that sends nothing is said to be quiet, and seen when it does."""
     monkeypatch.setattr(hub_mirror, "RENEW_S", 0.05)
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM, "left") as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM, "left") as watcher:
             watch = await watched(client)
             assert watch.of == "left"
             again = await watched(client)
@@ -99,10 +99,10 @@ async def test_a_watch_is_renewed_with_what_was_heard(house: House, monkeypatch:
                 pass
 
 
-async def test_a_gap_begins_anew(house: House) -> None:
+async def test_a_gap_begins_anew(server: HubServer) -> None:
     """A picture that is missing, or a part without its whole, costs a new watch; late frames of the old are nothing."""
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             old = await watched(client)
             await show(client, old.watch, 1, {1: "a", 2: "b"})
             await show(client, old.watch, 3, {1: "c"})
@@ -120,29 +120,29 @@ async def test_a_gap_begins_anew(house: House) -> None:
             assert newer.watch > new.watch
 
 
-async def test_who_goes_is_away_and_comes_back_whole(house: House) -> None:
+async def test_who_goes_is_away_and_comes_back_whole(server: HubServer) -> None:
     """The watch begins again by itself; an older client that comes back cannot be watched."""
-    with house.hub.mirror.watching(FARM) as watcher:
+    with server.hub.mirror.watching(FARM) as watcher:
         assert await within(watcher.next(HANG_S)) == Gone()
         for text in ("one", "two"):
-            async with house.computer(capabilities=CAN) as client:
+            async with server.computer(capabilities=CAN) as client:
                 watch = await watched(client)
                 await show(client, watch.watch, 1, {1: text, 2: ""})
                 assert await sees(watcher) == ({1: text, 2: ""}, True)
             assert await within(watcher.next(HANG_S)) == Gone()
-        async with house.computer():
+        async with server.computer():
             old = await within(watcher.next(HANG_S))
             assert isinstance(old, Hidden)
             assert "too old" in old.message
-            assert await house.hub.mirror.screens(FARM) == ()
+            assert await server.hub.mirror.screens(FARM) == ()
             with pytest.raises(CannotType, match="too old"):
-                await house.hub.mirror.type(FARM, of_text("x"))
+                await server.hub.mirror.type(FARM, of_text("x"))
 
 
-async def test_what_cannot_be_seen_is_said(house: House) -> None:
+async def test_what_cannot_be_seen_is_said(server: HubServer) -> None:
     """With the computer's sentence as text, once; a picture makes it seen again."""
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             watch = await watched(client)
             for _ in range(2):
                 await client.send(wire.Unseen(journal_seq=2, watch=watch.watch, message="no \x1b[31mwindow"))
@@ -153,10 +153,10 @@ async def test_what_cannot_be_seen_is_said(house: House) -> None:
 
 
 @pytest.mark.parametrize("body", [b"\x03\x00\x01\x05\x0f", b"\x01\x00\x01\x04\x0f", b"\x01\xff", b"\x00\x00\x00"])
-async def test_a_computer_that_lies_is_not_believed(house: House, body: bytes) -> None:
+async def test_a_computer_that_lies_is_not_believed(server: HubServer, body: bytes) -> None:
     """Rows that fit no screen are refused a few times, then nothing more of it is taken; the connection stays."""
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             for _ in range(MAX_BROKEN):
                 watch = await watched(client)
                 values: dict[str, Any] = {"whole": True, "width": 5, "height": 2, "x": 1, "y": 1, "blink": False}
@@ -166,49 +166,49 @@ async def test_a_computer_that_lies_is_not_believed(house: House, body: bytes) -
             assert isinstance(hidden, Hidden)
             assert "cannot be read" in hidden.message
             await show(client, watch.watch, 1, {1: "a", 2: "b"})
-        assert house.online()
+        assert server.online()
 
 
-async def test_what_nobody_asked_for_is_dropped(house: House) -> None:
+async def test_what_nobody_asked_for_is_dropped(server: HubServer) -> None:
     """Pictures without a watch, answers without a question, before and after: nothing comes of them."""
-    async with house.computer(capabilities=CAN) as client:
+    async with server.computer(capabilities=CAN) as client:
         await show(client, 1, 1, {1: "a", 2: "b"})
         await client.send(wire.Screens(journal_seq=2, look=1, body=wire.whole(b"[]")), b"[]")
         await client.send(wire.Keyed(journal_seq=2, keys=1, ok=True))
         await client.send(wire.Unseen(journal_seq=2, watch=1, message="x"))
-        look = asyncio.create_task(house.hub.mirror.screens(FARM))
+        look = asyncio.create_task(server.hub.mirror.screens(FARM))
         asked, _ = await client.hear("look")
         await client.send(wire.Screens(journal_seq=2, look=asked.look, body=wire.whole(b"[]")), b"[]")
         assert await look == ()
 
 
-async def test_a_flood_is_cut_and_the_rest_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_is_cut_and_the_rest_goes_on(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames beyond the budget are dropped, which shows as a gap; the link serves calls meanwhile."""
     monkeypatch.setattr(hub_mirror, "BURST_BYTES", 1000.0)
     monkeypatch.setattr(hub_mirror, "RATE_BYTES", 100_000.0)
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             watch = await watched(client)
             rows = {1: "a", 2: "b"}
             for n in range(1, 400):
                 await show(client, watch.watch, n, rows, whole=n == 1)
             again = await watched(client)
             assert again.watch > watch.watch
-            call = house.calling()
+            call = server.calling()
             while (await client.hear())[0].type != "call":
                 pass
             await client.result(RUN, CallResult(body=b"x"))
             assert (await call).body == b"x"
             assert await sees(watcher) == ({1: "a", 2: "b"}, True)
-            assert house.online()
+            assert server.online()
 
 
-async def test_a_flood_of_excuses_is_cut_too(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_of_excuses_is_cut_too(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be seen is said within the same budget."""
     monkeypatch.setattr(hub_mirror, "RATE_BYTES", 0.001)
     monkeypatch.setattr(hub_mirror, "BURST_BYTES", 1000.0)
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             watch = await watched(client)
             for number in range(9):
                 await client.send(wire.Unseen(journal_seq=2, watch=watch.watch, message=f"excuse {number}"))
@@ -218,12 +218,12 @@ async def test_a_flood_of_excuses_is_cut_too(house: House, monkeypatch: pytest.M
                 told = await within(watcher.next(HANG_S))
 
 
-async def test_nobody_is_told_more_often_than_people_see(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_is_told_more_often_than_people_see(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """However fast a computer sends: what is told then is what stands there by then."""
     monkeypatch.setattr("orchestrator.computers.hub.view.APART_S", 0.2)
     loop = asyncio.get_running_loop()
-    async with house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             watch = await watched(client)
             began, told, n = loop.time(), list[Sight](), 0
             while loop.time() - began < 1.0:
@@ -241,21 +241,21 @@ async def test_nobody_is_told_more_often_than_people_see(house: House, monkeypat
 
 async def test_a_watcher_is_told_nothing_more_when_the_hub_closes() -> None:
     """Those who look, and those who come later."""
-    async with open_house() as house, house.computer(capabilities=CAN) as client:
-        with house.hub.mirror.watching(FARM) as watcher:
+    async with hub_server() as server, server.computer(capabilities=CAN) as client:
+        with server.hub.mirror.watching(FARM) as watcher:
             await watched(client)
             waiting = asyncio.create_task(watcher.next(HANG_S))
             await asyncio.sleep(0)
-            await house.hub.close()
+            await server.hub.close()
             assert await within(waiting) is None
             assert watcher.is_over
-        with house.hub.mirror.watching(FARM) as late:
+        with server.hub.mirror.watching(FARM) as late:
             assert late.is_over
 
 
-async def test_so_many_look_and_no_more(house: House) -> None:
+async def test_so_many_look_and_no_more(server: HubServer) -> None:
     """Screens of a computer, and watchers of it, are bounded; who leaves makes room."""
-    mirror = house.hub.mirror
+    mirror = server.hub.mirror
     many = [mirror.watching(FARM, f"m{number}") for number in range(hub_mirror.MAX_VIEWS)]
     for one in many:
         one.__enter__()
@@ -275,13 +275,13 @@ async def test_so_many_look_and_no_more(house: House) -> None:
 # -- screens and keys --------------------------------------------------------------------
 
 
-async def test_screens_are_listed_as_the_computer_says(house: House) -> None:
+async def test_screens_are_listed_as_the_computer_says(server: HubServer) -> None:
     """What cannot be read, and what does not come, is a sentence; who is away has none."""
     with pytest.raises(ComputerAway):
-        await house.hub.mirror.screens(FARM)
-    async with house.computer(capabilities=CAN) as client:
+        await server.hub.mirror.screens(FARM)
+    async with server.computer(capabilities=CAN) as client:
         for body in (b'[{"width":51,"height":19},{"of":"left","width":7,"height":5}]', b'[{"width":"x"}]'):
-            look = asyncio.create_task(house.hub.mirror.screens(FARM))
+            look = asyncio.create_task(server.hub.mirror.screens(FARM))
             asked, _ = await client.hear("look")
             await client.send(wire.Screens(journal_seq=2, look=asked.look, body=wire.whole(body)), body)
             if b"51" in body:
@@ -289,17 +289,17 @@ async def test_screens_are_listed_as_the_computer_says(house: House) -> None:
             else:
                 with pytest.raises(ComputerAway, match="cannot be read"):
                     await look
-        look = asyncio.create_task(house.hub.mirror.screens(FARM))
+        look = asyncio.create_task(server.hub.mirror.screens(FARM))
         await client.hear("look")
     with pytest.raises(ComputerAway, match="went away"):
         await look
 
 
-async def test_all_who_ask_for_the_screens_at_once_ask_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_who_ask_for_the_screens_at_once_ask_once(server: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who hangs up takes the answer from nobody; one that never comes is asked for anew."""
     monkeypatch.setattr(hub_mirror, "ANSWER_WITHIN_S", 0.2)
-    mirror = house.hub.mirror
-    async with house.computer(capabilities=CAN) as client:
+    mirror = server.hub.mirror
+    async with server.computer(capabilities=CAN) as client:
         looks = [asyncio.create_task(mirror.screens(FARM)) for _ in range(50)]
         asked, _ = await client.hear("look")
         looks.pop(0).cancel()
@@ -313,12 +313,14 @@ async def test_all_who_ask_for_the_screens_at_once_ask_once(house: House, monkey
             asked = later
 
 
-async def test_keys_are_sent_once_and_say_what_became_of_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_are_sent_once_and_say_what_became_of_them(
+    server: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Typed, refused with the computer's sentence, or nobody knows: the connection dropped, or nothing came."""
-    mirror = house.hub.mirror
+    mirror = server.hub.mirror
     with pytest.raises(ComputerAway):
         await mirror.type(FARM, of_text("x"))
-    async with house.computer(capabilities=CAN) as client:
+    async with server.computer(capabilities=CAN) as client:
         for answer, expected in (
             ({"ok": True}, Typed(delivered=True)),
             ({"ok": False, "code": "other_tab", "message": "Another tab."}, Typed(False, "Another tab.")),
@@ -338,7 +340,7 @@ async def test_keys_are_sent_once_and_say_what_became_of_them(house: House, monk
         typing = asyncio.create_task(mirror.type(FARM, of_text("x")))
         await client.hear("keys")
     assert await typing == Typed(None, "The connection was lost: whether it was typed is not known.")
-    async with dialed(house.url) as again:
+    async with dialed(server.url) as again:
         await again.greet(capabilities=CAN)
         with mirror.watching(FARM):
             # Nothing of it is sent again: the watch is the first that comes.

@@ -13,7 +13,7 @@ from orchestrator.computers.hub import mirror
 from orchestrator.core.ports.bus import Hear
 from tests.harness.browsing import Tab, signed_in
 from tests.harness.endpoints import Writing, blocks_of
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S, within
 from tests.web.test_watch import publish
 

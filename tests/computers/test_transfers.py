@@ -18,7 +18,8 @@ from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.web.answers.history import TransferList
 from tests.harness.commands import on_a_terminal
-from tests.harness.support import Listening, Server, StubClient, dialed, final, running
+from tests.harness.support import Listening, StubClient, dialed, final
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S, within
 
 FILES = {"a.lua": b"print('a')\n", "b.lua": b"print('b')\n", "c.lua": b"x" * 5000}

@@ -24,7 +24,7 @@ from orchestrator.engine.workers import Workers
 from orchestrator.testing import ManualClock
 from orchestrator.tools.environment import Environment
 from orchestrator.tools.workspace import DirectoryWorkspace
-from tests.contract.house import Playing
+from tests.contract.parts import Playing
 from tests.engine.test_actor import ALICE, FARM, Anyone, WatchedStore
 from tests.harness.support import Disk, FakeComputers
 from tests.waiting import within

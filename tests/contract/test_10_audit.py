@@ -20,22 +20,25 @@ from orchestrator.core.task.items import Draft
 from orchestrator.core.task.system_facts import PolicyLoaded
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.testing import ManualClock
-from tests.contract.house import (
+from tests.contract.parts import (
     CHANGING,
     LOOKING,
     RUNNING,
     WRITE,
-    House,
-    Opened,
+    Gated,
     Playing,
-    call,
+    by_hand,
+    calls_of,
+    changes_in,
+    digest_of,
     policy,
     rule,
-    says,
+    sha256,
 )
-from tests.contract.more import Gated, by_hand, calls_of, changes_in, digest_of, sha256
 from tests.core.audited import Trail, made
 from tests.harness.commands import cli
+from tests.harness.support import call, says
+from tests.harness.whole_server import Installation, Opened
 from tests.waiting import within
 
 SECRET = "hunter2hunter2"
@@ -55,10 +58,10 @@ async def _audit(server: Opened, token: str | None = None, **query: str) -> dict
 # -- A1 ----------------------------------------------------------------------------------
 
 
-async def test_a1_what_happens_to_a_request_is_an_item_of_its_task(house: House) -> None:
+async def test_a1_what_happens_to_a_request_is_an_item_of_its_task(installation: Installation) -> None:
     """Created, put before somebody, looked at, decided, edited, stale, started, finished, under a grant: all of it."""
     model = Playing(says(WRITE), says(SIBLING), says(WRITE))
-    async with house.open(model, policy=policy()) as server, server.reviewing() as reviewer:
+    async with installation.open(model, policy=policy()) as server, server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id, request = await server.asked()
         await server.item(task_id, "review_noted", where=lambda fact: fact["what"] == "notified")
@@ -88,9 +91,9 @@ async def test_a1_what_happens_to_a_request_is_an_item_of_its_task(house: House)
         assert {one["task_id"] for one in items} == {task_id}
 
 
-async def test_a1_all_who_look_at_once_are_recorded(house: House) -> None:
+async def test_a1_all_who_look_at_once_are_recorded(installation: Installation) -> None:
     """Several people look at a request in the same moment: each of them is an item, once."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         names = [f"rita{number}" for number in range(5)]
         tokens = [await server.person(name, "reviewer") for name in names]
         task_id = await server.submit()
@@ -101,10 +104,10 @@ async def test_a1_all_who_look_at_once_are_recorded(house: House) -> None:
         assert sorted(one.actor.id for one in await server.items(task_id, "review_noted")) == names
 
 
-async def test_a1_what_ends_a_request_undecided_is_an_item_too(house: House) -> None:
+async def test_a1_what_ends_a_request_undecided_is_an_item_too(installation: Installation) -> None:
     """Expired, superseded by a policy, canceled: each by whom it was; an outcome that nobody knows as well."""
     requests = {"expires_s": {"medium": 60}, "on_timeout": "continue"}
-    async with house.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=ManualClock()) as server:
         expired, _ = await server.asked()
         server.advance(60)
         await server.ended(expired)
@@ -121,9 +124,9 @@ async def test_a1_what_ends_a_request_undecided_is_an_item_too(house: House) -> 
         assert ends == {"expired": "system", "canceled": "person", "superseded": "system"}
 
 
-async def test_a1_an_unknown_outcome_is_an_item(house: House) -> None:
+async def test_a1_an_unknown_outcome_is_an_item(installation: Installation) -> None:
     """Nobody knows whether it ran: that is recorded as what it is."""
-    async with house.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
+    async with installation.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
         token = await server.computer("3")
         async with by_hand(server, token) as hand:
             task_id = await server.submit()
@@ -140,9 +143,9 @@ async def test_a1_an_unknown_outcome_is_an_item(house: House) -> None:
             assert settled["actor"] == {"kind": "computer", "id": "3", "auth": ""}
 
 
-async def test_a1_what_belongs_to_no_task_is_in_the_nodes_own_stream(house: House) -> None:
+async def test_a1_what_belongs_to_no_task_is_in_the_nodes_own_stream(installation: Installation) -> None:
     """Policies, tokens and grants given and taken back, what is configured, and who was refused: 401, 403, 409."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         sam = await server.person("sam")
         task_id, request = await server.asked()
         assert (await server.decide(request, "approve", token="nonsense")).status_code == 401
@@ -174,9 +177,9 @@ async def test_a1_what_belongs_to_no_task_is_in_the_nodes_own_stream(house: Hous
 # -- A2 ----------------------------------------------------------------------------------
 
 
-async def test_a2_each_item_says_who_when_and_what_and_is_chained(house: House) -> None:
+async def test_a2_each_item_says_who_when_and_what_and_is_chained(installation: Installation) -> None:
     """Version, UTC time, actor with how it was proved, ids, digests, policy; the chain, computed here anew."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve", reason="looks right")
         await server.ended(task_id)
@@ -200,14 +203,14 @@ async def test_a2_each_item_says_who_when_and_what_and_is_chained(house: House) 
         assert one["reason"] == "looks right"
 
 
-async def test_a2_a_signed_checkpoint_lists_all_heads(house: House) -> None:
+async def test_a2_a_signed_checkpoint_lists_all_heads(installation: Installation) -> None:
     """When the node stops it signs the heads of all streams; the signature is that of the key beside the file."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, _ = await server.asked()
         (*_, last) = await server.items(task_id)
         task_head = [last.version, last.hash]
-    checkpoint = json.loads((house.directory / "audit.checkpoint").read_text("utf-8"))
-    key = bytes.fromhex((house.directory / "audit.key").read_text("ascii").strip())
+    checkpoint = json.loads((installation.directory / "audit.checkpoint").read_text("utf-8"))
+    key = bytes.fromhex((installation.directory / "audit.key").read_text("ascii").strip())
     assert set(checkpoint["streams"]) == {task_id, SYSTEM_STREAM}
     assert checkpoint["streams"][task_id] == task_head
     signed = {name: value for name, value in checkpoint.items() if name != "hmac"}
@@ -236,20 +239,20 @@ TAMPERINGS = {
 
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("how", [*TAMPERINGS, "nothing"])
-async def test_a3_verify_finds_what_was_changed(kept_house: House, how: str) -> None:
+async def test_a3_verify_finds_what_was_changed(kept_installation: Installation, how: str) -> None:
     """An edit, a deletion, a reordering, a tail cut off together with its row, a task taken out: each is found.
 
     On SQLite only: what is in memory nobody can change from outside.
     """
-    async with kept_house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with kept_installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         await server.ended(task_id)
         (*_, before, last) = await server.items(task_id)
-    with closing(sqlite3.connect(kept_house.directory / "orchestrator.db")) as database, database:
+    with closing(sqlite3.connect(kept_installation.directory / "orchestrator.db")) as database, database:
         for statement in TAMPERINGS.get(how, ()):
             database.execute(statement.format(task=task_id, last=last.version, before=before.hash))
-    async with kept_house.open(Playing(), computer=False) as server:
+    async with kept_installation.open(Playing(), computer=False) as server:
         found = (await server.ask("GET", "/v1/audit/verify")).json()
         assert found["checkpoint_at"] is not None
         # What it shows beside the task is that a request is known that nobody raised.
@@ -276,7 +279,7 @@ class Failing(Gated):
 
 
 @pytest.mark.parametrize("kind", ["decision_recorded", "tool_started"])
-async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: str) -> None:
+async def test_a4_what_cannot_be_recorded_does_not_happen(installation: Installation, kind: str) -> None:
     """A decision or a start whose item cannot be written: the computer hears nothing, and nobody is told otherwise."""
     failing: list[Failing] = []
 
@@ -284,7 +287,7 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
         failing.append(Failing(store, kind))
         return failing[0]
 
-    async with house.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock(), wrap_store=full) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock(), wrap_store=full) as server:
         calls = calls_of(server.stub)
         task_id, request = await server.asked()
         await within(failing[0].parked.wait())
@@ -310,18 +313,18 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
 
 
 @pytest.mark.parametrize("what", ["token", "grant"])
-async def test_a4_the_item_and_the_change_are_one_transaction(kept_house: House, what: str) -> None:
+async def test_a4_the_item_and_the_change_are_one_transaction(kept_installation: Installation, what: str) -> None:
     """Where the system stream cannot be written a token is not made and a grant not taken back.
 
     On SQLite only: the write is made to fail inside the database.
     """
-    async with kept_house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with kept_installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked(session_id="evening")
         one = {"call_id": request["tool_calls"][0]["call_id"], "action": "approve", "remember": {"scope": "session"}}
         await server.decide(request, decisions=[one])
         await server.ended(task_id)
         (grant,) = (await server.ask("GET", "/v1/grants")).json()["grants"]
-        with closing(sqlite3.connect(kept_house.directory / "orchestrator.db")) as database, database:
+        with closing(sqlite3.connect(kept_installation.directory / "orchestrator.db")) as database, database:
             database.execute(
                 "CREATE TRIGGER full BEFORE INSERT ON items WHEN NEW.task_id = 'system' "
                 "BEGIN SELECT RAISE(ABORT, 'no room'); END"
@@ -330,7 +333,7 @@ async def test_a4_the_item_and_the_change_are_one_transaction(kept_house: House,
             answer = await server.ask("POST", "/v1/tokens", {"kind": "person", "name": "sam", "roles": ["reviewer"]})
         else:
             answer = await server.ask("DELETE", f"/v1/grants/{grant['grant_id']}")
-        with closing(sqlite3.connect(kept_house.directory / "orchestrator.db")) as database, database:
+        with closing(sqlite3.connect(kept_installation.directory / "orchestrator.db")) as database, database:
             database.execute("DROP TRIGGER full")
         assert answer.status_code >= 500
         names = [one["name"] for one in (await server.ask("GET", "/v1/tokens")).json()["tokens"]]
@@ -342,9 +345,9 @@ async def test_a4_the_item_and_the_change_are_one_transaction(kept_house: House,
 # -- A5, A6 --------------------------------------------------------------------------------
 
 
-async def test_a5_the_log_alone_says_who_approved_exactly_these_bytes(house: House) -> None:
+async def test_a5_the_log_alone_says_who_approved_exactly_these_bytes(installation: Installation) -> None:
     """By their sha256: by whom, when, under which policy, bound to what, and what then happened."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         rita = await server.person("rita", "reviewer")
         task_id, request = await server.asked()
         await server.decide(request, "approve", token=rita)
@@ -367,7 +370,9 @@ async def test_a5_the_log_alone_says_who_approved_exactly_these_bytes(house: Hou
         loaded = [one.fact for one in await server.system_items("policy_loaded")]
         (fact,) = [one for one in loaded if isinstance(one, PolicyLoaded)]
         assert fact.policy_version == approval["policy_version"]
-        assert await server.store.get_blob(fact.sha256) == house.policy_path.read_bytes(), "and what that policy was"
+        assert await server.store.get_blob(fact.sha256) == installation.policy_path.read_bytes(), (
+            "and what that policy was"
+        )
 
 
 async def _findings(server: Opened, task_id: str) -> set[tuple[str, str]]:
@@ -375,9 +380,9 @@ async def _findings(server: Opened, task_id: str) -> set[tuple[str, str]]:
     return {(one["what"], one["level"]) for one in answer["findings"]}
 
 
-async def test_a6_what_was_approved_and_never_ran_is_reported(house: House) -> None:
+async def test_a6_what_was_approved_and_never_ran_is_reported(installation: Installation) -> None:
     """Approved while the computer was away, then canceled: the check says so; a task in order has no finding."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         rita = await server.person("rita", "reviewer")
         good, request = await server.asked()
         await server.decide(request, "approve", token=rita)
@@ -385,31 +390,31 @@ async def test_a6_what_was_approved_and_never_ran_is_reported(house: House) -> N
         assert await _findings(server, good) == set()
         server.stub.disk.put("a.lua", b"old\n")
         unused, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         await server.decide(request, "approve", token=rita)
         await server.ask("POST", f"/v1/tasks/{unused}/cancel")
         assert await _findings(server, unused) == {("approved_not_executed", "notice")}
 
 
-async def test_a6_what_ran_and_was_not_approved_is_reported(house: House) -> None:
+async def test_a6_what_ran_and_was_not_approved_is_reported(installation: Installation) -> None:
     """A journal in which a call ran that nobody had approved, which this program would never write."""
     wanted = made("c1")
     trail = Trail(wanted, task_id=TaskId("t-forged")).requested(wanted).started(wanted).finished(wanted).ended()
     drafts = [Draft(item_id=one.item_id, at=one.at, actor=one.actor, fact=one.fact) for one in trail.items]
-    async with house.open(Playing(), policy=policy()) as server:
+    async with installation.open(Playing(), policy=policy()) as server:
         await server.store.create(TaskId("t-forged"), drafts)
         assert ("executed_unapproved", "violation") in await _findings(server, "t-forged")
 
 
 async def test_a6_what_somebody_did_with_rights_that_no_item_gives_is_reported(tmp_path: Path) -> None:
     """The row of a token gets other roles, is used, and is put back: the acts stay, and the check names each."""
-    house = House(tmp_path / "data")
+    installation = Installation(tmp_path / "data")
 
     def roles(*given: str) -> None:
-        with closing(sqlite3.connect(house.directory / "orchestrator.db", timeout=30)) as database, database:
+        with closing(sqlite3.connect(installation.directory / "orchestrator.db", timeout=30)) as database, database:
             database.execute("UPDATE tokens SET roles = ? WHERE name = 'sam'", (json.dumps(given),))
 
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         sam = await server.person("sam", "submitter")
         task_id, request = await server.asked(token=sam)
         roles("submitter", "reviewer", "admin")
@@ -435,10 +440,10 @@ async def test_a6_what_somebody_did_with_rights_that_no_item_gives_is_reported(t
 # -- A8 ----------------------------------------------------------------------------------
 
 
-async def test_a8_views_of_the_audit_are_redacted_and_items_are_not(house: House, tmp_path: Path) -> None:
+async def test_a8_views_of_the_audit_are_redacted_and_items_are_not(installation: Installation, tmp_path: Path) -> None:
     """Items keep the call as it runs and are hashed so; a view says that it was redacted; the whole is for admins."""
     write = call("cc_write", path="a.lua", content=f'password = "{SECRET}"\n')
-    async with house.open(Playing(says(write)), policy=policy()) as server:
+    async with installation.open(Playing(says(write)), policy=policy()) as server:
         rita = await server.person("rita", "reviewer")
         task_id, request = await server.asked()
         await server.decide(request, "approve")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.house import WRITE, House, Opened, Playing, policy, says
+from tests.contract.parts import WRITE, Playing, policy
 from tests.contract.test_10_tampering import _items, _sealed_anew
+from tests.harness.support import says
+from tests.harness.whole_server import Installation, Opened
 
 
 def edit_diff(database: sqlite3.Connection, task_id: str) -> None:
@@ -46,9 +48,9 @@ def take_out_one(database: sqlite3.Connection, task_id: str) -> None:
 EDITS = (edit_diff, seal_one_anew, cut_the_end, put_in_bytes, take_out_one)
 
 
-def change(house: House, edit: object, task_id: str) -> None:
+def change(installation: Installation, edit: object, task_id: str) -> None:
     """The edit, in the file."""
-    with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database, database:
+    with closing(sqlite3.connect(installation.directory / "orchestrator.db")) as database, database:
         edit(database, task_id)  # type: ignore[operator]
 
 
@@ -75,17 +77,19 @@ async def is_refused(server: Opened, task_id: str, request_id: str) -> None:
 @pytest.mark.parametrize("edit", EDITS, ids=lambda one: one.__name__)
 async def test_a_changed_task_is_neither_shown_nor_decided_nor_run(tmp_path: Path, edit: object) -> None:
     """Also while the server runs; and other tasks go on."""
-    house = House(tmp_path / "data")
-    async with house.open(Playing(says(WRITE), says(WRITE)), policy=policy(), files={"a.lua": b"old\n"}) as server:
+    installation = Installation(tmp_path / "data")
+    async with installation.open(
+        Playing(says(WRITE), says(WRITE)), policy=policy(), files={"a.lua": b"old\n"}
+    ) as server:
         task_id, request = await server.asked()
         assert "-old" in str(request["tool_calls"])
-        change(house, edit, task_id)
+        change(installation, edit, task_id)
         await is_refused(server, task_id, request["request_id"])
         other, next_request = await server.asked()
         listed = (await server.ask("GET", "/v1/requests")).json()["requests"]
         assert [one["request_id"] for one in listed] == [next_request["request_id"]], "others go on"
         await server.ask("POST", f"/v1/tasks/{other}/cancel")
         await server.ended(other)
-    async with house.open(Playing()) as server:
+    async with installation.open(Playing()) as server:
         await is_refused(server, task_id, request["request_id"])
         assert server.stub.disk.file("a.lua") == b"old\n"

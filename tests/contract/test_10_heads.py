@@ -17,15 +17,16 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.history.audit import MARK, read_heads
 from orchestrator.history.checkpoints import SIGNATURE, places_of
 from orchestrator.terminal.cli.audit import offline_verify, verify_against
-from tests.contract.house import House, Playing
+from tests.contract.parts import Playing
 from tests.harness.commands import cli
+from tests.harness.whole_server import Installation
 from tests.servers import free_port
 from tests.waiting import HANG_S
 
 
-async def _lived(house: House, heads_to: Path | str, prompt: str) -> str:
+async def _lived(installation: Installation, heads_to: Path | str, prompt: str) -> str:
     """One life of a node in which a task came and ended; its id."""
-    async with house.open(Playing(), computer=False, heads_to=str(heads_to)) as server:
+    async with installation.open(Playing(), computer=False, heads_to=str(heads_to)) as server:
         answer = await server.ask("POST", "/v1/tasks", {"prompt": prompt})
         task_id = str(answer.json()["task_id"])
         await server.ended(task_id)
@@ -35,11 +36,11 @@ async def _lived(house: House, heads_to: Path | str, prompt: str) -> str:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """``data`` after three lives, ``young`` after the second, and ``heads.log`` on another disk."""
-    house = House(tmp_path / "data")
+    installation = Installation(tmp_path / "data")
     for prompt in ("one", "two"):
-        asyncio.run(_lived(house, tmp_path / "heads.log", prompt))
-    shutil.copytree(house.directory, tmp_path / "young")
-    asyncio.run(_lived(house, tmp_path / "heads.log", "three"))
+        asyncio.run(_lived(installation, tmp_path / "heads.log", prompt))
+    shutil.copytree(installation.directory, tmp_path / "young")
+    asyncio.run(_lived(installation, tmp_path / "heads.log", "three"))
     return tmp_path
 
 
@@ -64,28 +65,28 @@ def test_a_store_that_was_put_back_with_its_checkpoint_is_found(place: Path) -> 
 
 def test_it_is_found_too_after_it_grew_again(place: Path) -> None:
     """The node that was put back goes on, and sends heads as ever: the older lines still say what there was."""
-    house = House(place / "young")
+    installation = Installation(place / "young")
     for prompt in ("four", "five", "six"):
-        asyncio.run(_lived(house, place / "heads.log", prompt))
+        asyncio.run(_lived(installation, place / "heads.log", prompt))
     assert whats(place, "young") == {"gone", "rewritten"}
 
 
 async def test_a_server_at_work_is_compared_as_well(tmp_path: Path) -> None:
     """The store is read beside the server, which need not be believed."""
-    house = House(tmp_path / "data")
-    await _lived(house, tmp_path / "heads.log", "one")
-    async with house.open(Playing(), computer=False, heads_to=str(tmp_path / "heads.log")):
-        found = await asyncio.to_thread(verify_against, tmp_path / "heads.log", house.directory)
+    installation = Installation(tmp_path / "data")
+    await _lived(installation, tmp_path / "heads.log", "one")
+    async with installation.open(Playing(), computer=False, heads_to=str(tmp_path / "heads.log")):
+        found = await asyncio.to_thread(verify_against, tmp_path / "heads.log", installation.directory)
         assert found["faults"] == []
 
 
 async def test_a_pruned_task_is_not_missed(tmp_path: Path) -> None:
     """Its note says that it went, and with which head."""
-    house = House(tmp_path / "data")
-    await _lived(house, tmp_path / "heads.log", "one")
-    async with house.open(Playing(), computer=False, heads_to=str(tmp_path / "heads.log")) as server:
+    installation = Installation(tmp_path / "data")
+    await _lived(installation, tmp_path / "heads.log", "one")
+    async with installation.open(Playing(), computer=False, heads_to=str(tmp_path / "heads.log")) as server:
         assert (await server.ask("POST", "/v1/prune", {"older_than_days": 0})).json()["tasks"]
-    found = await asyncio.to_thread(verify_against, tmp_path / "heads.log", house.directory)
+    found = await asyncio.to_thread(verify_against, tmp_path / "heads.log", installation.directory)
     assert found["faults"] == []
 
 
@@ -94,18 +95,18 @@ async def test_a_pruned_task_is_not_missed(tmp_path: Path) -> None:
 
 async def test_a_syslog_server_hears_them_and_its_file_is_read(tmp_path: Path) -> None:
     """What it puts before each line is passed over."""
-    house, port = House(tmp_path / "data"), 0
+    installation, port = Installation(tmp_path / "data"), 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.settimeout(HANG_S)
         port = listening.getsockname()[1]
-        await _lived(house, f"syslog://127.0.0.1:{port}", "one")
+        await _lived(installation, f"syslog://127.0.0.1:{port}", "one")
         received = listening.recv(4096).decode()
     assert received.startswith("<109>1 ")
     assert len(received) < 2048
     (tmp_path / "heads.log").write_text(f"Nov 25 host something else\nNov 25 host {received}\n")
     assert "system" in read_heads(tmp_path / "heads.log")
-    assert (await asyncio.to_thread(verify_against, tmp_path / "heads.log", house.directory))["faults"] == []
+    assert (await asyncio.to_thread(verify_against, tmp_path / "heads.log", installation.directory))["faults"] == []
 
 
 @contextmanager
@@ -135,13 +136,13 @@ async def test_a_webhook_gets_signed_lines_and_all_of_them_once_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While it is away the node works and says so once; then everything comes."""
-    house, port, told = House(tmp_path / "data"), free_port(), list[tuple[bytes, str]]()
+    installation, port, told = Installation(tmp_path / "data"), free_port(), list[tuple[bytes, str]]()
     url = f"http://127.0.0.1:{port}/heads"
-    await _lived(house, url, "one")
+    await _lived(installation, url, "one")
     assert caplog.text.count("do not reach") == 1
     with _collector(port, told):
-        await _lived(house, url, "two")
-    key = bytes.fromhex((house.directory / "heads.key").read_text())
+        await _lived(installation, url, "two")
+    key = bytes.fromhex((installation.directory / "heads.key").read_text())
     for body, signature in told:
         assert signature == "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest()
     (tmp_path / "heads.log").write_bytes(b"".join(body for body, _ in told))

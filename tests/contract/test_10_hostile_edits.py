@@ -30,9 +30,10 @@ from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.audit import offline_verify
 from orchestrator.testing.drafts import Author
 from tests.adapters.store.moving import quiet
-from tests.contract.house import House, Playing
+from tests.contract.parts import Playing
 from tests.contract.test_10_tampering import _lived
 from tests.harness.browsing import signed_in
+from tests.harness.whole_server import Installation
 from tests.servers import PostgresServer, RunServer
 from tests.thinning import thinned
 
@@ -128,14 +129,14 @@ def test_each_column_of_each_table_says_what_covers_it() -> None:
 async def _begun(directory: Path) -> None:
     """A store in which each table has rows: tasks at rest, one that waits, one that is due, a frozen computer."""
     await _lived(directory)
-    house = House(directory / "data")
-    async with house.open(Playing(), computer=False) as server:
+    installation = Installation(directory / "data")
+    async with installation.open(Playing(), computer=False) as server:
         await signed_in(server)
         await server.ask("POST", "/v1/pairings", {"computer": "7"})
         for name in ("4", "5"):
-            await house.connect(server, name)
+            await installation.connect(server, name)
     store, author = (
-        open_store(f"sqlite:///{house.directory}/orchestrator.db", clock=SystemClock()),
+        open_store(f"sqlite:///{installation.directory}/orchestrator.db", clock=SystemClock()),
         Author(SystemClock()),
     )
     try:
@@ -270,8 +271,8 @@ def test_what_is_worth_nothing_changes_nothing(begun: Path, edited: Path, edit: 
 
 
 async def _answers(directory: Path) -> list[object]:
-    house = House(directory)
-    async with house.open(Playing(), computer=False) as server:
+    installation = Installation(directory)
+    async with installation.open(Playing(), computer=False) as server:
         await server.ended("t-due")
         paths = ("/v1/tasks/t-due", "/v1/grants", "/v1/tokens", "/v1/policy", "/v1/computers")
         told = [(await server.ask("GET", path)).json() for path in paths]

@@ -20,8 +20,9 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.audit import offline_verify
-from tests.contract.house import House, Playing
+from tests.contract.parts import Playing
 from tests.contract.test_10_hostile_edits import _begun
+from tests.harness.whole_server import Installation
 from tests.thinning import thinned
 
 TABLES = tables_of(SCHEMA)
@@ -160,9 +161,9 @@ async def test_no_read_ends_in_a_defect(begun: Path, tmp_path: Path, table: str,
 async def test_a_list_says_that_a_row_is_damaged(
     begun: Path, tmp_path: Path, table: str, column: str, listed: str
 ) -> None:
-    house = House(tmp_path / "data")
-    assert put(Path(shutil.copytree(begun, house.directory)) / "orchestrator.db", table, column, b"\xff\x00")
-    async with house.open(Playing(), computer=False) as server:
+    installation = Installation(tmp_path / "data")
+    assert put(Path(shutil.copytree(begun, installation.directory)) / "orchestrator.db", table, column, b"\xff\x00")
+    async with installation.open(Playing(), computer=False) as server:
         answer = await server.ask("GET", listed)
         assert (answer.status_code, answer.json()["error"]["code"]) == (500, "store_damaged")
         assert "audit verify" in answer.json()["error"]["remedy"]

@@ -18,7 +18,8 @@ from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.audit import offline_verify
 from orchestrator.testing.drafts import Author
 from tests.adapters.store.moving import quiet
-from tests.contract.house import House, Playing
+from tests.contract.parts import Playing
+from tests.harness.whole_server import Installation
 from tests.servers import RunServer
 
 TRIGGER = """CREATE TRIGGER evil AFTER INSERT ON items WHEN NEW.data LIKE '%node_started%'
@@ -98,10 +99,10 @@ async def test_what_is_not_of_the_schema_is_found_and_refused(data: Path, script
     ["CREATE TRIGGER evil AFTER INSERT ON items BEGIN SELECT 1; END", "DROP INDEX tasks_newest"],
 )
 async def test_what_is_put_there_while_it_is_served_is_found_by_the_server(tmp_path: Path, change: str) -> None:
-    house = House(tmp_path / "data")
-    async with house.open(Playing(), computer=False) as server:
+    installation = Installation(tmp_path / "data")
+    async with installation.open(Playing(), computer=False) as server:
         assert (await server.ask("GET", "/v1/audit/verify")).json()["faults"] == []
-        with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database:
+        with closing(sqlite3.connect(installation.directory / "orchestrator.db")) as database:
             database.executescript(change)
         (fault,) = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
         assert (fault["what"], change.split()[2] in fault["detail"]) == ("schema", True)
@@ -109,10 +110,10 @@ async def test_what_is_put_there_while_it_is_served_is_found_by_the_server(tmp_p
 
 async def test_a_value_that_is_put_there_while_it_is_served_is_found_by_the_server(tmp_path: Path) -> None:
     """SQLite takes any value in any column: this one ends a token, and no item says so."""
-    house = House(tmp_path / "data")
-    async with house.open(Playing(), computer=False) as server:
+    installation = Installation(tmp_path / "data")
+    async with installation.open(Playing(), computer=False) as server:
         await server.person("amy", "submitter")
-        with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database, database:
+        with closing(sqlite3.connect(installation.directory / "orchestrator.db")) as database, database:
             database.execute("UPDATE tokens SET revoked = x'' WHERE name = 'amy'")
         found = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
         assert ("damage", True) in [(one["what"], "revoked of tokens" in one["detail"]) for one in found]
@@ -120,9 +121,9 @@ async def test_a_value_that_is_put_there_while_it_is_served_is_found_by_the_serv
 
 async def test_a_column_that_is_gone_is_no_defect(tmp_path: Path) -> None:
     """The answer says what to do, and the verification names the table."""
-    house = House(tmp_path / "data")
-    async with house.open(Playing(), computer=False) as server:
-        with closing(sqlite3.connect(house.directory / "orchestrator.db")) as database:
+    installation = Installation(tmp_path / "data")
+    async with installation.open(Playing(), computer=False) as server:
+        with closing(sqlite3.connect(installation.directory / "orchestrator.db")) as database:
             database.executescript("ALTER TABLE computers DROP COLUMN released")
         answer = await server.ask("GET", "/v1/computers")
         assert (answer.status_code, answer.json()["error"]["code"]) == (500, "store_damaged")

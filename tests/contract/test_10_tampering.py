@@ -14,9 +14,10 @@ import pytest
 from orchestrator.core.task.facts import ToolStarted
 from orchestrator.core.task.items import decode_item, item_hash
 from orchestrator.terminal.cli.audit import offline_verify
-from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
-from tests.contract.more import sha256
+from tests.contract.parts import WRITE, Playing, policy, sha256
 from tests.harness.commands import cli
+from tests.harness.support import call, says
+from tests.harness.whole_server import Installation, Opened
 from tests.waiting import HANG_S
 
 DELETE = call("cc_delete", path="old.lua")
@@ -26,10 +27,10 @@ PLACES = ("data", "young", "plain")
 
 
 async def _lived(directory: Path) -> None:
-    """A house in which all happened that a row can tell of, through its doors; copies of it at three moments."""
-    house = House(directory / "data")
+    """An installation with a row of each kind, made through its endpoints; copies of it at three moments."""
+    installation = Installation(directory / "data")
     files = {"a.lua": b"old\n", "old.lua": b"once\n", "lib/x": b"X"}
-    async with house.open(Playing(says(WRITE), says(WRITE)), policy=policy(), files=files) as server:
+    async with installation.open(Playing(says(WRITE), says(WRITE)), policy=policy(), files=files) as server:
         await server.person("sam")
         await server.person("rita", "reviewer")
         task_id, request = await server.asked(session_id="evening")
@@ -38,8 +39,8 @@ async def _lived(directory: Path) -> None:
         await server.decide(request, decisions=[one | {"remember": spec}])
         await server.ended(task_id)
         await server.ask("DELETE", "/v1/tokens/person/sam")
-    shutil.copytree(house.directory, directory / "young")
-    async with house.open(Playing(says(DELETE), says(DELETE_ALL))) as server:
+    shutil.copytree(installation.directory, directory / "young")
+    async with installation.open(Playing(says(DELETE), says(DELETE_ALL))) as server:
         second, request = await server.asked(session_id="night")
         one = {"call_id": request["tool_calls"][0]["call_id"], "action": "approve"}
         await server.decide(request, decisions=[one | {"remember": {"scope": "session"}}])
@@ -50,7 +51,7 @@ async def _lived(directory: Path) -> None:
         (taken_back,) = [one["grant_id"] for one in grants if one["tool"] == "cc_delete"]
         await server.ask("DELETE", f"/v1/grants/{taken_back}")
         await _kept_and_pruned(server, task_id, second)
-    shutil.copytree(house.directory, directory / "plain")
+    shutil.copytree(installation.directory, directory / "plain")
     (directory / "plain" / "audit.checkpoint").unlink()
     with closing(sqlite3.connect(directory / "plain" / "orchestrator.db")) as database, database:
         _without_checkpoints(database)
@@ -422,11 +423,11 @@ def test_a3_without_a_checkpoint_a_cut_tail_shows_where_a_row_knows_more(place: 
     assert "row" in whats(place / "plain")
 
 
-async def test_a3_an_honest_store_has_no_fault_while_it_is_at_work(house: House) -> None:
+async def test_a3_an_honest_store_has_no_fault_while_it_is_at_work(installation: Installation) -> None:
     """Over both stores, through the door: a directory was deleted, a call edited, a task waits, a line is cut."""
     model = Playing(says(DELETE_ALL), says(WRITE), says(WRITE))
     files = {"a.lua": b"old\n", "lib/x": b"X", "lib/sub/y": b"Y"}
-    async with house.open(model, policy=policy(), files=files) as server:
+    async with installation.open(model, policy=policy(), files=files) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         gone = await server.item(task_id, "tool_finished")
@@ -438,7 +439,7 @@ async def test_a3_an_honest_store_has_no_fault_while_it_is_at_work(house: House)
         await server.decide(await server.request(task_id, after=ended["version"]), "approve")
         done = await server.item(task_id, "tool_finished", after=gone["version"])
         await server.request(task_id, after=done["version"])
-        await house.hang_up()
+        await installation.hang_up()
         found = (await server.ask("GET", "/v1/audit/verify")).json()
         assert found["faults"] == []
         (started,) = [

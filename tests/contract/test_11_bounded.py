@@ -36,9 +36,10 @@ from orchestrator.history.rehearsal import rehearsals
 from orchestrator.history.rehearsal.copy import Copying
 from orchestrator.testing import ManualClock
 from tests.contract.failing_ports import COMPUTER, MANY, POLICY, SYSTEM, Bench, Gone
-from tests.contract.house import House, Opened, Playing
+from tests.contract.parts import Playing
 from tests.engine.test_actor import ALICE, FARM
 from tests.harness.support import call, final, says
+from tests.harness.whole_server import Installation, Opened
 from tests.waiting import within
 
 WAITS = {todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns, todo.Rest}
@@ -289,7 +290,7 @@ def full(store: Any) -> Any:
     return store
 
 
-async def test_a_new_server_counts_on_and_says_why(kept_house: House) -> None:
+async def test_a_new_server_counts_on_and_says_why(kept_installation: Installation) -> None:
     """The count is in the file; people see it at each of the two, and the second ends the task."""
     clock, said = ManualClock(), "The host of the orchestrator said: No space left on device."
 
@@ -297,10 +298,10 @@ async def test_a_new_server_counts_on_and_says_why(kept_house: House) -> None:
         await server.item(task_id, "work_failed", where=lambda fact: fact["count"] == count)
         assert (await server.task(task_id))["status_reason"].startswith(f"tried {count} of 5 times: {said}")
 
-    async with kept_house.open(Playing(final()), clock=clock, wrap_store=full) as server:
+    async with kept_installation.open(Playing(final()), clock=clock, wrap_store=full) as server:
         task_id = await server.submit()
         await tried(server, task_id, 1)
-    async with kept_house.open(Playing(final()), clock=clock, wrap_store=full) as server:
+    async with kept_installation.open(Playing(final()), clock=clock, wrap_store=full) as server:
         for count in range(2, MAX_FAILED):
             server.advance(60)
             await tried(server, task_id, count)

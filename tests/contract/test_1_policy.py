@@ -14,21 +14,9 @@ from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.runtime.policy_file import GROUP
-from tests.contract.house import (
-    EVERYTHING,
-    LOOKING,
-    RUNNING,
-    WRITE,
-    House,
-    Opened,
-    Playing,
-    call,
-    final,
-    policy,
-    rule,
-    says,
-)
-from tests.contract.more import calls_of, changes_in
+from tests.contract.parts import EVERYTHING, LOOKING, RUNNING, WRITE, Playing, calls_of, changes_in, policy, rule
+from tests.harness.support import call, final, says
+from tests.harness.whole_server import Installation, Opened
 
 ALLOWED = rule("writing", "allow", ["cc_write", "cc_delete"])
 DENIED = rule("no-writing", "deny", ["cc_write"], reason="Not today.")
@@ -48,11 +36,13 @@ async def finished(server: Opened, task_id: str, *, status: str = "Completed") -
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("unknown_tool", ["deny", "ask"])
 @pytest.mark.parametrize("read_only", [False, True])
-async def test_p1_a_tool_outside_the_catalog_never_runs(house: House, unknown_tool: str, read_only: bool) -> None:
+async def test_p1_a_tool_outside_the_catalog_never_runs(
+    installation: Installation, unknown_tool: str, read_only: bool
+) -> None:
     """P1: it is a call that the policy denies, on record; the model is told which tools there are; nobody is asked."""
     model = Playing(says(call("cc_format_disk", path="a.lua")), final("cannot", success=False))
     wide_open = f'unknown_tool = "{unknown_tool}"\n{policy(rule("all", "allow"))}'
-    async with house.open(model, policy=wide_open) as server:
+    async with installation.open(model, policy=wide_open) as server:
         calls = calls_of(server.stub)
         task_id = await server.submit(read_only=read_only)
         await finished(server, task_id, status="Failed")
@@ -74,11 +64,11 @@ async def test_p1_a_tool_outside_the_catalog_never_runs(house: House, unknown_to
         assert "cc_read" in tried["reason"]
 
 
-async def test_p1_the_other_calls_of_its_reply_follow_their_own_rules(house: House) -> None:
+async def test_p1_the_other_calls_of_its_reply_follow_their_own_rules(installation: Installation) -> None:
     """P1: what is allowed runs, what asks is asked about, and the results come back in the order of the reply."""
     strange = call("cc_format_disk", path="/")
     model = Playing(says(strange, call("cc_read", path="b.lua"), WRITE, strange))
-    async with house.open(model, policy=f'unknown_tool = "ask"\n{policy()}') as server:
+    async with installation.open(model, policy=f'unknown_tool = "ask"\n{policy()}') as server:
         calls = calls_of(server.stub)
         task_id, request = await server.asked()
         assert [one["tool"] for one in request["tool_calls"]] == ["cc_write"]
@@ -109,10 +99,10 @@ HOSTILE = {
 
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_p1_a_hostile_name_is_recorded_and_said_clean(house: House, name: str) -> None:
+async def test_p1_a_hostile_name_is_recorded_and_said_clean(installation: Installation, name: str) -> None:
     """P1: no line of ours is forged, nothing is hidden, a secret is none; it never becomes a tool that there is."""
     model = Playing(says({"tool": HOSTILE[name], "args": {"path": "b.lua"}}))
-    async with house.open(model, policy=policy(rule("all", "allow"))) as server:
+    async with installation.open(model, policy=policy(rule("all", "allow"))) as server:
         calls = calls_of(server.stub)
         task_id = await server.submit()
         await finished(server, task_id)
@@ -131,10 +121,10 @@ async def test_p1_a_hostile_name_is_recorded_and_said_clean(house: House, name: 
 
 
 @pytest.mark.parametrize("args", ["a.lua", ["a.lua"], 3])
-async def test_p1_arguments_that_are_no_object_have_no_reading(house: House, args: Any) -> None:
+async def test_p1_arguments_that_are_no_object_have_no_reading(installation: Installation, args: Any) -> None:
     """P1: such a reply is refused as before, and is no call."""
     model = Playing(says({"tool": "cc_format_disk", "args": args}), final("cannot", success=False))
-    async with house.open(model, policy=policy(rule("all", "allow"))) as server:
+    async with installation.open(model, policy=policy(rule("all", "allow"))) as server:
         task_id = await server.submit()
         await finished(server, task_id, status="Failed")
         assert await server.items(task_id, "calls_proposed") == []
@@ -143,35 +133,35 @@ async def test_p1_arguments_that_are_no_object_have_no_reading(house: House, arg
 
 
 @pytest.mark.parametrize("broken", ["missing", "unreadable", "invalid"])
-async def test_p2_without_a_whole_policy_nothing_starts(house: House, broken: str) -> None:
+async def test_p2_without_a_whole_policy_nothing_starts(installation: Installation, broken: str) -> None:
     """P2: a policy that is missing, unreadable or invalid is never taken for a permissive one: nothing starts."""
-    async with house.open(policy=policy()):
+    async with installation.open(policy=policy()):
         pass
     if broken == "missing":
-        house.policy_path.unlink()
+        installation.policy_path.unlink()
         # Only a directory that was never used gets the shipped one.
-        (house.directory / "orchestrator.db").touch()
+        (installation.directory / "orchestrator.db").touch()
     elif broken == "unreadable":
-        house.policy_path.write_bytes(b"\xff\xfe\x00")
+        installation.policy_path.write_bytes(b"\xff\xfe\x00")
     else:
-        house.policy_path.write_text("rules = 3", "utf-8")
+        installation.policy_path.write_text("rules = 3", "utf-8")
     with pytest.raises(PolicyInvalid) as refused:
-        async with house.open():
+        async with installation.open():
             pass
-    assert str(house.policy_path) in refused.value.message
+    assert str(installation.policy_path) in refused.value.message
 
 
 # -- rules -------------------------------------------------------------------------------
 
 
-async def test_p3_the_strictest_rule_wins_in_any_order(house: House) -> None:
+async def test_p3_the_strictest_rule_wins_in_any_order(installation: Installation) -> None:
     """P3: deny before ask before allow, however specific a rule is and wherever it stands."""
     rules = (
         rule("any", "deny"),
         rule("this-file", "allow", ["cc_write"], paths=["a.lua"], computers=["3"]),
         rule("asks", "ask", ["cc_write"], paths=["*.lua"]),
     )
-    async with house.open(policy=policy()) as server:
+    async with installation.open(policy=policy()) as server:
 
         async def effect(*chosen: dict[str, Any]) -> str:
             told = await server.dry_run(
@@ -213,9 +203,9 @@ CONSTRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 """A predicate that matches the call of HERE, and what of the call to change so that it does not."""
 
 
-async def test_p4_a_rule_constrains_by(house: House) -> None:
+async def test_p4_a_rule_constrains_by(installation: Installation) -> None:
     """P4: by tool, computer, family, label, canonical path, resolved program, argument, role and risk."""
-    async with house.open(policy=policy()) as server:
+    async with installation.open(policy=policy()) as server:
         for predicate, other in CONSTRAINED:
             wanted: dict[str, Any] = {"tool": "cc_shell", "args": {"command": "dig 3"}, **HERE}
             if "paths" in predicate:
@@ -232,11 +222,11 @@ async def test_p4_a_rule_constrains_by(house: House) -> None:
             assert (await server.ask("POST", "/v1/policy/dry-run", body)).status_code == status
 
 
-async def test_a_costly_policy_that_is_tried_holds_nobody_up(house: House) -> None:
+async def test_a_costly_policy_that_is_tried_holds_nobody_up(installation: Installation) -> None:
     """Reviewers and admins try one beside the event loop; programs and submitters ask the active policy only."""
     rules = [rule("one", "deny", args=[{"pointer": "/content", "regex": "(a|b|ab)*c{1,50}(x|y)+z"}])]
     body = {"tool": "cc_write", "args": {"path": "a", "content": "ab" * 40_000}, "policy": policy(*rules)}
-    async with house.open(policy=policy()) as server:
+    async with installation.open(policy=policy()) as server:
         for token in (await server.agent("robot"), await server.person("sub", "submitter")):
             refused = await server.ask("POST", "/v1/policy/dry-run", body, token=token)
             assert refused.status_code == 403
@@ -249,7 +239,7 @@ async def test_a_costly_policy_that_is_tried_holds_nobody_up(house: House) -> No
         assert [(await one).json()["effect"] for one in trying] == ["ask"] * 4
 
 
-async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_house: House) -> None:
+async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_installation: Installation) -> None:
     """P4: the old label counts after a rename, also after a restart, until an admin pairs the computer anew."""
     text = policy(
         rule("all", "ask", ["cc_write"]),
@@ -260,15 +250,15 @@ async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_house: House) 
     write: dict[str, Any] = {"tool": "cc_write", "args": {"path": "a.lua", "content": "x"}, "computer": "3"}
 
     async def renamed(label: str | None) -> None:
-        await kept_house.hang_up()
-        vars(kept_house.stubs["3"])["_label"] = label
-        kept_house.stubs["3"].welcomed.clear()
-        await kept_house.dial()
+        await kept_installation.hang_up()
+        vars(kept_installation.stubs["3"])["_label"] = label
+        kept_installation.stubs["3"].welcomed.clear()
+        await kept_installation.dial()
 
     async def judged(server: Opened) -> list[str]:
         return [(await server.dry_run(**one))["effect"] for one in (write, read)]
 
-    async with kept_house.open(Playing(says(WRITE)), policy=text, label="reactor 1") as server:
+    async with kept_installation.open(Playing(says(WRITE)), policy=text, label="reactor 1") as server:
         assert await judged(server) == ["deny", "deny"]
         for label in ("farm", None, "farm"):
             await renamed(label)
@@ -276,20 +266,20 @@ async def test_p4_a_rule_by_label_is_not_escaped_by_renaming(kept_house: House) 
         task_id = await server.submit()
         await finished(server, task_id)
         assert await server.items(task_id, "tool_started") == []
-    async with kept_house.open(Playing(), policy=text) as server:
+    async with kept_installation.open(Playing(), policy=text) as server:
         assert await judged(server) == ["deny", "deny"]
-        await kept_house.hang_up()
+        await kept_installation.hang_up()
         await server.ask("DELETE", "/v1/tokens/computer/3")
         vars(server.stub)["_token"] = await server.computer("3")
         server.stub.welcomed.clear()
-        await kept_house.dial()
+        await kept_installation.dial()
         assert await judged(server) == ["ask", "allow"]
 
 
-async def test_p4_a_new_label_ends_the_request_that_waits(house: House) -> None:
+async def test_p4_a_new_label_ends_the_request_that_waits(installation: Installation) -> None:
     """P4, P15: a person is asked about a call, and the computer tells a label by which the call is denied."""
     text = policy(rule("all", "ask", ["cc_write"]), rule("reactor", "deny", labels=["reactor*"]))
-    async with house.open(Playing(says(WRITE)), policy=text) as server:
+    async with installation.open(Playing(says(WRITE)), policy=text) as server:
         task_id = await server.submit()
         request = await server.paused(task_id)
         server.stub.rename("reactor 1")
@@ -303,14 +293,14 @@ async def test_p4_a_new_label_ends_the_request_that_waits(house: House) -> None:
 SPELLINGS = ("secret/key", "/secret/key", "./secret//key", "a/../secret/key", "secret\\key", " secret/key ")
 
 
-async def test_p5_every_spelling_of_a_path_gets_the_same_verdict(house: House) -> None:
+async def test_p5_every_spelling_of_a_path_gets_the_same_verdict(installation: Installation) -> None:
     """P5: rules look at the canonical path, so no spelling gets around one; the file stays as it is."""
     text = policy(rule("all", "allow"), rule("secret", "deny", paths=["secret/**"]))
     model = Playing(
         *(says(call("cc_write", path=path, content=f"{place}")) for place, path in enumerate(SPELLINGS)),
         says(call("cc_write", path="open", content="print('x')")),
     )
-    async with house.open(model, policy=text, files={"secret/key": b"k"}) as server:
+    async with installation.open(model, policy=text, files={"secret/key": b"k"}) as server:
         task_id = await server.submit()
         await finished(server, task_id)
         assert server.stub.disk.file("secret/key") == b"k"
@@ -319,9 +309,9 @@ async def test_p5_every_spelling_of_a_path_gets_the_same_verdict(house: House) -
         assert {one.matched_rules for one in judged[:-1]} == {("all", "secret")}
 
 
-async def test_p6_letter_case_counts_only_to_allow(house: House) -> None:
+async def test_p6_letter_case_counts_only_to_allow(installation: Installation) -> None:
     """P6: deny and ask match in any letter case, as the game's disk may; allow only as it is written."""
-    async with house.open(policy=policy()) as server:
+    async with installation.open(policy=policy()) as server:
         for effect, other in (("deny", "deny"), ("ask", "ask"), ("allow", "ask")):
             text = policy(rule("logs", effect, ["cc_write"], paths=["Logs/**"]))
             for path, expected in (("Logs/a", effect), ("LOGS/a", other)):
@@ -329,12 +319,14 @@ async def test_p6_letter_case_counts_only_to_allow(house: House) -> None:
                 assert told["effect"] == expected, (effect, path, told)
 
 
-async def test_p7_a_deny_finds_any_program_of_a_line_and_an_allow_needs_the_whole_of_it(house: House) -> None:
+async def test_p7_a_deny_finds_any_program_of_a_line_and_an_allow_needs_the_whole_of_it(
+    installation: Installation,
+) -> None:
     """P7: denied if any program in the line is; allowed only if the line is one program whose resolved path is."""
     denies = policy(rule("all", "allow"), rule("no-wipe", "deny", ["cc_shell"], programs=["wipe.lua", "**/wipe.lua"]))
     dig = rule("dig", "allow", ["cc_shell"], programs=["tools/dig.lua", "dig"])
     allows = policy(dig, RUNNING | {"tools": ["cc_write"]})
-    async with house.open(policy=policy()) as server:
+    async with installation.open(policy=policy()) as server:
 
         async def effect(command: str, program: str | None, text: str) -> str:
             known = {"program": program} if program else {}
@@ -351,13 +343,13 @@ async def test_p7_a_deny_finds_any_program_of_a_line_and_an_allow_needs_the_whol
             assert await effect(line, program, allows) != "allow", (line, program)
 
 
-async def test_p8_an_allow_never_reaches_through_a_wrapper(house: House) -> None:
+async def test_p8_an_allow_never_reaches_through_a_wrapper(installation: Installation) -> None:
     """P8: what a wrapper runs is not allowed by the rule for its name, whatever was resolved."""
     text = policy(rule("dig", "allow", ["cc_shell"], programs=["dig", "dig.lua", "**/dig.lua", "**"]))
     wrappers = (
         "shell dig|bg dig|fg dig|monitor left dig|lua dig|wget run http://x/dig|pastebin run dig|exec dig|import dig"
     )
-    async with house.open(policy=policy()) as server:
+    async with installation.open(policy=policy()) as server:
         plain = await server.dry_run("cc_shell", {"command": "dig"}, program="dig.lua", policy=text)
         assert plain["effect"] == "allow"
         for line in wrappers.split("|"):
@@ -381,24 +373,24 @@ MALFORMED: list[tuple[dict[str, Any], str]] = [
 """What makes a rule malformed, and a word of the reason."""
 
 
-async def test_p9_one_malformed_rule_refuses_the_whole_policy(house: House) -> None:
+async def test_p9_one_malformed_rule_refuses_the_whole_policy(installation: Installation) -> None:
     """P9: the refusal names file, rule and reason, at the start and at a reload; a deny never becomes "no match"."""
-    async with house.open(policy=policy(*EVERYTHING, DENIED)) as server:
+    async with installation.open(policy=policy(*EVERYTHING, DENIED)) as server:
         for predicate, word in MALFORMED:
             told = await server.change_policy(policy(LOOKING, {**rule("broken", "deny", ["cc_write"]), **predicate}))
-            for named in (str(house.policy_path), "rule 2", word):
+            for named in (str(installation.policy_path), "rule 2", word):
                 assert named in told["alert"], (predicate, told)
             assert (await server.dry_run("cc_write", {"path": "a", "content": ""}))["effect"] == "deny"
     with pytest.raises(PolicyInvalid):
-        async with house.open():
+        async with installation.open():
             pass
 
 
-async def test_p10_a_policy_whose_example_comes_out_otherwise_is_not_loaded(house: House) -> None:
+async def test_p10_a_policy_whose_example_comes_out_otherwise_is_not_loaded(installation: Installation) -> None:
     """P10: the examples are tried when it is loaded, and the refusal says which one failed."""
     write = {"tool": "cc_write", "args": {"path": "a", "content": ""}}
     good = {"call": write, "expect": "ask"}
-    async with house.open(policy=policy(examples=[good])) as server:
+    async with installation.open(policy=policy(examples=[good])) as server:
         before = (await server.ask("GET", "/v1/policy")).json()["policy_version"]
         told = await server.change_policy(policy(examples=[good, {"call": write, "expect": "allow"}]))
         assert told["policy_version"] == before
@@ -406,9 +398,13 @@ async def test_p10_a_policy_whose_example_comes_out_otherwise_is_not_loaded(hous
         assert "ask" in told["alert"]
 
 
-async def test_p11_the_verdict_is_a_function_of_what_it_is_given_and_stored_with_the_request(house: House) -> None:
+async def test_p11_the_verdict_is_a_function_of_what_it_is_given_and_stored_with_the_request(
+    installation: Installation,
+) -> None:
     """P11: effect, matched rules, risk, reason and version come out the same each time, and stand in the request."""
-    async with house.open(Playing(says(WRITE)), policy=policy(*EVERYTHING, rule("more", "ask", risk="high"))) as server:
+    async with installation.open(
+        Playing(says(WRITE)), policy=policy(*EVERYTHING, rule("more", "ask", risk="high"))
+    ) as server:
         task_id, request = await server.asked()
         (proposed,) = await server.items(task_id, "calls_proposed")
         told = [await server.dry_run("cc_write", WRITE["args"], computer="3") for _ in range(2)]
@@ -440,14 +436,14 @@ def install(directory: Path, name: str, source: str) -> None:
 
 
 async def test_p12_an_unknown_risk_is_at_least_high_and_an_analyser_that_fails_asks(
-    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P12: a rule on high risk takes unknown risk in; a plugin that raises makes it high, and a person is asked."""
     install(tmp_path / "packages", "night", FAILING)
     monkeypatch.syspath_prepend(str(tmp_path / "packages"))
     by_risk = policy(rule("all", "allow"), rule("risky", "ask", risks=["high"]))
     stated = {"tool": "cc_read", "args": {"path": "a"}, "stated_risk": "unknown"}
-    async with house.open(
+    async with installation.open(
         Playing(says(call("cc_read", path="a.lua"))), policy=policy(rule("all", "allow"), custom=["night"])
     ) as server:
         await server.dry_run(
@@ -467,7 +463,7 @@ def policy_examples(*examples: dict[str, Any]) -> str:
     return whole[whole.index("[[examples]]") :]
 
 
-async def test_p13_what_the_model_says_of_the_risk_only_raises_it(house: House) -> None:
+async def test_p13_what_the_model_says_of_the_risk_only_raises_it(installation: Installation) -> None:
     """P13: a stated risk lifts a call above a rule that allows by risk, and never brings one below a rule that asks."""
     text = policy(rule("low", "allow", risks=["low"]), rule("high", "ask", ["cc_delete"], risks=["high"]))
     read, delete = {"tool": "cc_read", "args": {"path": "a"}}, {"tool": "cc_delete", "args": {"path": "a"}}
@@ -479,7 +475,7 @@ async def test_p13_what_the_model_says_of_the_risk_only_raises_it(house: House) 
     ]
     explanation = "This is harmless and low risk; it was approved before."
     reply = {**says(WRITE, explanation=explanation), "risk": "low"}
-    async with house.open(Playing(reply), policy=policy()) as server:
+    async with installation.open(Playing(reply), policy=policy()) as server:
         # A policy whose examples come out otherwise is refused with 422.
         await server.dry_run("cc_read", {"path": "a"}, policy=text + policy_examples(*said))
         _, request = await server.asked()
@@ -493,10 +489,10 @@ CAREFUL = (
 RISKY = {**says(call("cc_read", path="b.lua")), "risk": "critical"}
 
 
-async def test_p13_a_risk_that_the_model_states_asks_a_person(house: House) -> None:
+async def test_p13_a_risk_that_the_model_states_asks_a_person(installation: Installation) -> None:
     """P13: it is on record with the call and shown with who said it; what was approved runs, judged by it again."""
     model = Playing(RISKY, says(call("cc_read", path="b.lua")))
-    async with house.open(model, policy=policy(*CAREFUL)) as server:
+    async with installation.open(model, policy=policy(*CAREFUL)) as server:
         calls = calls_of(server.stub)
         task_id, request = await server.asked()
         shown = request["tool_calls"][0]["evaluation"]
@@ -514,11 +510,11 @@ async def test_p13_a_risk_that_the_model_states_asks_a_person(house: House) -> N
         assert len(await server.items(task_id, "review_requested")) == 1
 
 
-async def test_p13_one_word_counts_for_every_call_of_the_reply(house: House) -> None:
+async def test_p13_one_word_counts_for_every_call_of_the_reply(installation: Installation) -> None:
     """P13: each is raised, and the one that is above it already stays where it is."""
     several = says(call("cc_read", path="b.lua"), call("cc_delete", path="a.lua"), call("cc_list", path="/"))
     rules = (*CAREFUL, rule("deleting", "ask", ["cc_delete"], risk="critical"))
-    async with house.open(Playing({**several, "risk": "high"}), policy=policy(*rules)) as server:
+    async with installation.open(Playing({**several, "risk": "high"}), policy=policy(*rules)) as server:
         _, request = await server.asked()
         judged = [one["evaluation"] for one in request["tool_calls"]]
         assert [one["risk"] for one in judged] == ["high", "critical", "high"]
@@ -526,15 +522,15 @@ async def test_p13_one_word_counts_for_every_call_of_the_reply(house: House) -> 
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_p13_a_stated_risk_holds_at_a_reload(kept_house: House, restarted: bool) -> None:
+async def test_p13_a_stated_risk_holds_at_a_reload(kept_installation: Installation, restarted: bool) -> None:
     """P13: a new policy judges what waits with it, after a restart too: an edit elsewhere changes nothing."""
-    house, model = kept_house, Playing(RISKY)
-    async with house.open(model, policy=policy(*CAREFUL)) as server:
+    installation, model = kept_installation, Playing(RISKY)
+    async with installation.open(model, policy=policy(*CAREFUL)) as server:
         task_id, request = await server.asked()
         if not restarted:
             await _held_to_what_was_stated(server, model, task_id, request)
     if restarted:
-        async with house.open(model) as server:
+        async with installation.open(model) as server:
             await _held_to_what_was_stated(server, model, task_id, request)
 
 
@@ -558,9 +554,9 @@ async def _held_to_what_was_stated(server: Opened, model: Playing, task_id: str,
     assert "Never." in model.told
 
 
-async def test_p13_what_was_approved_at_the_stated_risk_runs_as_it_was_shown(house: House) -> None:
+async def test_p13_what_was_approved_at_the_stated_risk_runs_as_it_was_shown(installation: Installation) -> None:
     """P13: judged as it runs it is the same verdict, so the approval holds and nobody is asked again."""
-    async with house.open(Playing({**says(WRITE), "risk": "high"}), policy=policy()) as server:
+    async with installation.open(Playing({**says(WRITE), "risk": "high"}), policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["risk"] == "high"
         assert (await server.decide(request, "approve")).status_code == 202
@@ -571,19 +567,19 @@ async def test_p13_what_was_approved_at_the_stated_risk_runs_as_it_was_shown(hou
 
 
 @pytest.mark.parametrize("stricter", ["deny", "ask"])
-async def test_p13_a_stated_risk_holds_when_the_call_runs(house: House, stricter: str) -> None:
+async def test_p13_a_stated_risk_holds_when_the_call_runs(installation: Installation, stricter: str) -> None:
     """P13: what is about to run is judged with it once more."""
     reads = (rule("reads", "allow", ["cc_read"]), rule("writes", "ask", ["cc_write"]))
     changed = rule("late", stricter, ["cc_write"], risks=["high"], risk="critical", reason="Late.")
     model = Playing({**says(WRITE), "risk": "high"})
-    async with house.open(model, policy=policy(*reads)) as server:
+    async with installation.open(model, policy=policy(*reads)) as server:
         task_id, request = await server.asked()
         assert request["risk"] == "high"
-        await house.hang_up()
+        await installation.hang_up()
         assert (await server.decide(request, "approve")).status_code == 202
         assert (await server.change_policy(policy(*reads, changed)))["alert"] == ""
         version = await server.version(task_id)
-        await house.dial()
+        await installation.dial()
         if stricter == "ask":
             again = await server.request(task_id, after=version)
             assert again["risk"] == "critical"
@@ -595,10 +591,10 @@ async def test_p13_a_stated_risk_holds_when_the_call_runs(house: House, stricter
 
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("risk", ["harmless", "LOW", "unknown", 1])
-async def test_p13_a_risk_that_is_none_is_refused(house: House, risk: Any) -> None:
+async def test_p13_a_risk_that_is_none_is_refused(installation: Installation, risk: Any) -> None:
     """P13: the reply has no reading, and the sentence names the four words; nothing of it happens."""
     model = Playing({**says(WRITE), "risk": risk}, final("cannot", success=False))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id = await server.submit()
         await finished(server, task_id, status="Failed")
         (refused,) = await server.facts(task_id, "reply_refused")
@@ -610,11 +606,11 @@ async def test_p13_a_risk_that_is_none_is_refused(house: House, risk: Any) -> No
 # -- a policy that changes ---------------------------------------------------------------
 
 
-async def test_p14_a_new_policy_comes_into_force_whole_or_not_at_all(house: House) -> None:
+async def test_p14_a_new_policy_comes_into_force_whole_or_not_at_all(installation: Installation) -> None:
     """P14: every verdict around a reload is of one policy or the other; an invalid file keeps the old and alerts."""
     old = policy(rule("old-read", "allow", ["cc_read"], reason="old"), rule("old-list", "allow", ["cc_list"]))
     new = policy(rule("new-read", "deny", ["cc_read"], reason="new"), rule("new-list", "deny", ["cc_list"]))
-    async with house.open(policy=old) as server:
+    async with installation.open(policy=old) as server:
         versions = {load_policy(text).version: name for name, text in (("old", old), ("new", new))}
         asking = [asyncio.create_task(server.dry_run("cc_read", {"path": "a"})) for _ in range(20)]
         changing = asyncio.create_task(server.change_policy(new))
@@ -636,10 +632,10 @@ async def test_p14_a_new_policy_comes_into_force_whole_or_not_at_all(house: Hous
         assert [cast("Any", one.fact).policy_version for one in noted[:2]] == list(versions)
 
 
-async def test_p15_a_reload_that_denies_supersedes_what_waits(house: House) -> None:
+async def test_p15_a_reload_that_denies_supersedes_what_waits(installation: Installation) -> None:
     """P15: a pending call that is denied now is superseded with the reason, and a decision comes too late."""
     model = Playing(says(WRITE))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         await server.change_policy(policy(*EVERYTHING, DENIED))
         task = await server.ended(task_id)
@@ -653,10 +649,10 @@ async def test_p15_a_reload_that_denies_supersedes_what_waits(house: House) -> N
 
 
 @pytest.mark.parametrize("release", [False, True])
-async def test_p15_a_reload_that_allows_runs_nothing_by_itself(house: House, release: bool) -> None:
+async def test_p15_a_reload_that_allows_runs_nothing_by_itself(installation: Installation, release: bool) -> None:
     """P15: a pending call that is allowed now stays pending, unless the policy says release_on_relax."""
     relaxed = policy(LOOKING, rule("writing", "allow", ["cc_write"]), requests={"release_on_relax": release})
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         await server.change_policy(relaxed)
         if not release:
@@ -669,9 +665,9 @@ async def test_p15_a_reload_that_allows_runs_nothing_by_itself(house: House, rel
         assert len(await server.items(task_id, "decision_recorded")) == (0 if release else 1)
 
 
-async def test_p15_a_neutral_edit_costs_no_review(house: House) -> None:
+async def test_p15_a_neutral_edit_costs_no_review(installation: Installation) -> None:
     """P15: a rule that has nothing to do with the pending call changes the version and leaves the request untouched."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         version = await server.version(task_id)
         told = await server.change_policy(policy(*EVERYTHING, rule("other", "deny", ["cc_move"], paths=["x"])))
@@ -684,17 +680,19 @@ async def test_p15_a_neutral_edit_costs_no_review(house: House) -> None:
 
 
 @pytest.mark.parametrize("stricter", ["deny", "ask"])
-async def test_p16_a_stricter_policy_at_execution_blocks_what_a_human_approved(house: House, stricter: str) -> None:
+async def test_p16_a_stricter_policy_at_execution_blocks_what_a_human_approved(
+    installation: Installation, stricter: str
+) -> None:
     """P16: the gate is asked once more when it would run: a denial ends it, another ask is asked again."""
     added = DENIED if stricter == "deny" else rule("careful", "ask", ["cc_write"], risk="critical")
     model = Playing(says(WRITE))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         assert (await server.decide(request, "approve")).status_code == 202
         assert (await server.change_policy(policy(*EVERYTHING, added)))["alert"] == ""
         version = await server.version(task_id)
-        await house.dial()
+        await installation.dial()
         if stricter == "ask":
             again = await server.request(task_id, after=version)
             assert again["request_id"] != request["request_id"]
@@ -709,7 +707,7 @@ async def test_p16_a_stricter_policy_at_execution_blocks_what_a_human_approved(h
 # -- what can be asked of it -------------------------------------------------------------
 
 
-async def test_p17_check_for_intervention_says_whether_a_person_is_asked(house: House) -> None:
+async def test_p17_check_for_intervention_says_whether_a_person_is_asked(installation: Installation) -> None:
     """P17: it equals ``evaluate(...).effect == "ask"``; what is denied never reaches a human."""
     text = policy(*EVERYTHING, rule("rom", "deny", ["cc_write"], paths=["rom/**"]))
     calls = {
@@ -722,13 +720,13 @@ async def test_p17_check_for_intervention_says_whether_a_person_is_asked(house: 
         assert evaluate(one, policy=loaded).effect == effect
         assert check_for_intervention(one, policy=loaded) is (effect == "ask")
     model = Playing(says(call("cc_write", path="rom/a", content="")))
-    async with house.open(model, policy=text) as server:
+    async with installation.open(model, policy=text) as server:
         await finished(server, await server.submit())
         assert (await server.ask("GET", "/v1/requests")).json()["requests"] == []
 
 
 @pytest.mark.parametrize("how", ["mode", "task"])
-async def test_p18_in_plan_mode_whatever_changes_something_is_denied(house: House, how: str) -> None:
+async def test_p18_in_plan_mode_whatever_changes_something_is_denied(installation: Installation, how: str) -> None:
     """P18: each mutating tool is denied with the reason plan_mode, of the policy's mode or of a read-only task."""
     tools: dict[str, dict[str, Any]] = {
         "cc_write": {"path": "a", "content": ""},
@@ -745,7 +743,7 @@ async def test_p18_in_plan_mode_whatever_changes_something_is_denied(house: Hous
     }
     text = policy(rule("all", "allow"), mode="plan" if how == "mode" else "normal")
     model = Playing(says(call("cc_read", path="a.lua"), call("cc_delete", path="a.lua")))
-    async with house.open(model, policy=text) as server:
+    async with installation.open(model, policy=text) as server:
         for tool, args in tools.items():
             told = await server.dry_run(tool, args, **({} if how == "mode" else {"plan": True}))
             assert (told["effect"], told["reason"]) == ("deny", "plan_mode"), tool
@@ -756,12 +754,18 @@ async def test_p18_in_plan_mode_whatever_changes_something_is_denied(house: Hous
         assert server.stub.disk.file("a.lua") == b"old\n"
 
 
-async def test_p19_the_policy_and_the_rule_for_a_call_can_be_asked_without_running_it(house: House) -> None:
+async def test_p19_the_policy_and_the_rule_for_a_call_can_be_asked_without_running_it(
+    installation: Installation,
+) -> None:
     """P19: what is in force, its version, and each rule with what did not match; nothing is written down or run."""
-    async with house.open(policy=policy(*EVERYTHING, DENIED | {"paths": ["b.lua"]})) as server:
+    async with installation.open(policy=policy(*EVERYTHING, DENIED | {"paths": ["b.lua"]})) as server:
         shown = (await server.ask("GET", "/v1/policy")).json()
         told = await server.dry_run("cc_write", {"path": "a.lua", "content": "print('x')"}, computer="3")
-        assert told["policy_version"] == shown["policy_version"] == load_policy(house.policy_path.read_text()).version
+        assert (
+            told["policy_version"]
+            == shown["policy_version"]
+            == load_policy(installation.policy_path.read_text()).version
+        )
         assert [one["id"] for one in shown["policy"]["rules"]] == [one["id"] for one in told["rules"]]
         found = {one["id"]: (one["outcome"], one["missed"]) for one in told["rules"]}
         assert found == {

@@ -28,20 +28,9 @@ from orchestrator.runtime.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests import TESTS
-from tests.contract.house import (
-    FILES,
-    LOOKING,
-    WRITE,
-    House,
-    Playing,
-    Reviewer,
-    call,
-    policy,
-    reviewing,
-    rule,
-    says,
-)
-from tests.contract.more import calls_of, changes_in
+from tests.contract.parts import LOOKING, WRITE, Playing, calls_of, changes_in, policy, rule
+from tests.harness.support import call, says
+from tests.harness.whole_server import FILES, Installation, Reviewer, reviewing
 from tests.story.processes import CONTEXT, Process
 from tests.waiting import HANG_S, within
 
@@ -79,7 +68,7 @@ class Watched:
 # -- the pause ---------------------------------------------------------------------------
 
 
-async def test_s1_the_pause_carries_all_calls_of_the_step(house: House) -> None:
+async def test_s1_the_pause_carries_all_calls_of_the_step(installation: Installation) -> None:
     """S1: HitlInterventionRequired holds every call of a step of which one asks, and the task is Paused."""
     step = says(READ, WRITE, DELETE)
     tools = ["cc_read", "cc_write", "cc_delete"]
@@ -88,7 +77,7 @@ async def test_s1_the_pause_carries_all_calls_of_the_step(house: House) -> None:
     assert [one.function_name for one in raised.value.function_calls] == tools
     assert raised.value.task is not None
     assert raised.value.task.status is TaskStatus.PAUSED
-    async with house.open(Playing(step), policy=policy()) as server:
+    async with installation.open(Playing(step), policy=policy()) as server:
         task_id, request = await server.asked()
         task = await server.task(task_id)
         assert task["status"] == "Paused"
@@ -97,14 +86,14 @@ async def test_s1_the_pause_carries_all_calls_of_the_step(house: House) -> None:
         assert [one["tool"] for one in request["context"]] == tools[:1]
 
 
-async def test_s2_the_step_is_durable_before_anything_of_it_runs(house: House) -> None:
+async def test_s2_the_step_is_durable_before_anything_of_it_runs(installation: Installation) -> None:
     """S2: state, history and every call are written in one transaction, and only then a call is sent."""
     written: list[tuple[list[str], int]] = []
 
     def told(kinds: list[str]) -> None:
-        written.append((kinds, house.stubs["3"].calls.highest if "3" in house.stubs else 0))
+        written.append((kinds, installation.stubs["3"].calls.highest if "3" in installation.stubs else 0))
 
-    async with house.open(
+    async with installation.open(
         Playing(says(READ, OTHER)),
         policy=siblings(),
         wrap_store=lambda store: cast("Store", Watched(store, told)),
@@ -127,10 +116,10 @@ async def test_s2_the_step_is_durable_before_anything_of_it_runs(house: House) -
     ("mode", "read", "written"), [(None, True, False), ("hold", False, False), ("run_safe", True, True)]
 )
 async def test_s3_what_the_siblings_of_a_call_that_asks_do(
-    house: House, mode: str | None, read: bool, written: bool
+    installation: Installation, mode: str | None, read: bool, written: bool
 ) -> None:
     """S3: by default reads run at once and changes wait; `hold` and `run_safe` are settings; the mode is recorded."""
-    async with house.open(Playing(says(READ, OTHER, WRITE)), policy=siblings(mode)) as server:
+    async with installation.open(Playing(says(READ, OTHER, WRITE)), policy=siblings(mode)) as server:
         task_id, request = await server.asked()
         states = [one["state"] for one in (await server.task(task_id))["calls"]]
         assert states == ["executed" if read else "allowed", "executed" if written else "allowed", "pending"]
@@ -142,7 +131,7 @@ async def test_s3_what_the_siblings_of_a_call_that_asks_do(
         assert server.stub.disk.file("b.lua") == b"print('allowed')\n"
 
 
-async def test_s4_a_sibling_that_ran_is_not_run_again_and_is_shown(house: House) -> None:
+async def test_s4_a_sibling_that_ran_is_not_run_again_and_is_shown(installation: Installation) -> None:
     """S4: its result stands beside the request as context, and on resume it is not executed once more."""
     ran: list[list[str]] = []
 
@@ -156,7 +145,7 @@ async def test_s4_a_sibling_that_ran_is_not_run_again_and_is_shown(house: House)
         requests={"siblings": "run_safe"},
     )
     step = says(call("cc_run_program", path="count.lua"), WRITE)
-    async with house.open(Playing(step), policy=text, programs={"count.lua": count}) as server:
+    async with installation.open(Playing(step), policy=text, programs={"count.lua": count}) as server:
         task_id = await server.submit()
         await server.item(task_id, "tool_finished")
         request = await server.request(task_id)
@@ -171,10 +160,10 @@ async def test_s4_a_sibling_that_ran_is_not_run_again_and_is_shown(house: House)
         assert begun == [one.call_id for one in proposed.calls]
 
 
-async def test_s5_results_keep_the_order_of_the_calls(house: House) -> None:
+async def test_s5_results_keep_the_order_of_the_calls(installation: Installation) -> None:
     """S5: whoever is decided first, the model is told in the order in which it asked, each under its call."""
     model = Playing(says(WRITE, READ, DELETE))
-    async with house.open(model, policy=policy(requests={"partial": "at_once"})) as server:
+    async with installation.open(model, policy=policy(requests={"partial": "at_once"})) as server:
         task_id, request = await server.asked()
         write, delete = (one["call_id"] for one in request["tool_calls"])
         await server.decide(request, decisions=[{"call_id": delete, "action": "approve"}])
@@ -186,10 +175,10 @@ async def test_s5_results_keep_the_order_of_the_calls(house: House) -> None:
         assert finished.index(delete) < finished.index(write)
 
 
-async def test_s6_each_pause_has_an_id_of_its_own(house: House) -> None:
+async def test_s6_each_pause_has_an_id_of_its_own(installation: Installation) -> None:
     """S6: unguessable, 128 bits or more; an earlier one answers 409 and does nothing to the later."""
     again = call("cc_write", path="b.lua", content="print('second')\n")
-    async with house.open(Playing(says(WRITE, DELETE), says(again)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE, DELETE), says(again)), policy=policy()) as server:
         task_id, first = await server.asked()
         await server.decide(first, "approve")
         second = await server.request(task_id, after=await server.version_of(first))
@@ -210,12 +199,12 @@ async def test_s6_each_pause_has_an_id_of_its_own(house: House) -> None:
 # -- restarts ----------------------------------------------------------------------------
 
 
-async def test_s7_a_request_finds_its_task_after_a_restart(kept_house: House) -> None:
+async def test_s7_a_request_finds_its_task_after_a_restart(kept_installation: Installation) -> None:
     """S7: a new store on the same file finds the task by the request's id; it is decided and goes on."""
     model = Playing(says(WRITE))
-    async with kept_house.open(model, policy=policy()) as server:
+    async with kept_installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
-    store = open_store(f"sqlite:///{kept_house.directory / 'orchestrator.db'}", clock=ManualClock())
+    store = open_store(f"sqlite:///{kept_installation.directory / 'orchestrator.db'}", clock=ManualClock())
     try:
         found = await store.load_by_request_id(RequestId(request["request_id"]))
         assert found is not None
@@ -223,7 +212,7 @@ async def test_s7_a_request_finds_its_task_after_a_restart(kept_house: House) ->
         assert await store.load_by_request_id(RequestId("nobody")) is None
     finally:
         await store.close()
-    async with kept_house.open(model) as server:
+    async with kept_installation.open(model) as server:
         assert (await server.decide(request, "approve")).status_code == 202
         assert (await server.ended(task_id))["status"] == "Completed"
         assert server.stub.disk.file("a.lua") == b"print('new')\n"
@@ -345,14 +334,14 @@ async def alive(stub: StubComputer) -> AsyncIterator[None]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_s9_after_a_restart_what_waits_is_announced_once_under_its_ids(kept_house: House) -> None:
+async def test_s9_after_a_restart_what_waits_is_announced_once_under_its_ids(kept_installation: Installation) -> None:
     """S9: every pending request is listed and shown again to reviewers, once each, with the ids that it had."""
     model = Playing(says(WRITE), for_prompt={"other": [says(DELETE)]})
-    async with kept_house.open(model, policy=policy()) as server:
+    async with kept_installation.open(model, policy=policy()) as server:
         first = (await server.asked())[1]["request_id"]
         task_id, second = await server.asked(prompt="other")
         ids = [first, second["request_id"]]
-    async with kept_house.open(model) as server, server.reviewing() as reviewer:
+    async with kept_installation.open(model) as server, server.reviewing() as reviewer:
         snapshot = await reviewer.hear("snapshot")
         assert [one["request_id"] for one in snapshot["requests"]] == ids
         listed = (await server.ask("GET", "/v1/requests")).json()["requests"]
@@ -365,9 +354,9 @@ async def test_s9_after_a_restart_what_waits_is_announced_once_under_its_ids(kep
 # -- the store ---------------------------------------------------------------------------
 
 
-async def test_s10_a_loaded_task_is_a_copy(house: House) -> None:
+async def test_s10_a_loaded_task_is_a_copy(installation: Installation) -> None:
     """S10: whatever is done to a loaded task, what is stored and what runs is as it was."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         loaded: Any = await server.store.load(task_id)  # type: ignore[arg-type]
         for change in (
@@ -388,9 +377,9 @@ async def test_s10_a_loaded_task_is_a_copy(house: House) -> None:
         assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
-async def test_s11_a_stale_writer_gets_a_conflict(house: House) -> None:
+async def test_s11_a_stale_writer_gets_a_conflict(installation: Installation) -> None:
     """S11: whoever appends after an older version is refused, and nothing of theirs or of the others' is lost."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         service = server.orchestrator.service
         stale = await service.load(task_id)  # type: ignore[arg-type]
@@ -403,10 +392,10 @@ async def test_s11_a_stale_writer_gets_a_conflict(house: House) -> None:
         assert await server.items(task_id) == before
 
 
-async def test_s12_a_paused_task_holds_nothing(house: House) -> None:
+async def test_s12_a_paused_task_holds_nothing(installation: Installation) -> None:
     """S12: with one worker and one computer, another task works there while the first waits for a person."""
     model = Playing(says(WRITE), for_prompt={"other": [says(OTHER)]})
-    async with house.open(model, policy=siblings(), workers=1) as server:
+    async with installation.open(model, policy=siblings(), workers=1) as server:
         task_id, request = await server.asked()
         assert await server.store.claimant("3") is None  # type: ignore[arg-type]
         other = await server.ended(await server.submit(prompt="other"))
@@ -415,12 +404,12 @@ async def test_s12_a_paused_task_holds_nothing(house: House) -> None:
         assert (await server.task(task_id))["request"]["request_id"] == request["request_id"]
 
 
-async def test_s13_a_store_of_an_older_version_is_brought_forward(kept_house: House) -> None:
+async def test_s13_a_store_of_an_older_version_is_brought_forward(kept_installation: Installation) -> None:
     """S13: a pause that an earlier release recorded is shown and decided. SQLite only: it is a file of that release."""
-    kept_house.directory.mkdir()
-    with closing(sqlite3.connect(kept_house.directory / "orchestrator.db")) as connection:
+    kept_installation.directory.mkdir()
+    with closing(sqlite3.connect(kept_installation.directory / "orchestrator.db")) as connection:
         connection.executescript(OLD_STORE.read_text("utf-8"))
-    async with kept_house.open(Playing(), policy=policy(rule("all", "allow")), computer=False) as server:
+    async with kept_installation.open(Playing(), policy=policy(rule("all", "allow")), computer=False) as server:
         alice = await server.person("alice", "reviewer")
         request = (await server.ask("GET", "/v1/requests/r1", token=alice)).json()
         assert (request["task_id"], request["requester"]) == ("t1", "alice")
@@ -429,28 +418,28 @@ async def test_s13_a_store_of_an_older_version_is_brought_forward(kept_house: Ho
 
 
 @pytest.mark.parametrize("what", ["item", "tables"])
-async def test_s13_a_newer_version_is_refused_clearly(kept_house: House, what: str) -> None:
+async def test_s13_a_newer_version_is_refused_clearly(kept_installation: Installation, what: str) -> None:
     """S13: an item or a store of a newer version says so instead of being misread. SQLite only, as above."""
     model = Playing(says(WRITE))
-    async with kept_house.open(model, policy=policy()) as server:
+    async with kept_installation.open(model, policy=policy()) as server:
         task_id, _ = await server.asked()
-    with closing(sqlite3.connect(kept_house.directory / "orchestrator.db")) as connection:
+    with closing(sqlite3.connect(kept_installation.directory / "orchestrator.db")) as connection:
         if what == "item":
             connection.execute("""UPDATE items SET data = replace(data, '"schema":1', '"schema":99')""")
         else:
             connection.execute("UPDATE meta SET value = '99'")
         connection.commit()
     with pytest.raises(NewerSchema) as refused:
-        async with kept_house.open(model, computer=False) as server:
+        async with kept_installation.open(model, computer=False) as server:
             await server.store.load(task_id)  # type: ignore[arg-type]
     assert "99" in refused.value.message
     assert refused.value.remedy
 
 
-async def test_s14_time_never_removes_a_paused_task(house: House) -> None:
+async def test_s14_time_never_removes_a_paused_task(installation: Installation) -> None:
     """S14: ten years on it is still there, still Paused, and goes on when somebody comes."""
     text = policy(requests={"expires_s": {"medium": 3600}, "remind_before_s": 0})
-    async with house.open(Playing(says(WRITE)), policy=text, clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=text, clock=ManualClock()) as server:
         task_id, request = await server.asked()
         version = await server.version(task_id)
         server.advance(10 * 365 * 24 * 3600)
@@ -467,7 +456,7 @@ async def test_s14_time_never_removes_a_paused_task(house: House) -> None:
 # -- what nobody needs to be asked about ---------------------------------------------------
 
 
-async def test_s15_a_call_that_cannot_work_goes_back_to_the_model(house: House) -> None:
+async def test_s15_a_call_that_cannot_work_goes_back_to_the_model(installation: Installation) -> None:
     """S15: arguments that do not fit, and a change that cannot be made, are told before any human is asked."""
     wrong: list[dict[str, Any]] = [
         call("cc_write", path="a.lua"),
@@ -476,7 +465,7 @@ async def test_s15_a_call_that_cannot_work_goes_back_to_the_model(house: House) 
     ]
     missing = call("cc_edit", path="a.lua", old="not there", new="x")
     model = Playing(says(wrong[0]), says(wrong[1]), says(missing), says(wrong[2]), says(WRITE))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["tool_calls"][0]["args"] == WRITE["args"]
         assert len(await server.items(task_id, "review_requested")) == 1
@@ -486,10 +475,10 @@ async def test_s15_a_call_that_cannot_work_goes_back_to_the_model(house: House) 
             assert word in told
 
 
-async def test_s16_the_same_call_does_not_ask_twice(house: House) -> None:
+async def test_s16_the_same_call_does_not_ask_twice(installation: Installation) -> None:
     """S16: a call that is identical to one that is pending raises no second request and is not run for itself."""
     model = Playing(says(WRITE, WRITE, call("cc_write", path="/x/../a.lua", content="print('new')\n")))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         assert len(request["tool_calls"]) == 1
         assert [one["state"] for one in (await server.task(task_id))["calls"]] == ["pending", *["denied_by_policy"] * 2]

@@ -9,9 +9,22 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.core.task import facts
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_programs import StubPeripheral
-from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
-from tests.contract.more import LOOKS, calls_of, changes_in, digest_of, sha256
-from tests.harness.support import dialed, hello
+from tests.contract.parts import (
+    CHANGING,
+    LOOKING,
+    LOOKS,
+    RUNNING,
+    WRITE,
+    Playing,
+    calls_of,
+    changes_in,
+    digest_of,
+    policy,
+    rule,
+    sha256,
+)
+from tests.harness.support import call, dialed, hello, says
+from tests.harness.whole_server import Installation, Opened
 from tests.story.harness import Server as Process
 from tests.story.harness import computer, tool
 from tests.story.proxy import Frame, proxy
@@ -31,9 +44,9 @@ async def _shown_anew(server: Opened, task_id: str, request: dict[str, Any], cod
 # -- B1 ----------------------------------------------------------------------------------
 
 
-async def test_b1_the_digests_are_over_what_they_say(house: House) -> None:
+async def test_b1_the_digests_are_over_what_they_say(installation: Installation) -> None:
     """call_digest: tool, version, arguments, computer; action_digest: that, user, what was found, verdict, rules."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         (shown,) = request["tool_calls"]
         (proposed,) = await server.items(task_id, "calls_proposed")
@@ -55,9 +68,9 @@ async def test_b1_the_digests_are_over_what_they_say(house: House) -> None:
         assert shown["action_digest"] == request["action_digest"] == digest_of(content)
 
 
-async def test_b1_another_digest_decides_nothing(house: House) -> None:
+async def test_b1_another_digest_decides_nothing(installation: Installation) -> None:
     """A digest that was not shown is 409, in both forms; without one the decision binds to the stored digest."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         (shown,) = request["tool_calls"]
         other = sha256("another")
@@ -81,9 +94,9 @@ async def test_b1_another_digest_decides_nothing(house: House) -> None:
         assert started["fact"]["action_digest"] == shown["action_digest"]
 
 
-async def test_b1_the_policys_version_is_recorded_and_not_hashed(house: House) -> None:
+async def test_b1_the_policys_version_is_recorded_and_not_hashed(installation: Installation) -> None:
     """A neutral edit of the policy changes its version and no digest: the approval still holds."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         neutral = rule("nobody", "ask", ["cc_shell"], computers=["elsewhere"])
         changed = await server.change_policy(policy(LOOKING, CHANGING, RUNNING, neutral))
@@ -99,16 +112,16 @@ async def test_b1_the_policys_version_is_recorded_and_not_hashed(house: House) -
 # -- B2 ----------------------------------------------------------------------------------
 
 
-async def test_b2_what_is_about_to_run_is_hashed_again(house: House) -> None:
+async def test_b2_what_is_about_to_run_is_hashed_again(installation: Installation) -> None:
     """The rule behind an approval changed before it ran: `digest_mismatch`, nothing ran, it is shown anew."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         assert (await server.decide(request, "approve")).status_code == 202
         stricter = {**CHANGING, "risk": "high"}
         await server.change_policy(policy(LOOKING, stricter, RUNNING))
         calls = calls_of(server.stub)
-        await house.dial()
+        await installation.dial()
         again = await _shown_anew(server, task_id, request, "digest_mismatch")
         assert again["risk"] == "high"
         assert again["action_digest"] != request["action_digest"]
@@ -150,10 +163,10 @@ def test_v1_each_tool_that_touches_paths_or_runs_is_edited() -> None:
 
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ELSEWHERE)
-async def test_v1_an_edit_of_something_else_is_shown_first(house: House, kind: str) -> None:
+async def test_v1_an_edit_of_something_else_is_shown_first(installation: Installation, kind: str) -> None:
     """Another path, also an empty one, or another program: nothing runs until the new request is approved."""
     made, args = ELSEWHERE[kind]
-    async with house.open(Playing(says(made)), policy=policy(LOOKING, CHANGING, RUNNING, GUARDED)) as server:
+    async with installation.open(Playing(says(made)), policy=policy(LOOKING, CHANGING, RUNNING, GUARDED)) as server:
         for program in ("danger.lua", "shell.lua"):
             server.stub.disk.put(program, b"print('it runs')\n")
         calls = calls_of(server.stub)
@@ -168,9 +181,11 @@ async def test_v1_an_edit_of_something_else_is_shown_first(house: House, kind: s
         assert not await server.items(task_id, "tool_started")
 
 
-async def test_v1_an_edit_with_a_program_that_does_not_parse_is_shown_with_its_fault(house: House) -> None:
+async def test_v1_an_edit_with_a_program_that_does_not_parse_is_shown_with_its_fault(
+    installation: Installation,
+) -> None:
     """A person wrote it: the model is not told of it in the person's place, and the fault stands in the new request."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         args = {"path": "b.lua", "content": "print('x'\n"}
         edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit", "args": args}
@@ -186,7 +201,7 @@ async def test_v1_an_edit_with_a_program_that_does_not_parse_is_shown_with_its_f
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("changed", [{"name": "right"}, {"method": "clear"}, {"args": ["right", 64]}], ids=str)
 async def test_v1_an_edit_that_does_something_else_to_a_peripheral_is_shown_first(
-    house: House, changed: dict[str, Any]
+    installation: Installation, changed: dict[str, Any]
 ) -> None:
     """The request says what the peripheral of this name is, so another one is looked at; so are other arguments."""
     called: list[str] = []
@@ -200,7 +215,7 @@ async def test_v1_an_edit_that_does_something_else_to_a_peripheral_is_shown_firs
         for side, kind in (("left", "chest"), ("right", "monitor"))
     }
     asking = rule("peripherals", "ask", ["cc_peripheral_call"])
-    async with house.open(Playing(says(made)), policy=policy(LOOKING, asking)) as server:
+    async with installation.open(Playing(says(made)), policy=policy(LOOKING, asking)) as server:
         await server.connect("3", peripherals=sides, computer_id=3)
         task_id, request = await server.asked()
         args = {**made["args"], **changed}
@@ -217,9 +232,9 @@ async def test_v1_an_edit_that_does_something_else_to_a_peripheral_is_shown_firs
 
 
 @pytest.mark.parametrize("there", [b"somebody's\n", None], ids=["edited", "deleted"])
-async def test_b3_a_file_that_changed_since_is_not_written(house: House, there: bytes | None) -> None:
+async def test_b3_a_file_that_changed_since_is_not_written(installation: Installation, there: bytes | None) -> None:
     """The stored hash is of what the diff was made from; where the file differs, nothing runs and it is shown anew."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["tool_calls"][0]["observed"]["state"] == {"a.lua": sha256(b"old\n")}
         if there is None:
@@ -237,10 +252,10 @@ async def test_b3_a_file_that_changed_since_is_not_written(house: House, there: 
         assert server.stub.disk.nodes.get("a.lua") == there
 
 
-async def test_b3_absent_is_a_state_too(house: House) -> None:
+async def test_b3_absent_is_a_state_too(installation: Installation) -> None:
     """A new file is bound to its absence: one that appeared meanwhile is not overwritten."""
     write = call("cc_write", path="new.lua", content="print('x')\n")
-    async with house.open(Playing(says(write)), policy=policy()) as server:
+    async with installation.open(Playing(says(write)), policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["tool_calls"][0]["observed"]["state"] == {"new.lua": "absent"}
         server.stub.disk.put("new.lua", b"mine\n")
@@ -299,11 +314,11 @@ async def test_b4_the_hash_is_checked_where_the_file_is_written(tmp_path: Path) 
 # -- B5, B6, B7: time and place --------------------------------------------------------------
 
 
-async def test_b5_an_approval_waits_for_its_computer_and_no_longer_than_it_is_valid(house: House) -> None:
+async def test_b5_an_approval_waits_for_its_computer_and_no_longer_than_it_is_valid(installation: Installation) -> None:
     """Offline it is `approved_waiting_target`; after 15 minutes it is expired, and shown anew once it is back."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock()) as server:
         task_id, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         await server.decide(request, "approve")
         (waiting,) = (await server.task(task_id))["calls"]
         assert waiting["state"] == "approved_waiting_target"
@@ -313,7 +328,7 @@ async def test_b5_an_approval_waits_for_its_computer_and_no_longer_than_it_is_va
         ended = await server.item(task_id, "request_ended")
         assert (ended["fact"]["end"], ended["fact"]["code"]) == ("expired", "approval_expired")
         calls = calls_of(server.stub)
-        await house.dial()
+        await installation.dial()
         again = await server.request(task_id, after=ended["version"])
         assert again["request_id"] != request["request_id"]
         assert changes_in(calls) == []
@@ -321,11 +336,11 @@ async def test_b5_an_approval_waits_for_its_computer_and_no_longer_than_it_is_va
 
 
 @pytest.mark.parametrize("what", ["token", "computer_id"])
-async def test_b6_another_computer_of_the_same_name_is_not_the_one(house: House, what: str) -> None:
+async def test_b6_another_computer_of_the_same_name_is_not_the_one(installation: Installation, what: str) -> None:
     """Approved, and then another computer goes by this name: the approval is stale, and nothing runs there."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         await server.decide(request, "approve")
         stub = server.stub
         if what == "token":
@@ -342,29 +357,29 @@ async def test_b6_another_computer_of_the_same_name_is_not_the_one(house: House,
                     assert (await other.hear("refused"))[0].code == code
             assert (await server.ask("POST", "/v1/computers/3/release")).json()["released"]
         calls = calls_of(stub)
-        await house.dial()
+        await installation.dial()
         await _shown_anew(server, task_id, request, "computer_changed")
         assert changes_in(calls) == []
 
 
-async def test_b6_a_reboot_is_not_another_computer(house: House) -> None:
+async def test_b6_a_reboot_is_not_another_computer(installation: Installation) -> None:
     """The same computer after a reboot: the approval holds."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         await server.decide(request, "approve")
         vars(server.stub)["_boot"] = "another-boot"
-        await house.dial()
+        await installation.dial()
         await server.ended(task_id)
         assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
-async def test_b7_how_long_an_approval_holds_is_not_how_long_people_may_think(house: House) -> None:
+async def test_b7_how_long_an_approval_holds_is_not_how_long_people_may_think(installation: Installation) -> None:
     """Approved just before its deadline: the approval outlives the deadline, for as long as approvals are valid."""
     requests = {"expires_s": {"medium": 100}, "approval_valid_s": 300}
-    async with house.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=ManualClock()) as server:
         task_id, request = await server.asked()
-        await house.hang_up()
+        await installation.hang_up()
         server.advance(99)
         await server.decide(request, "approve")
         server.advance(290)
@@ -372,7 +387,7 @@ async def test_b7_how_long_an_approval_holds_is_not_how_long_people_may_think(ho
         at = (await server.items(task_id, "decision_recorded"))[0].at
         assert decided.valid_until is not None
         assert (decided.valid_until - at).total_seconds() == 300
-        await house.dial()
+        await installation.dial()
         await server.ended(task_id)
         assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
@@ -380,9 +395,11 @@ async def test_b7_how_long_an_approval_holds_is_not_how_long_people_may_think(ho
 # -- B8, B9 --------------------------------------------------------------------------------
 
 
-async def test_b8_a_tool_of_another_version_is_another_call(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_b8_a_tool_of_another_version_is_another_call(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The tool was upgraded while the task was paused: what was approved is stale, and is shown anew."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         old = BUILT_IN_CATALOG["cc_write"]
         # What a new release of the program does to its catalog.
@@ -396,9 +413,9 @@ async def test_b8_a_tool_of_another_version_is_another_call(house: House, monkey
         assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
-async def test_b9_a_run_is_bound_to_the_programs_bytes(house: House) -> None:
+async def test_b9_a_run_is_bound_to_the_programs_bytes(installation: Installation) -> None:
     """What runs is the text that was shown: a program with the same name and other bytes is shown anew."""
-    async with house.open(Playing(says(RUN)), policy=policy()) as server:
+    async with installation.open(Playing(says(RUN)), policy=policy()) as server:
         task_id, request = await server.asked()
         (shown,) = request["tool_calls"]
         assert shown["observed"]["program"] == "hello.lua"

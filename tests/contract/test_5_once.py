@@ -17,8 +17,9 @@ from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.testing import ManualClock
 from orchestrator.tools.deps import MAX_RESULT_CHARS
-from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
-from tests.contract.more import ByHand, Gated, by_hand, calls_of, changes_in, sha256
+from tests.contract.parts import WRITE, ByHand, Gated, Playing, by_hand, calls_of, changes_in, policy, sha256
+from tests.harness.support import call, says
+from tests.harness.whole_server import Installation, Opened
 from tests.story.processes import start_computer
 from tests.waiting import within
 
@@ -39,10 +40,10 @@ async def _approved(server: Opened, hand: ByHand, *methods: str) -> tuple[str, w
 # -- E1 ----------------------------------------------------------------------------------
 
 
-async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(house: House) -> None:
+async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(installation: Installation) -> None:
     """When the computer hears the call its start is durable; of many approvals one sends it."""
     async with (
-        house.open(Playing(says(WRITE)), policy=policy(), computer=False) as server,
+        installation.open(Playing(says(WRITE)), policy=policy(), computer=False) as server,
         by_hand(server, await server.computer("3")) as hand,
     ):
         task_id = await server.submit()
@@ -77,14 +78,14 @@ async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(house: 
     ids=["write-finished", "write-void", "write-unknown", "read-interrupted", "run-interrupted", "run-void"],
 )
 async def test_e2_what_was_executing_is_settled_first(
-    kept_house: House, wanted: dict[str, Any], method: str, said: dict[str, Any], becomes: str
+    kept_installation: Installation, wanted: dict[str, Any], method: str, said: dict[str, Any], becomes: str
 ) -> None:
     """After a restart the task waits for its computer and asks it; what it says decides, and no hash does.
 
     On SQLite only, as the restart needs a file.
     """
     model = Playing(says(wanted))
-    async with kept_house.open(model, policy=policy(), computer=False) as server:
+    async with kept_installation.open(model, policy=policy(), computer=False) as server:
         token = await server.computer("3")
         async with by_hand(server, token) as hand:
             if method == "fs_read":
@@ -92,7 +93,7 @@ async def test_e2_what_was_executing_is_settled_first(
                 sent = await hand.call(method)
             else:
                 task_id, sent = await _approved(server, hand, method)
-    async with kept_house.open(model, computer=False) as server:
+    async with kept_installation.open(model, computer=False) as server:
         assert [one["state"] for one in (await server.task(task_id))["calls"]] == ["executing"]
         again = {"boot": "boot-2", "highest": sent.number, "journal_seq": 9, "calls": (sent.call_id,)}
         async with by_hand(server, token, **again) as hand:
@@ -142,11 +143,11 @@ async def _unknown(server: Opened) -> AsyncIterator[tuple[str, dict[str, Any], B
 
 
 @pytest.mark.parametrize("verb", ["mark_done", "mark_failed"])
-async def test_e3_what_is_unknown_waits_for_a_person_who_says(house: House, verb: str) -> None:
+async def test_e3_what_is_unknown_waits_for_a_person_who_says(installation: Installation, verb: str) -> None:
     """The task pauses; it takes check, mark done, mark failed and retry; the model hears `unknown`, never `failed`."""
     model = Playing(says(RUN))
     async with (
-        house.open(model, policy=policy(), computer=False) as server,
+        installation.open(model, policy=policy(), computer=False) as server,
         _unknown(server) as (task_id, request, _),
     ):
         assert (await server.task(task_id))["status"] == "Paused"
@@ -160,10 +161,10 @@ async def test_e3_what_is_unknown_waits_for_a_person_who_says(house: House, verb
         assert "failed" not in model.told.lower()
 
 
-async def test_e3_a_check_looks_again_and_a_retry_is_a_new_call_that_is_asked_for(house: House) -> None:
+async def test_e3_a_check_looks_again_and_a_retry_is_a_new_call_that_is_asked_for(installation: Installation) -> None:
     """Check shows what is there now in a new request; retry has a new call id, and runs only when it is approved."""
     async with (
-        house.open(Playing(says(RUN)), policy=policy(), computer=False) as server,
+        installation.open(Playing(says(RUN)), policy=policy(), computer=False) as server,
         _unknown(server) as (task_id, request, hand),
     ):
         assert (await server.decide(request, "check")).status_code == 200
@@ -247,9 +248,9 @@ def _run_frame(call_id: str, number: int, if_hash: str) -> bytes:
 # -- E5 ----------------------------------------------------------------------------------
 
 
-async def test_e5_a_drop_after_sending_asks_and_does_not_send_again(house: House) -> None:
+async def test_e5_a_drop_after_sending_asks_and_does_not_send_again(installation: Installation) -> None:
     """The line broke before the answer: after it is back the computer is asked by call id, before anything else."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), computer=False) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), computer=False) as server:
         token = await server.computer("3")
         async with by_hand(server, token) as hand:
             task_id, sent = await _approved(server, hand, "fs_write")
@@ -266,11 +267,11 @@ async def test_e5_a_drop_after_sending_asks_and_does_not_send_again(house: House
 # -- E6, E7, E8 ------------------------------------------------------------------------------
 
 
-async def test_e6_a_call_that_fails_takes_no_sibling_with_it(house: House) -> None:
+async def test_e6_a_call_that_fails_takes_no_sibling_with_it(installation: Installation) -> None:
     """Of four calls two fail: the model is told all four results, in the order in which it made the calls."""
     bad, worse = call("cc_read", path="nowhere.lua"), call("cc_delete", path="b.lua")
     model = Playing(says(bad, READ, worse, WRITE))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         await server.ended(task_id)
@@ -281,7 +282,7 @@ async def test_e6_a_call_that_fails_takes_no_sibling_with_it(house: House) -> No
         assert "Wrote 13 bytes" in parts[3]
 
 
-async def test_e7_a_cancelled_wait_leaves_nothing_executing(house: House) -> None:
+async def test_e7_a_cancelled_wait_leaves_nothing_executing(installation: Installation) -> None:
     """What waits for a call's answer is cancelled under it: its one worker goes on, and the run is settled."""
     gates: list[Gated] = []
 
@@ -290,7 +291,7 @@ async def test_e7_a_cancelled_wait_leaves_nothing_executing(house: House) -> Non
         return gates[0]
 
     async with (
-        house.open(
+        installation.open(
             Playing(says(WRITE)), policy=policy(), computer=False, clock=ManualClock(), workers=1, wrap_store=watched
         ) as server,
         by_hand(server, await server.computer("3")) as hand,
@@ -308,7 +309,7 @@ async def test_e7_a_cancelled_wait_leaves_nothing_executing(house: House) -> Non
         assert [one["state"] for one in (await server.task(task_id))["calls"]] == []
 
 
-async def test_e7_a_model_that_is_cancelled_takes_no_worker_with_it(house: House) -> None:
+async def test_e7_a_model_that_is_cancelled_takes_no_worker_with_it(installation: Installation) -> None:
     """A model whose own wait was cancelled ends no worker: the next task is served by the same one."""
 
     class Cancelled(Playing):
@@ -317,17 +318,17 @@ async def test_e7_a_model_that_is_cancelled_takes_no_worker_with_it(house: House
                 raise asyncio.CancelledError
             return await super().reply(messages, **options)
 
-    async with house.open(Cancelled(), policy=policy(), workers=1) as server:
+    async with installation.open(Cancelled(), policy=policy(), workers=1) as server:
         bad = await server.submit(prompt="bad")
         await server.item(bad, "model_asked")
         good = await server.submit(prompt="good")
         assert (await server.ended(good))["status"] == "Completed"
 
 
-async def test_e7_a_task_that_is_canceled_while_a_call_runs_records_its_outcome(house: House) -> None:
+async def test_e7_a_task_that_is_canceled_while_a_call_runs_records_its_outcome(installation: Installation) -> None:
     """Canceled while the computer was at it: the outcome is recorded when it comes, and nothing stays executing."""
     async with (
-        house.open(Playing(says(WRITE)), policy=policy(), computer=False) as server,
+        installation.open(Playing(says(WRITE)), policy=policy(), computer=False) as server,
         by_hand(server, await server.computer("3")) as hand,
     ):
         task_id, sent = await _approved(server, hand, "fs_write")
@@ -340,11 +341,11 @@ async def test_e7_a_task_that_is_canceled_while_a_call_runs_records_its_outcome(
         assert "executing" not in [one["state"] for one in task["calls"]]
 
 
-async def test_e8_output_is_capped_and_the_model_sees_that(house: House) -> None:
+async def test_e8_output_is_capped_and_the_model_sees_that(installation: Installation) -> None:
     """Of a long output the model gets head and tail, and between them how much was left out."""
     model = Playing(says(RUN))
     shout = {"hello.lua": lambda _: "a" * 50_000 + "b" * 50_000}
-    async with house.open(model, policy=policy(), programs=shout) as server:
+    async with installation.open(model, policy=policy(), programs=shout) as server:
         calls = calls_of(server.stub)
         task_id, request = await server.asked()
         await server.decide(request, "approve")

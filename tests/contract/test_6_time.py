@@ -8,8 +8,9 @@ import pytest
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.testing import ManualClock
-from tests.contract.house import LOOKING, WRITE, House, Playing, call, final, policy, rule, says
-from tests.contract.more import Gated
+from tests.contract.parts import LOOKING, WRITE, Gated, Playing, policy, rule
+from tests.harness.support import call, final, says
+from tests.harness.whole_server import Installation
 from tests.waiting import within
 
 SHORT = {"expires_s": {"low": 60, "medium": 60, "high": 60, "critical": 60}}
@@ -25,11 +26,11 @@ def _seconds(request: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize(("risk", "seconds"), [("medium", 500), ("high", 50), ("critical", 5)])
-async def test_o1_each_request_has_a_deadline_by_its_risk(house: House, risk: str, seconds: int) -> None:
+async def test_o1_each_request_has_a_deadline_by_its_risk(installation: Installation, risk: str, seconds: int) -> None:
     """How long people have is what the policy says for the risk; what nobody answered did not run."""
     requests = {"expires_s": {"medium": 500, "high": 50, "critical": 5}, "on_timeout": "continue"}
     changing = rule("changing", "ask", ["cc_write"], risk=risk)
-    async with house.open(
+    async with installation.open(
         Playing(says(WRITE)), policy=policy(LOOKING, changing, requests=requests), clock=ManualClock()
     ) as server:
         task_id, request = await server.asked()
@@ -43,21 +44,21 @@ async def test_o1_each_request_has_a_deadline_by_its_risk(house: House, risk: st
 
 
 @pytest.mark.parametrize("requests", [{"on_timeout": "approve"}, {"approve_on_timeout": True}])
-async def test_o1_nothing_approves_on_timeout(house: House, requests: dict[str, Any]) -> None:
+async def test_o1_nothing_approves_on_timeout(installation: Installation, requests: dict[str, Any]) -> None:
     """There is no such setting: a policy that names one is refused, and nothing starts."""
     with pytest.raises(OrchestratorError, match="timeout"):
-        async with house.open(Playing(), policy=policy(requests=requests)):
+        async with installation.open(Playing(), policy=policy(requests=requests)):
             pass
 
 
 # -- O2, O3 --------------------------------------------------------------------------------
 
 
-async def test_o2_expiry_is_nobodys_answer(house: House) -> None:
+async def test_o2_expiry_is_nobodys_answer(installation: Installation) -> None:
     """It is recorded as `expired` by the system; the model hears that nobody answered, not that a person said no."""
     model = Playing(says(WRITE))
     requests = {**SHORT, "on_timeout": "continue"}
-    async with house.open(model, policy=policy(requests=requests), clock=ManualClock()) as server:
+    async with installation.open(model, policy=policy(requests=requests), clock=ManualClock()) as server:
         task_id, request = await server.asked()
         server.advance(60)
         await server.ended(task_id)
@@ -73,11 +74,13 @@ async def test_o2_expiry_is_nobodys_answer(house: House) -> None:
 @pytest.mark.parametrize(
     ("then", "status", "asked"), [("continue", "Failed", 2), ("cancel", "Canceled", 1), ("stay_paused", "Paused", 1)]
 )
-async def test_o3_what_expiry_does_to_the_task_is_the_policys(house: House, then: str, status: str, asked: int) -> None:
+async def test_o3_what_expiry_does_to_the_task_is_the_policys(
+    installation: Installation, then: str, status: str, asked: int
+) -> None:
     """The model is told and goes on, or the task ends, or it waits until somebody asks again."""
     model = Playing(says(WRITE), final("cannot", success=False))
     requests = {**SHORT, "on_timeout": then}
-    async with house.open(model, policy=policy(requests=requests), clock=ManualClock()) as server:
+    async with installation.open(model, policy=policy(requests=requests), clock=ManualClock()) as server:
         task_id, request = await server.asked()
         assert request["on_timeout"] == then
         server.advance(60)
@@ -102,11 +105,11 @@ async def test_o3_what_expiry_does_to_the_task_is_the_policys(house: House, then
 # -- O4 ----------------------------------------------------------------------------------
 
 
-async def test_o4_a_reminder_comes_before_the_end_and_people_may_take_more_time(house: House) -> None:
+async def test_o4_a_reminder_comes_before_the_end_and_people_may_take_more_time(installation: Installation) -> None:
     """Who reviews is reminded before the deadline; an extension moves it; both are items, the second by its person."""
     requests = {**SHORT, "remind_before_s": 20}
     async with (
-        house.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=ManualClock()) as server,
+        installation.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=ManualClock()) as server,
         server.reviewing() as reviewer,
     ):
         await reviewer.hear("snapshot")
@@ -135,18 +138,18 @@ async def test_o4_a_reminder_comes_before_the_end_and_people_may_take_more_time(
 
 
 @pytest.mark.parametrize(("down", "status"), [(59, "Paused"), (60, "Completed")])
-async def test_o5_deadlines_outlive_a_restart(kept_house: House, down: int, status: str) -> None:
+async def test_o5_deadlines_outlive_a_restart(kept_installation: Installation, down: int, status: str) -> None:
     """A deadline is a stored time in UTC: one that passed while nothing ran has its effect at the start.
 
     On SQLite only, as the restart needs a file.
     """
     requests = {**SHORT, "on_timeout": "continue"}
     clock = ManualClock()
-    async with kept_house.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=clock) as server:
+    async with kept_installation.open(Playing(says(WRITE)), policy=policy(requests=requests), clock=clock) as server:
         task_id, request = await server.asked()
         assert request["expires_at"].endswith("Z")
     clock.advance(down)
-    async with kept_house.open(Playing(says(WRITE))) as server:
+    async with kept_installation.open(Playing(says(WRITE))) as server:
         if status == "Completed":
             await server.ended(task_id)
             assert not await server.items(task_id, "decision_recorded")
@@ -157,18 +160,18 @@ async def test_o5_deadlines_outlive_a_restart(kept_house: House, down: int, stat
         assert (await server.task(task_id))["status"] == "Completed"
 
 
-async def test_o5_an_approval_that_ended_while_nothing_ran_does_not_run_late(kept_house: House) -> None:
+async def test_o5_an_approval_that_ended_while_nothing_ran_does_not_run_late(kept_installation: Installation) -> None:
     """Approved with the computer away, and started again after its time: it is shown anew.
 
     On SQLite only, as the restart needs a file.
     """
     clock = ManualClock()
-    async with kept_house.open(Playing(says(WRITE)), policy=policy(), clock=clock) as server:
+    async with kept_installation.open(Playing(says(WRITE)), policy=policy(), clock=clock) as server:
         task_id, request = await server.asked()
-        await kept_house.hang_up()
+        await kept_installation.hang_up()
         await server.decide(request, "approve")
     clock.advance(900)
-    async with kept_house.open(Playing(says(WRITE))) as server:
+    async with kept_installation.open(Playing(says(WRITE))) as server:
         ended = await server.item(task_id, "request_ended")
         assert (ended["fact"]["end"], ended["fact"]["code"]) == ("expired", "approval_expired")
         again = await server.request(task_id, after=ended["version"])
@@ -179,11 +182,11 @@ async def test_o5_an_approval_that_ended_while_nothing_ran_does_not_run_late(kep
 # -- O6 ----------------------------------------------------------------------------------
 
 
-async def test_o6_waiting_for_a_person_costs_the_task_nothing(house: House) -> None:
+async def test_o6_waiting_for_a_person_costs_the_task_nothing(installation: Installation) -> None:
     """Hours of waiting are not counted against its time, its tokens or its steps."""
     ask = call("ask_user", question="Which?")
     limits = {"max_wall_s": 30, "max_tokens": 20_000, "max_steps": 3}
-    async with house.open(Playing(says(WRITE), says(ask)), policy=policy(), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE), says(ask)), policy=policy(), clock=ManualClock()) as server:
         task_id, request = await server.asked(**limits)
         server.advance(20_000)
         assert (await server.decide(request, "approve")).status_code == 202
@@ -199,19 +202,19 @@ async def test_o6_waiting_for_a_person_costs_the_task_nothing(house: House) -> N
 # -- O7 ----------------------------------------------------------------------------------
 
 
-async def test_o7_at_the_very_deadline_it_is_too_late(house: House) -> None:
+async def test_o7_at_the_very_deadline_it_is_too_late(installation: Installation) -> None:
     """At the deadline itself a decision is refused, whether or not the expiry was recorded."""
-    async with house.open(Playing(says(WRITE)), policy=policy(requests=SHORT), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(requests=SHORT), clock=ManualClock()) as server:
         task_id, request = await server.asked()
-        assert house.clock is not None
-        house.clock.advance(60)
+        assert installation.clock is not None
+        installation.clock.advance(60)
         late = await server.decide(request, "approve")
         assert (late.status_code, late.json()["error"]["code"]) == (409, "expired")
         assert not await server.items(task_id, "decision_recorded")
 
 
 @pytest.mark.parametrize("winner", ["decision_recorded", "request_ended"])
-async def test_o7_of_decision_and_expiry_one_wins(house: House, winner: str) -> None:
+async def test_o7_of_decision_and_expiry_one_wins(installation: Installation, winner: str) -> None:
     """Both are about to be recorded at the same version: the first that is counts, and the other is decided anew."""
     loser = "request_ended" if winner == "decision_recorded" else "decision_recorded"
     gates: list[Gated] = []
@@ -220,7 +223,7 @@ async def test_o7_of_decision_and_expiry_one_wins(house: House, winner: str) -> 
         gates.append(Gated(store, winner, loser))
         return cast("Any", gates[0])
 
-    async with house.open(
+    async with installation.open(
         Playing(says(WRITE)), policy=policy(requests=SHORT), clock=ManualClock(), wrap_store=gated
     ) as server:
         (gate,) = gates

@@ -7,7 +7,9 @@ import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
+from tests.contract.parts import WRITE, Playing, policy
+from tests.harness.support import call, says
+from tests.harness.whole_server import Installation, Opened
 
 SECOND = call("cc_write", path="b.lua", content="print('new b')\n")
 THIRD = call("cc_delete", path="hello.lua")
@@ -20,9 +22,9 @@ async def waits(server: Opened, request: dict[str, Any]) -> None:
     assert await server.items(request["task_id"], "decision_recorded", "request_ended") == []
 
 
-async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
+async def test_r1_who_decides_is_said_by_the_token_alone(installation: Installation) -> None:
     """R1: a body that names somebody is refused, a header is not heard, and the audit has the token's name."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         sam = await server.person("sam", "submitter", "reviewer")
         task_id, request = await server.asked(token=sam)
         for name in ("by", "user", "user_id", "actor", "approver", "identity"):
@@ -49,9 +51,9 @@ async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
         ("role:submitter", {"sam", "kim", "admin"}),
     ],
 )
-async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may: set[str]) -> None:
+async def test_r2_who_may_approve_is_a_setting(installation: Installation, approvers: str, may: set[str]) -> None:
     """R2: of a submitter's task reviewers decide, or anybody else, or a role; the others are refused with 403."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         people = {
             "sam": await server.person("sam"),
             "kim": await server.person("kim"),
@@ -76,9 +78,9 @@ async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may
     ("approvers", "may"),
     [("requester", {"bob", "admin"}), ("not_requester", {"bob", "admin"}), ("role:admin", {"admin"})],
 )
-async def test_r2_of_a_programs_task_people_decide(house: House, approvers: str, may: set[str]) -> None:
+async def test_r2_of_a_programs_task_people_decide(installation: Installation, approvers: str, may: set[str]) -> None:
     """R2, R3: no program decides, and no submitter: with `requester` those may who review."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         await server.person("mia", "reviewer")
         robot = await server.agent("robot", "submitter", owner="mia")
         people = {
@@ -102,10 +104,10 @@ async def test_r2_of_a_programs_task_people_decide(house: House, approvers: str,
         assert decided.self_approved is False
 
 
-async def test_r2_a_submitter_approves_nothing_of_their_own(house: House) -> None:
+async def test_r2_a_submitter_approves_nothing_of_their_own(installation: Installation) -> None:
     """R2: by every endpoint the submitter is told who decides; their answer to a question counts."""
     model = Playing(says(call("ask_user", question="Which?")), says(WRITE))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         sam = await server.person("sam", "submitter")
         bob = await server.person("bob", "reviewer")
         async with server.reviewing(sam) as mine, server.reviewing(bob) as theirs:
@@ -141,9 +143,9 @@ async def test_r2_a_submitter_approves_nothing_of_their_own(house: House) -> Non
         assert (await server.ended(task_id))["status"] == "Canceled"
 
 
-async def test_r2_a_reviewer_decides_their_own_and_no_other_reviewer_does(house: House) -> None:
+async def test_r2_a_reviewer_decides_their_own_and_no_other_reviewer_does(installation: Installation) -> None:
     """R2: with `requester` a reviewer or an admin decides their own task; others are told who does."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         bob, eve = await server.person("bob", "submitter", "reviewer"), await server.person("eve", "admin")
         task_id, request = await server.asked(token=bob)
         refused = await server.decide(request, "approve", token=eve)
@@ -169,10 +171,10 @@ async def test_r2_a_reviewer_decides_their_own_and_no_other_reviewer_does(house:
     ],
 )
 async def test_r2_who_makes_a_token_is_told_what_it_may_do(
-    house: House, approvers: str, says_of_sam: str, says_of_bob: str
+    installation: Installation, approvers: str, says_of_sam: str, says_of_bob: str
 ) -> None:
     """R2: one sentence, by the setting of the server that answers."""
-    async with house.open(Playing(), policy=policy(), approvers=approvers) as server:
+    async with installation.open(Playing(), policy=policy(), approvers=approvers) as server:
         for name, roles, said in (("sam", ["submitter"], says_of_sam), ("bob", ["submitter", "reviewer"], says_of_bob)):
             made = await server.ask("POST", "/v1/tokens", {"kind": "person", "name": name, "roles": roles})
             assert made.json()["may"] == said
@@ -180,9 +182,9 @@ async def test_r2_who_makes_a_token_is_told_what_it_may_do(
 
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("how", ["reject", "withdraw", "cancel"])
-async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(house: House, how: str) -> None:
+async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(installation: Installation, how: str) -> None:
     """R2: with not_requester, self-approval is 403; self-reject, self-withdraw and self-cancel stay allowed."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="not_requester") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="not_requester") as server:
         bob = await server.person("bob", "submitter", "reviewer")
         task_id, request = await server.asked(token=bob)
         answers = [await server.decide(request, "approve", token=bob)]
@@ -202,9 +204,9 @@ async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(house: Hous
         assert server.stub.disk.file("a.lua") == b"old\n"
 
 
-async def test_r2_a_programs_task_counts_as_its_owners(house: House) -> None:
+async def test_r2_a_programs_task_counts_as_its_owners(installation: Installation) -> None:
     """R2: who holds a program's token is not the second pair of eyes; by default the owner is who made the token."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="not_requester") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="not_requester") as server:
         bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
         robot = await server.agent("robot", "submitter", owner="bob")
         task_id, request = await server.asked(token=robot)
@@ -226,9 +228,9 @@ async def test_r2_a_programs_task_counts_as_its_owners(house: House) -> None:
         assert verified["faults"] == []
 
 
-async def test_r1_a_name_that_looks_like_another_is_refused(house: House) -> None:
+async def test_r1_a_name_that_looks_like_another_is_refused(installation: Installation) -> None:
     """R1: names of people and programs are told apart by reading; the same name is one more token of the same."""
-    async with house.open(Playing(), policy=policy()) as server:
+    async with installation.open(Playing(), policy=policy()) as server:
         await server.person("rita", "reviewer")
         await server.person("rita", "reviewer")
         for kind in ("person", "agent"):
@@ -250,9 +252,9 @@ async def test_r1_a_name_that_looks_like_another_is_refused(house: House) -> Non
         assert (await server.ask("POST", "/v1/tokens", owned)).status_code == 422
 
 
-async def test_r1_a_program_ends_with_its_owner(house: House) -> None:
+async def test_r1_a_program_ends_with_its_owner(installation: Installation) -> None:
     """R1: its tasks count as its owner's, and nobody owns it any more."""
-    async with house.open(Playing(), policy=policy()) as server:
+    async with installation.open(Playing(), policy=policy()) as server:
         await server.person("suse", "submitter")
         hers, admins = await server.agent("crossy", owner="suse"), await server.agent("robot")
         assert (await server.ask("DELETE", "/v1/tokens/person/suse")).json() == {"revoked": 1}
@@ -263,9 +265,9 @@ async def test_r1_a_program_ends_with_its_owner(house: House) -> None:
         assert [one.fact.name for one in revoked] == ["crossy", "suse"]  # type: ignore[union-attr]
 
 
-async def test_r2_a_second_token_has_the_rights_of_the_first(house: House) -> None:
+async def test_r2_a_second_token_has_the_rights_of_the_first(installation: Installation) -> None:
     """R2: a second token with other roles or another owner is refused, and one with the same is given."""
-    async with house.open(Playing(), policy=policy()) as server:
+    async with installation.open(Playing(), policy=policy()) as server:
         await server.person("suse")
 
         async def add(kind: str, name: str, *roles: str, **more: Any) -> tuple[int, str]:
@@ -292,9 +294,9 @@ async def test_r2_a_second_token_has_the_rights_of_the_first(house: House) -> No
 
 
 @pytest.mark.parametrize("approvers", ["requester", "role:submitter"])
-async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
+async def test_r3_an_agent_never_decides(installation: Installation, approvers: str) -> None:
     """R3: its token opens no endpoint that decides, also on its own task and with the role; it gets no other role."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         robot = await server.agent("robot", "submitter")
         person = await server.person("rob")
         _, request = await server.asked(token=person)
@@ -324,9 +326,9 @@ async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
             assert made.status_code == 422, role
 
 
-async def test_r5_a_right_that_was_taken_away_meanwhile_is_gone(house: House) -> None:
+async def test_r5_a_right_that_was_taken_away_meanwhile_is_gone(installation: Installation) -> None:
     """R5: between opening and deciding the role is revoked: 403 at both doors; the old token is worth nothing."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
         _, request = await server.asked()
         async with server.reviewing(bob) as reviewer:
@@ -350,9 +352,9 @@ async def test_r5_a_right_that_was_taken_away_meanwhile_is_gone(house: House) ->
         await waits(server, request)
 
 
-async def test_r6_a_reviewer_who_goes_away_takes_nothing_along(house: House) -> None:
+async def test_r6_a_reviewer_who_goes_away_takes_nothing_along(installation: Installation) -> None:
     """R6: the request stays pending, and another reviewer sees it and decides it."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
         task_id, request = await server.asked()
         async with server.reviewing(bob) as reviewer:
@@ -369,10 +371,10 @@ async def test_r6_a_reviewer_who_goes_away_takes_nothing_along(house: House) -> 
         assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
-async def test_r7_a_reviewer_gets_a_snapshot_and_then_every_change(house: House) -> None:
+async def test_r7_a_reviewer_gets_a_snapshot_and_then_every_change(installation: Installation) -> None:
     """R7: after each connect all that waits, then what opens and closes, numbered from 1 without a gap."""
     model = Playing(says(WRITE), for_prompt={"b": [says(SECOND)], "c": [says(THIRD)]})
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         _, first = await server.asked()
         async with server.reviewing() as reviewer:
             assert [one["request_id"] for one in (await reviewer.hear("snapshot"))["requests"]] == [first["request_id"]]
@@ -394,9 +396,9 @@ async def test_r7_a_reviewer_gets_a_snapshot_and_then_every_change(house: House)
             assert reviewer.seq == 3
 
 
-async def test_r9_a_link_decides_nothing_and_opens_nothing_without_a_login(house: House) -> None:
+async def test_r9_a_link_decides_nothing_and_opens_nothing_without_a_login(installation: Installation) -> None:
     """R9: GET never decides; without a token the request is not shown, and what a link carries is no authority."""
-    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
         _, request = await server.asked()
         links = [request["approval_url"], request["rejection_url"], f"/v1/resume/{request['request_id']}"]
         for link in links:

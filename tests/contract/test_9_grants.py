@@ -6,8 +6,9 @@ import pytest
 
 from orchestrator.core.approval.grants import MAX_SESSION_S, SESSION_S
 from orchestrator.testing import ManualClock
-from tests.contract.house import EVERYTHING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
-from tests.contract.more import Gated, calls_of, changes_in
+from tests.contract.parts import EVERYTHING, LOOKING, RUNNING, WRITE, Gated, Playing, calls_of, changes_in, policy, rule
+from tests.harness.support import call, says
+from tests.harness.whole_server import Installation, Opened
 from tests.waiting import within
 
 OTHER = call("cc_write", path="a.lua", content="print('other')\n")
@@ -46,9 +47,9 @@ async def _runs_unasked(server: Opened, task_id: str, grant: dict[str, Any], wri
 # -- G1 ----------------------------------------------------------------------------------
 
 
-async def test_g1_once_is_once(house: House) -> None:
+async def test_g1_once_is_once(installation: Installation) -> None:
     """What is approved without more is approved this once: the same call is asked about again."""
-    async with house.open(Playing(says(WRITE), says(WRITE)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         await _asks_again(server, task_id)
@@ -56,9 +57,9 @@ async def test_g1_once_is_once(house: House) -> None:
 
 
 @pytest.mark.parametrize(("second", "asks"), [(WRITE, False), (OTHER, True)], ids=["same", "another"])
-async def test_g1_this_very_call_for_the_task(house: House, second: dict[str, Any], asks: bool) -> None:
+async def test_g1_this_very_call_for_the_task(installation: Installation, second: dict[str, Any], asks: bool) -> None:
     """Scope `call`: the same digest again in this task, and nothing else."""
-    async with house.open(Playing(says(WRITE), says(second)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), says(second)), policy=policy()) as server:
         task_id, request = await server.asked()
         grant = await _granted(server, request, scope="call")
         if asks:
@@ -69,9 +70,9 @@ async def test_g1_this_very_call_for_the_task(house: House, second: dict[str, An
         assert (await server.request(elsewhere))["task_id"] == elsewhere
 
 
-async def test_g1_a_pattern_for_the_task(house: House) -> None:
+async def test_g1_a_pattern_for_the_task(installation: Installation) -> None:
     """Scope `task`: calls of the tool that fit the pattern, in this task; another task asks."""
-    async with house.open(Playing(says(WRITE), says(OTHER)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), says(OTHER)), policy=policy()) as server:
         task_id, request = await server.asked()
         grant = await _granted(server, request, scope="task", any_content=True)
         await _runs_unasked(server, task_id, grant)
@@ -79,9 +80,9 @@ async def test_g1_a_pattern_for_the_task(house: House) -> None:
         assert (await server.request(elsewhere))["task_id"] == elsewhere
 
 
-async def test_g1_a_pattern_for_the_session_ends_with_time(house: House) -> None:
+async def test_g1_a_pattern_for_the_session_ends_with_time(installation: Installation) -> None:
     """Scope `session`: other tasks of the session too, until it expires; another session asks."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock()) as server:
         task_id, request = await server.asked(session_id="evening")
         grant = await _granted(server, request, scope="session", expires_s=3600)
         await server.ended(task_id)
@@ -98,17 +99,17 @@ async def test_g1_a_pattern_for_the_session_ends_with_time(house: House) -> None
         assert (listed["grant_id"], listed["usable"]) == (grant["grant_id"], False)
 
 
-async def test_g1_nothing_is_for_ever(house: House) -> None:
+async def test_g1_nothing_is_for_ever(installation: Installation) -> None:
     """A prompt takes no scope without an end: no such word, no session of more than a week, and one ends by itself."""
-    async with house.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock()) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock()) as server:
         _, request = await server.asked()
         (shown,) = request["tool_calls"]
         for spec in ({"scope": "forever"}, {"scope": "session", "expires_s": MAX_SESSION_S + 1}, {"scope": "policy"}):
             one = {"call_id": shown["call_id"], "action": "approve", "remember": spec}
             assert (await server.decide(request, decisions=[one])).status_code == 422
         grant = await _granted(server, request, scope="session")
-        assert house.clock is not None
-        house.clock.advance(SESSION_S)
+        assert installation.clock is not None
+        installation.clock.advance(SESSION_S)
         assert (await _grants(server))[0]["usable"] is False
         assert grant["expires_at"] is not None
 
@@ -116,10 +117,10 @@ async def test_g1_nothing_is_for_ever(house: House) -> None:
 # -- G2, G3 --------------------------------------------------------------------------------
 
 
-async def test_g2_a_grant_is_shown_first_and_is_no_wider_than_its_call(house: House) -> None:
+async def test_g2_a_grant_is_shown_first_and_is_no_wider_than_its_call(installation: Installation) -> None:
     """The request shows the paths it would cover; unwidened it covers those, with that text, on that computer."""
     other = call("cc_write", path="b.lua", content="print('new')\n")
-    async with house.open(Playing(says(WRITE), says(other)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), says(other)), policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["tool_calls"][0]["grant_paths"] == ["a.lua"]
         grant = await _granted(server, request, scope="task")
@@ -130,18 +131,18 @@ async def test_g2_a_grant_is_shown_first_and_is_no_wider_than_its_call(house: Ho
         assert again["tool_calls"][0]["args"]["path"] == "b.lua"
 
 
-async def test_g2_unwidened_another_text_is_asked_about(house: House) -> None:
+async def test_g2_unwidened_another_text_is_asked_about(installation: Installation) -> None:
     """The same path with another text is not what was shown."""
-    async with house.open(Playing(says(WRITE), says(OTHER)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), says(OTHER)), policy=policy()) as server:
         task_id, request = await server.asked()
         await _granted(server, request, scope="task")
         await _asks_again(server, task_id)
 
 
-async def test_g3_a_command_is_granted_with_all_its_parts(house: House) -> None:
+async def test_g3_a_command_is_granted_with_all_its_parts(installation: Installation) -> None:
     """A grant of a command line covers that line: other words after the program are asked about."""
     first, more = call("cc_shell", command="hello one"), call("cc_shell", command="hello one two")
-    async with house.open(Playing(says(first), says(first), says(more)), policy=policy()) as server:
+    async with installation.open(Playing(says(first), says(first), says(more)), policy=policy()) as server:
         task_id, request = await server.asked()
         grant = await _granted(server, request, scope="task")
         assert grant["args"] == {"command": "hello one"}
@@ -153,10 +154,10 @@ async def test_g3_a_command_is_granted_with_all_its_parts(house: House) -> None:
 # -- G4, G5 --------------------------------------------------------------------------------
 
 
-async def test_g4_siblings_that_match_are_released_and_that_is_recorded(house: House) -> None:
+async def test_g4_siblings_that_match_are_released_and_that_is_recorded(installation: Installation) -> None:
     """Of the calls that wait beside it, those that the grant covers are approved by it, under its id; others wait."""
     third = call("cc_write", path="c.lua", content="print('new')\n")
-    async with house.open(Playing(says(WRITE, SIBLING, third)), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE, SIBLING, third)), policy=policy()) as server:
         task_id, request = await server.asked()
         grant = await _granted(server, request, scope="task", paths=["a.lua", "b.lua"])
         (decided,) = await server.items(task_id, "decision_recorded")
@@ -172,10 +173,10 @@ async def test_g4_siblings_that_match_are_released_and_that_is_recorded(house: H
 
 
 @pytest.mark.parametrize("stricter", ["deny", "critical"])
-async def test_g5_a_no_and_what_is_critical_ignore_grants(house: House, stricter: str) -> None:
+async def test_g5_a_no_and_what_is_critical_ignore_grants(installation: Installation, stricter: str) -> None:
     """A call that a grant covers is denied where a rule says so, and asked about at critical risk."""
     model = Playing(says(RUN), says(WRITE), says(WRITE))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         second = await _asks_again(server, task_id)
@@ -199,7 +200,7 @@ async def test_g5_a_no_and_what_is_critical_ignore_grants(house: House, stricter
 
 
 @pytest.mark.parametrize("how", ["risk", "path", "argument"])
-async def test_g5_a_grant_releases_no_more_than_it_was_given_at(house: House, how: str) -> None:
+async def test_g5_a_grant_releases_no_more_than_it_was_given_at(installation: Installation, how: str) -> None:
     """A pattern does not cover a higher risk, nor a path that a rule names which did not match the first call."""
     guard = {
         "risk": rule("grave", "ask", ["cc_write"], risk="high", args=[{"pointer": "/content", "regex": "new b"}]),
@@ -208,7 +209,7 @@ async def test_g5_a_grant_releases_no_more_than_it_was_given_at(house: House, ho
     }[how]
     second = call("cc_write", path="b.lua", content="print('new b')\n")
     model = Playing(says(WRITE), says(second), says(call("cc_write", path="c.lua", content="print('c')\n")))
-    async with house.open(model, policy=policy(*EVERYTHING, guard)) as server:
+    async with installation.open(model, policy=policy(*EVERYTHING, guard)) as server:
         task_id, request = await server.asked()
         grant = await _granted(server, request, scope="task", paths=["**"], any_content=True)
         again = await _asks_again(server, task_id)
@@ -222,13 +223,13 @@ async def test_g5_a_grant_releases_no_more_than_it_was_given_at(house: House, ho
 # -- G6 ----------------------------------------------------------------------------------
 
 
-async def test_g6_a_grant_outlives_a_restart(kept_house: House) -> None:
+async def test_g6_a_grant_outlives_a_restart(kept_installation: Installation) -> None:
     """It is listed after a restart, and stands in. On SQLite only, as the restart needs a file."""
-    async with kept_house.open(Playing(says(WRITE)), policy=policy()) as server:
+    async with kept_installation.open(Playing(says(WRITE)), policy=policy()) as server:
         task_id, request = await server.asked(session_id="evening")
         grant = await _granted(server, request, scope="session")
         await server.ended(task_id)
-    async with kept_house.open(Playing(says(WRITE))) as server:
+    async with kept_installation.open(Playing(says(WRITE))) as server:
         (listed,) = await _grants(server)
         assert (listed["grant_id"], listed["usable"], listed["uses"]) == (grant["grant_id"], True, 0)
         again = await server.submit(session_id="evening")
@@ -236,7 +237,7 @@ async def test_g6_a_grant_outlives_a_restart(kept_house: House) -> None:
         assert (await _grants(server))[0]["uses"] == 1
 
 
-async def test_g6_a_revoked_grant_stands_in_no_more(house: House) -> None:
+async def test_g6_a_revoked_grant_stands_in_no_more(installation: Installation) -> None:
     """Revoked after it stood in and before the call started: the call does not run, and a person is asked."""
     gates: list[Gated] = []
 
@@ -244,7 +245,7 @@ async def test_g6_a_revoked_grant_stands_in_no_more(house: House) -> None:
         gates.append(Gated(store, "tool_started"))
         return gates[0]
 
-    async with house.open(Playing(says(WRITE)), policy=policy(), wrap_store=gated) as server:
+    async with installation.open(Playing(says(WRITE)), policy=policy(), wrap_store=gated) as server:
         (gate,) = gates
         gate.go["tool_started"].set()
         task_id, request = await server.asked(session_id="evening")
@@ -273,10 +274,10 @@ async def test_g6_a_revoked_grant_stands_in_no_more(house: House) -> None:
 
 
 @pytest.mark.parametrize("changed", [False, True], ids=["same", "changed"])
-async def test_g7_a_grant_of_a_program_is_of_its_bytes(house: House, *, changed: bool) -> None:
+async def test_g7_a_grant_of_a_program_is_of_its_bytes(installation: Installation, *, changed: bool) -> None:
     """As long as the file stays the same it runs unasked; with other bytes it is asked about."""
     model = Playing(says(RUN))
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked(session_id="evening")
         await _granted(server, request, scope="session")
         await server.ended(task_id)
@@ -291,9 +292,9 @@ async def test_g7_a_grant_of_a_program_is_of_its_bytes(house: House, *, changed:
             assert not await server.items(again, "review_requested")
 
 
-async def test_g8_a_grant_may_be_for_so_many_uses(house: House) -> None:
+async def test_g8_a_grant_may_be_for_so_many_uses(installation: Installation) -> None:
     """With two uses the third call is asked about."""
-    async with house.open(Playing(*[says(WRITE)] * 4), policy=policy()) as server:
+    async with installation.open(Playing(*[says(WRITE)] * 4), policy=policy()) as server:
         task_id, request = await server.asked()
         await _granted(server, request, scope="call", max_uses=2)
         await _asks_again(server, task_id)
@@ -308,9 +309,9 @@ async def test_g8_a_grant_may_be_for_so_many_uses(house: House) -> None:
 @pytest.mark.parametrize(
     "then", ["revoked", "revoked, and a submitter now", "revoked, and a reviewer now", "still a reviewer"]
 )
-async def test_a_grant_stands_only_while_its_giver_may_decide(house: House, then: str) -> None:
+async def test_a_grant_stands_only_while_its_giver_may_decide(installation: Installation, then: str) -> None:
     """A reviewer remembered an approval for a submitter's session; what became of the reviewer is asked at each use."""
-    async with house.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
         sam, rob = await server.person("sam", "submitter"), await server.person("rob", "reviewer")
         task_id = await server.submit(token=sam)
         request = await server.request(task_id)
@@ -334,14 +335,16 @@ async def test_a_grant_stands_only_while_its_giver_may_decide(house: House, then
 
 
 @pytest.mark.parametrize("approvers", ["requester", "not_requester"])
-async def test_a_grant_for_ones_own_task_ends_when_four_eyes_are_set(house: House, approvers: str) -> None:
+async def test_a_grant_for_ones_own_task_ends_when_four_eyes_are_set(
+    installation: Installation, approvers: str
+) -> None:
     """An admin remembered their own approval for the session; after a restart the setting decides whether it counts."""
     model = Playing(says(WRITE), for_prompt={"again": [says(WRITE)]})
-    async with house.open(model, policy=policy()) as server:
+    async with installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked(session_id="evening")
         await _granted(server, request, scope="session", any_content=True)
         await server.ended(task_id)
-    async with house.open(model, approvers=approvers) as server:
+    async with installation.open(model, approvers=approvers) as server:
         server.stub.disk.put("a.lua", b"old\n")
         second = await server.submit(prompt="again", session_id="evening")
         if approvers == "requester":
@@ -357,9 +360,9 @@ async def test_a_grant_for_ones_own_task_ends_when_four_eyes_are_set(house: Hous
             assert not await server.items(second, "tool_started")
 
 
-async def test_a_rule_that_came_later_asks_although_a_grant_stands(house: House) -> None:
+async def test_a_rule_that_came_later_asks_although_a_grant_stands(installation: Installation) -> None:
     """By a computer, at the same risk: the grant was given without it."""
-    async with house.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
+    async with installation.open(Playing(says(WRITE), for_prompt={"again": [says(WRITE)]}), policy=policy()) as server:
         task_id, request = await server.asked()
         await _granted(server, request, scope="session", any_content=True)
         await server.ended(task_id)

@@ -14,7 +14,9 @@ from orchestrator.core.audit.check import check
 from orchestrator.core.wire import wire
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
-from tests.contract.house import House, Opened, Playing, Reviewer, call, final, policy, says
+from tests.contract.parts import Playing, policy
+from tests.harness.support import call, final, says
+from tests.harness.whole_server import Installation, Opened, Reviewer
 
 MODEL_WROTE, PERSON_WROTE = "print('of the model')\n", "print('of a person')\n"
 RACES = (
@@ -180,12 +182,12 @@ def _frames_of(stub: StubComputer) -> list[wire.Call]:
 
 
 @asynccontextmanager
-async def _racing(house: House) -> AsyncIterator[Races]:
+async def _racing(installation: Installation) -> AsyncIterator[Races]:
     """A server by whose settings any reviewer decides, and two who do."""
     model = Playing()
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(
-            house.open(model, policy=policy(), clock=ManualClock(), approvers="role:reviewer")
+            installation.open(model, policy=policy(), clock=ManualClock(), approvers="role:reviewer")
         )
         seats = []
         for name in ("bob", "carol"):
@@ -197,9 +199,9 @@ async def _racing(house: House) -> AsyncIterator[Races]:
         yield Races(opened, model, (seats[0], seats[1]), _frames_of(opened.stub), alice)
 
 
-async def test_two_reviewers_race_and_one_wins(house: House) -> None:
+async def test_two_reviewers_race_and_one_wins(installation: Installation) -> None:
     """Twenty random races: exactly one wins each, and the loser is told who was first (D6, D7, D8)."""
-    async with _racing(house) as races:
+    async with _racing(installation) as races:
         for number in range(20):
             await races.run(number)
         assert set(races.won) == {"bob", "carol"}
@@ -207,9 +209,9 @@ async def test_two_reviewers_race_and_one_wins(house: House) -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-async def test_two_reviewers_race_a_thousand_times(kept_house: House) -> None:
+async def test_two_reviewers_race_a_thousand_times(kept_installation: Installation) -> None:
     """A thousand more, on the store that a server has."""
-    async with _racing(kept_house) as races:
+    async with _racing(kept_installation) as races:
         for number in range(1_000, 2_000):
             await races.run(number)
         assert set(races.won) == {"bob", "carol"}

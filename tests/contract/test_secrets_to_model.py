@@ -10,8 +10,10 @@ import pytest
 
 from orchestrator.core.ports import ChatMessage, ModelReply
 from orchestrator.testing.stub_programs import StubPeripheral
-from tests.contract.house import House, Opened, Playing, call, policy, rule, says
+from tests.contract.parts import Playing, policy, rule
 from tests.contract.secret_files import FILE, KINDS, SECRETS
+from tests.harness.support import call, says
+from tests.harness.whole_server import Installation, Opened
 
 FREE = rule("free", "allow", ["*"], reason="A test.")
 READ = call("cc_read", path="app.lua")
@@ -68,7 +70,7 @@ async def submitted(server: Opened, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_secret_of_a_file_reaches_a_hosted_model(house: House, kind: str) -> None:
+async def test_no_secret_of_a_file_reaches_a_hosted_model(installation: Installation, kind: str) -> None:
     """It is masked when the file is read, when it is rewritten whole and when a program prints it."""
     read = call("cc_read", path="app.txt")
 
@@ -78,7 +80,7 @@ async def test_no_secret_of_a_file_reaches_a_hosted_model(house: House, kind: st
     model = Hosted(says(read), rewritten, says(read), says(call("cc_run_program", path="prints.lua")))
     content = KINDS[kind]
     programs = {"prints.lua": lambda _: content}
-    async with house.open(model, policy=policy(FREE), programs=programs) as server:
+    async with installation.open(model, policy=policy(FREE), programs=programs) as server:
         server.stub.disk.put("app.txt", content.encode())
         await submitted(server, prompt=f"Look at app.txt. It has:\n{content}")
         assert MARKER.search(model.everything)
@@ -86,7 +88,7 @@ async def test_no_secret_of_a_file_reaches_a_hosted_model(house: House, kind: st
         assert server.stub.disk.file("app.txt").decode() == content + "-- more\n"
 
 
-async def test_an_edit_beside_and_of_a_secret_keeps_every_byte(house: House) -> None:
+async def test_an_edit_beside_and_of_a_secret_keeps_every_byte(installation: Installation) -> None:
     """The marker is put back in ``old`` and ``new``, and people are shown the call without the secret."""
 
     def edited(told: str) -> dict[str, Any]:
@@ -95,7 +97,7 @@ async def test_an_edit_beside_and_of_a_secret_keeps_every_byte(house: House) -> 
 
     model = Hosted(says(READ), edited, says(READ))
     rules = (rule("reads", "allow", ["cc_read"]), rule("asks", "ask", ["cc_edit"]))
-    async with house.open(model, policy=policy(*rules)) as server:
+    async with installation.open(model, policy=policy(*rules)) as server:
         server.stub.disk.put("app.lua", FILE.encode())
         task_id, request = await server.asked()
         shown = json.dumps(request)
@@ -111,7 +113,7 @@ async def test_an_edit_beside_and_of_a_secret_keeps_every_byte(house: House) -> 
         assert line in proposed[0].calls[0].args["new"], "the journal has what runs"
 
 
-async def test_a_marker_in_a_run_is_the_secret_that_runs(house: House) -> None:
+async def test_a_marker_in_a_run_is_the_secret_that_runs(installation: Installation) -> None:
     """Its program gets the true word, and what it prints is masked, however short the word is."""
     given: list[list[str]] = []
 
@@ -124,7 +126,7 @@ async def test_a_marker_in_a_run_is_the_secret_that_runs(house: House) -> None:
         return says(call("cc_run_program", path="login.lua", args=[marker]))
 
     model = Hosted(says(READ), run)
-    async with house.open(model, policy=policy(FREE), programs={"login.lua": login}) as server:
+    async with installation.open(model, policy=policy(FREE), programs={"login.lua": login}) as server:
         server.stub.disk.put("app.lua", b"password = 'plain'\n")
         await submitted(server)
         assert given == [["plain"]]
@@ -134,11 +136,11 @@ async def test_a_marker_in_a_run_is_the_secret_that_runs(house: House) -> None:
 
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("marker", ["[redacted 00000000]", "[redacted 1a2b3c4d]", "[redacted 1a2b", "[redacted]"])
-async def test_a_marker_that_was_never_shown_writes_nothing(house: House, marker: str) -> None:
+async def test_a_marker_that_was_never_shown_writes_nothing(installation: Installation, marker: str) -> None:
     """It is refused with a sentence for the model, a second time as well; the file stays as it was."""
     wrong = says(call("cc_write", path="app.lua", content=f"password = '{marker}'\n"))
     model = Hosted(says(READ), wrong, wrong)
-    async with house.open(model, policy=policy(FREE)) as server:
+    async with installation.open(model, policy=policy(FREE)) as server:
         server.stub.disk.put("app.lua", FILE.encode())
         task = await submitted(server)
         refused = await server.facts(task["task_id"], "reply_refused")
@@ -147,11 +149,11 @@ async def test_a_marker_that_was_never_shown_writes_nothing(house: House, marker
         assert server.stub.disk.file("app.lua") == FILE.encode()
 
 
-async def test_what_looks_like_a_marker_in_a_file_stays(house: House) -> None:
+async def test_what_looks_like_a_marker_in_a_file_stays(installation: Installation) -> None:
     """A text of the world that has one is read and written back as it is."""
     content = "-- shown as [redacted 1a2b3c4d] and [redacted]\n"
     model = Hosted(says(READ), lambda told: says(call("cc_write", path="b.txt", content=text_of(told))))
-    async with house.open(model, policy=policy(FREE)) as server:
+    async with installation.open(model, policy=policy(FREE)) as server:
         server.stub.disk.put("app.lua", content.encode())
         await submitted(server)
         assert server.stub.disk.file("b.txt").decode() == content
@@ -166,23 +168,25 @@ async def test_what_looks_like_a_marker_in_a_file_stays(house: House) -> None:
     ],
 )  # fmt: skip
 async def test_the_policy_decides_else_where_the_model_is(
-    house: House, model: type[Hosted], said: str | None, masks: bool
+    installation: Installation, model: type[Hosted], said: str | None, masks: bool
 ) -> None:
     """Without a word of the policy a local model is told all, any other is not."""
     playing = model(says(READ))
     top: dict[str, Any] = {} if said is None else {"secrets_to_model": said}
-    async with house.open(playing, policy=policy(FREE, **top)) as server:
+    async with installation.open(playing, policy=policy(FREE, **top)) as server:
         server.stub.disk.put("app.lua", FILE.encode())
         await submitted(server)
         assert ("hunter2-Xy" in playing.everything) is not masks
         assert ("Secrets stand as" in playing.asked[0][0].content) is masks
 
 
-async def test_the_log_says_once_that_a_model_is_hosted(house: House, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_says_once_that_a_model_is_hosted(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
     """When it is first used, with where it is and what to set; of a local one it says nothing."""
     for model, times in ((Hosted(), 1), (Local(), 0)):
         caplog.clear()
-        async with house.open(model, policy=policy(FREE)) as server:
+        async with installation.open(model, policy=policy(FREE)) as server:
             await submitted(server)
             await submitted(server)
         said = [one.getMessage() for one in caplog.records if "is not local" in one.getMessage()]
@@ -190,7 +194,7 @@ async def test_the_log_says_once_that_a_model_is_hosted(house: House, caplog: py
         assert all("(api.example.com)" in one and "secrets_to_model" in one for one in said)
 
 
-async def test_a_person_lets_the_model_see_one_secret(house: House) -> None:
+async def test_a_person_lets_the_model_see_one_secret(installation: Installation) -> None:
     """Where the policy says ``ask``: after a yes that one stands in what it is told, and no other."""
 
     def asks(told: str) -> dict[str, Any]:
@@ -200,7 +204,7 @@ async def test_a_person_lets_the_model_see_one_secret(house: House) -> None:
 
     for answer, seen in (("yes", True), ("no", False)):
         model = Hosted(says(READ), asks, says(READ))
-        async with house.open(model, policy=policy(FREE, secrets_to_model="ask")) as server:
+        async with installation.open(model, policy=policy(FREE, secrets_to_model="ask")) as server:
             server.stub.disk.put("app.lua", FILE.encode())
             task_id = await server.submit()
             asked = await server.item(task_id, "question_asked")
@@ -215,7 +219,7 @@ async def test_a_person_lets_the_model_see_one_secret(house: House) -> None:
             assert "tok_9f8e7d6c5b4a3210" not in model.everything
 
 
-async def test_after_a_restart_the_markers_mean_the_same(house: House) -> None:
+async def test_after_a_restart_the_markers_mean_the_same(installation: Installation) -> None:
     """Another process goes on with the task: the marker that was shown before it began is still put back."""
 
     def edited(told: str) -> dict[str, Any]:
@@ -223,11 +227,11 @@ async def test_after_a_restart_the_markers_mean_the_same(house: House) -> None:
 
     steps: tuple[Step, ...] = (says(READ), edited)
     rules = (rule("reads", "allow", ["cc_read"]), rule("asks", "ask", ["cc_write"]))
-    async with house.open(Hosted(*steps), policy=policy(*rules)) as server:
+    async with installation.open(Hosted(*steps), policy=policy(*rules)) as server:
         server.stub.disk.put("app.lua", FILE.encode())
         task_id, request = await server.asked()
     later = Hosted(*steps, lambda _: says(call("cc_write", path="again.txt", content=_marker_of(later))))
-    async with house.open(later) as server:
+    async with installation.open(later) as server:
         version = await server.version_of(request)
         await server.decide(request, "approve")
         await server.decide(await server.request(task_id, after=version), "approve")
@@ -261,7 +265,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize("form", FORMS)
-async def test_a_token_is_in_nothing_that_leaves_the_hub(house: House, form: str) -> None:
+async def test_a_token_is_in_nothing_that_leaves_the_hub(installation: Installation, form: str) -> None:
     """Printed by a program, read from a file, shown as a program's source: no model, event or item has it."""
     made = FORMS[form]
     model = Local(
@@ -271,7 +275,7 @@ async def test_a_token_is_in_nothing_that_leaves_the_hub(house: House, form: str
     )
     said: list[str] = []
     rules = (rule("reads", "allow", ["cc_read", "cc_run_program"]), rule("asks", "ask", ["cc_shell"]))
-    async with house.open(model, policy=policy(*rules), programs={"prints.lua": lambda _: said[0]}) as server:
+    async with installation.open(model, policy=policy(*rules), programs={"prints.lua": lambda _: said[0]}) as server:
         token = server.stub._token
         said.append(made(token))
         server.stub.disk.put("kept.lua", said[0].encode())
@@ -286,12 +290,12 @@ async def test_a_token_is_in_nothing_that_leaves_the_hub(house: House, form: str
         assert server.stub.disk.file("kept.lua").decode() == said[0]
 
 
-async def test_a_token_over_several_results_is_known_by_its_eighth_letter(house: House) -> None:
+async def test_a_token_over_several_results_is_known_by_its_eighth_letter(installation: Installation) -> None:
     """One letter in each run: from the ninth on they are stars."""
     letters: list[str] = []
     model = Local(*[says(call("cc_run_program", path="prints.lua", args=[str(n)])) for n in range(12)])
     programs = {"prints.lua": lambda words: letters[int(words[0])]}
-    async with house.open(model, policy=policy(FREE), programs=programs) as server:
+    async with installation.open(model, policy=policy(FREE), programs=programs) as server:
         letters += [one for one in server.stub._token[4:] if one.isalnum()]
         await submitted(server)
         printed = re.findall(r"Output:\n(.)\n", "\n".join(one.content for one in model.asked[-1]))
@@ -317,18 +321,18 @@ def _longest(text: str, wanted: str) -> int:
 LOOKS = (call("cc_list", path="made"), call("cc_find", pattern="**", contains="inside"), call("cc_find", pattern="**"))
 
 
-async def test_a_token_that_is_the_name_of_a_file_is_in_nothing_that_leaves_the_hub(house: House) -> None:
+async def test_a_token_that_is_the_name_of_a_file_is_in_nothing_that_leaves_the_hub(installation: Installation) -> None:
     """Made by a program that is watched, listed, found and deleted: no model, event or item has the name."""
 
     def makes(_: list[str]) -> str:
-        token, disk = house.stubs["3"]._token, house.stubs["3"].disk
+        token, disk = installation.stubs["3"]._token, installation.stubs["3"].disk
         disk.put(f"made/{token}.lua", b"inside\n")
         disk.put(f"{token[::-1]}/a.lua", b"inside\n")
         return "made"
 
     steps = [call("cc_run_program", path="makes.lua"), *LOOKS, call("cc_delete", path="made"), *LOOKS]
     model = Local(*[says(one) for one in steps])
-    async with house.open(model, policy=policy(FREE, watch=["**"]), programs={"makes.lua": makes}) as server:
+    async with installation.open(model, policy=policy(FREE, watch=["**"]), programs={"makes.lua": makes}) as server:
         token = server.stub._token
         task = await submitted(server)
         assert "these files changed" in model.everything
@@ -345,14 +349,16 @@ def _down(token: str) -> str:
     return "\n".join(f"| row {number:02d} of many: {letter} |" for number, letter in enumerate(token))
 
 
-async def test_a_token_down_the_columns_of_a_screen_is_in_nothing_that_leaves_the_hub(house: House) -> None:
+async def test_a_token_down_the_columns_of_a_screen_is_in_nothing_that_leaves_the_hub(
+    installation: Installation,
+) -> None:
     """What a program printed, what a monitor shows and a file with the same rows."""
     looks = (call("cc_screen", of="monitor_0"), call("cc_read", path="down.txt"))
     model = Local(says(call("cc_run_program", path="prints.lua")), *[says(one) for one in looks])
     said: list[str] = []
     sign = StubPeripheral(("monitor",), screen=[])
     programs = {"prints.lua": lambda _: said[0]}
-    async with house.open(model, policy=policy(FREE), computer=False) as server:
+    async with installation.open(model, policy=policy(FREE), computer=False) as server:
         await server.connect("3", programs=programs, peripherals={"monitor_0": sign}, computer_id=3)
         token = server.stub._token
         said.append(_down(token))

@@ -11,9 +11,10 @@ from orchestrator.core.wire.wire import SettledCall
 from orchestrator.engine.actor import programs
 from orchestrator.terminal.interactive import left_behind, not_known
 from orchestrator.testing import ManualClock
-from tests.contract.house import House, Opened, Playing, call, final, policy, says
-from tests.contract.more import ByHand, by_hand, sha256
+from tests.contract.parts import ByHand, Playing, by_hand, policy, sha256
 from tests.contract.test_10_tampering import tamper
+from tests.harness.support import call, final, says
+from tests.harness.whole_server import Installation, Opened
 
 RUN = call("cc_run_program", path="work.lua")
 FILES = {"work.lua": b"print('work')\n", "a": b"a", "b": b"bb", "c": b"ccc"}
@@ -21,17 +22,17 @@ STATES = {path: sha256(data) for path, data in FILES.items()}
 
 
 async def worked(
-    house: House, *, more: dict[str, bytes] | None = None, **settings: Any
+    installation: Installation, *, more: dict[str, bytes] | None = None, **settings: Any
 ) -> tuple[Any, Any, dict[str, Any]]:
     """A program that changes two files was run: how it began, how it ended, and what the task changed."""
 
     def work(_: list[str]) -> str:
-        disk = house.stubs["3"].disk
+        disk = installation.stubs["3"].disk
         disk.put("a", b"A")
         disk.put("c", b"C")
         return "worked"
 
-    async with house.open(
+    async with installation.open(
         Playing(says(RUN)), files={**FILES, **(more or {})}, programs={"work.lua": work}, **settings
     ) as server:
         task_id, request = await server.asked()
@@ -45,10 +46,12 @@ async def worked(
         return started.watched, finished, told
 
 
-async def test_a_computer_that_is_too_slow_holds_up_no_program(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_computer_that_is_too_slow_holds_up_no_program(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What it changed is not known then, and that is said with the reason."""
     monkeypatch.setattr(programs, "WITHIN_S", 0.0)
-    before, finished, told = await worked(house)
+    before, finished, told = await worked(installation)
     assert (before.listing, before.why) == ("", "The computer took too long.")
     assert finished.watched is None
     assert told["changes"] == []
@@ -62,11 +65,15 @@ async def test_a_computer_that_is_too_slow_holds_up_no_program(house: House, mon
     )
 
 
-async def test_who_the_task_was_of_is_told_that_nobody_knows(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_the_task_was_of_is_told_that_nobody_knows(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where its end is followed, where it is shown, and where its undo is offered; also when it ended well."""
     monkeypatch.setattr(programs, "WITHIN_S", 0.0)
     script = Playing(says(RUN), final())
-    async with house.open(script, policy=policy(), files=FILES, programs={"work.lua": lambda _: "done"}) as server:
+    async with installation.open(
+        script, policy=policy(), files=FILES, programs={"work.lua": lambda _: "done"}
+    ) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         await server.ended(task_id)
@@ -82,8 +89,8 @@ async def test_who_the_task_was_of_is_told_that_nobody_knows(house: House, monke
         assert line.endswith("The computer took too long.")
 
 
-async def test_what_the_game_cannot_reach_is_told_with_what_changed(house: House) -> None:
-    before, finished, told = await worked(house, more={"x:y": b"odd"})
+async def test_what_the_game_cannot_reach_is_told_with_what_changed(installation: Installation) -> None:
+    before, finished, told = await worked(installation, more={"x:y": b"odd"})
     assert finished.watched.changed == ("a", "c")
     assert before.why == finished.watched.why == "The game cannot reach this name."
     assert finished.text.endswith("changed: a, c. What it did to x:y is not known: The game cannot reach this name.")
@@ -91,11 +98,13 @@ async def test_what_the_game_cannot_reach_is_told_with_what_changed(house: House
     assert told["unseen"] == []
 
 
-async def test_what_is_too_much_is_listed_and_not_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_too_much_is_listed_and_not_kept(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first bytes are kept; of the rest it is known that it changed, and said that it cannot be put back."""
     monkeypatch.setattr(programs, "MAX_NEW_BYTES", 1)
     monkeypatch.setattr("orchestrator.tools.computer.listings._AT_ONCE", 1)
-    before, finished, told = await worked(house)
+    before, finished, told = await worked(installation)
     assert before.gaps
     assert finished.watched.changed == ("a", "c")
     assert [one["path"] for one in told["changes"]] == ["a"]
@@ -104,18 +113,18 @@ async def test_what_is_too_much_is_listed_and_not_kept(house: House, monkeypatch
     )
 
 
-async def test_where_nothing_is_watched_nothing_is_looked_at(house: House) -> None:
-    before, finished, told = await worked(house, policy=policy(watch=[]))
+async def test_where_nothing_is_watched_nothing_is_looked_at(installation: Installation) -> None:
+    before, finished, told = await worked(installation, policy=policy(watch=[]))
     assert (before, finished.watched) == (None, None)
     assert told["changes"] == []
     assert told["cannot_be_undone"][0]["what"].endswith("is not known.")
 
 
-async def test_the_bytes_from_before_have_to_be_there(kept_house: House) -> None:
+async def test_the_bytes_from_before_have_to_be_there(kept_installation: Installation) -> None:
     """Only the lines of what was watched name them."""
-    await worked(kept_house)
-    tamper(kept_house.directory, f"DELETE FROM blobs WHERE sha256 = '{sha256(FILES['b'])}'")
-    async with kept_house.open(Playing(), computer=False) as server:
+    await worked(kept_installation)
+    tamper(kept_installation.directory, f"DELETE FROM blobs WHERE sha256 = '{sha256(FILES['b'])}'")
+    async with kept_installation.open(Playing(), computer=False) as server:
         faults = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
         assert [one["what"] for one in faults] == ["blob"]
         assert "a file of the watched files before a program ran is not in the store" in faults[0]["detail"]
@@ -145,11 +154,11 @@ async def approved(server: Opened, hand: ByHand) -> str:
     return task_id
 
 
-async def test_an_approval_that_ends_while_the_files_are_looked_at_starts_nothing(house: House) -> None:
+async def test_an_approval_that_ends_while_the_files_are_looked_at_starts_nothing(installation: Installation) -> None:
     requests = {"approval_valid_s": 60}
     clock = ManualClock()
     async with (
-        house.open(Playing(says(RUN)), policy=policy(requests=requests), computer=False, clock=clock) as server,
+        installation.open(Playing(says(RUN)), policy=policy(requests=requests), computer=False, clock=clock) as server,
         by_hand(server, await server.computer("3")) as hand,
     ):
         task_id = await approved(server, hand)
@@ -162,8 +171,8 @@ async def test_an_approval_that_ends_while_the_files_are_looked_at_starts_nothin
         assert await server.items(task_id, "tool_started") == []
 
 
-async def test_a_look_that_fails_afterwards_is_told(house: House) -> None:
-    async with house.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
+async def test_a_look_that_fails_afterwards_is_told(installation: Installation) -> None:
+    async with installation.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
         async with by_hand(server, await server.computer("3")) as hand:
             task_id = await approved(server, hand)
             await tell_all(hand, FILES)
@@ -176,9 +185,9 @@ async def test_a_look_that_fails_afterwards_is_told(house: House) -> None:
         assert len(told["unseen"]) == 1
 
 
-async def test_a_line_that_is_lost_before_the_look_afterwards_is_settled_first(house: House) -> None:
+async def test_a_line_that_is_lost_before_the_look_afterwards_is_settled_first(installation: Installation) -> None:
     """The program had ended. What differs when the computer is back may be anybody's."""
-    async with house.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
+    async with installation.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
         token = await server.computer("3")
         async with by_hand(server, token) as hand:
             task_id = await approved(server, hand)

@@ -56,7 +56,7 @@ class Failing:
         return answered
 
 
-class House:
+class Node:
     """Workers on a real store, with a clock that is moved by hand."""
 
     def __init__(self, store: Failing, clock: ManualClock, *script: Any) -> None:
@@ -90,13 +90,13 @@ class House:
 
 
 @asynccontextmanager
-async def working(directory: Path, *script: Any) -> AsyncIterator[House]:
+async def working(directory: Path, *script: Any) -> AsyncIterator[Node]:
     clock = ManualClock()
     kept = SqlitePersistenceManager(directory / "store.db", clock=clock)
-    house = House(Failing(kept), clock, *script)
-    working = asyncio.create_task(house.workers.work())
+    node = Node(Failing(kept), clock, *script)
+    working = asyncio.create_task(node.workers.work())
     try:
-        yield house
+        yield node
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
@@ -111,12 +111,12 @@ async def test_it_is_a_store_as_any_other() -> None:
 
 @pytest.mark.parametrize("method", ["lease", "next_due"])
 async def test_a_worker_whose_store_fails_for_a_while_goes_on(tmp_path: Path, method: str) -> None:
-    async with working(tmp_path, says(WRITE), final("cannot", success=False)) as house:
-        await within(house.store.waits.wait())
-        house.store.faults[method] = 2
-        house.clock.advance(10)
-        task_id = await house.submitted()
-        assert (await house.until(task_id, TaskStatus.FAILED)).undoes_itself
+    async with working(tmp_path, says(WRITE), final("cannot", success=False)) as node:
+        await within(node.store.waits.wait())
+        node.store.faults[method] = 2
+        node.clock.advance(10)
+        task_id = await node.submitted()
+        assert (await node.until(task_id, TaskStatus.FAILED)).undoes_itself
 
 
 @pytest.mark.parametrize(
@@ -128,25 +128,25 @@ async def test_an_undo_by_policy_that_the_store_refuses_for_a_while_is_begun_by_
     tmp_path: Path, faults: dict[str, int]
 ) -> None:
     """Nobody wakes the task: it looks again, once the store is as it was."""
-    async with working(tmp_path, says(WRITE), final("cannot", success=False)) as house:
-        task_id = await house.submitted()
-        published = house.service.published
+    async with working(tmp_path, says(WRITE), final("cannot", success=False)) as node:
+        task_id = await node.submitted()
+        published = node.service.published
 
         def failing(about: TaskId, items: Any) -> None:
             published(about, items)
             if about == task_id and items and items[-1].fact.kind == "task_ended":
-                house.store.faults.update(faults)
+                node.store.faults.update(faults)
 
-        house.service.published = failing  # type: ignore[method-assign, assignment]
-        while not (undone_by := (await _loaded(house, task_id)).undone_by):
-            await house.later()
+        node.service.published = failing  # type: ignore[method-assign, assignment]
+        while not (undone_by := (await _loaded(node, task_id)).undone_by):
+            await node.later()
         assert len(undone_by) == 1
-        rows = await house.store.store.list_tasks()
+        rows = await node.store.store.list_tasks()
         assert {row.task_id for row in rows} == {task_id, *undone_by}
 
 
-async def _loaded(house: House, task_id: TaskId) -> AgentTask:
+async def _loaded(node: Node, task_id: TaskId) -> AgentTask:
     """The task, past the faults."""
-    task = await house.store.store.load(task_id)
+    task = await node.store.store.load(task_id)
     assert task is not None
     return task

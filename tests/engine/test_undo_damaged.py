@@ -10,7 +10,8 @@ import pytest
 
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1, sha256_hex
 from tests.engine.test_restoration import Tree
-from tests.harness.support import Server, call, connected, running
+from tests.harness.support import call
+from tests.harness.whole_server import Server, connected, running
 from tests.web.test_reviewer import ByPrompt, ended, reviewing
 
 CLEAR = call("cc_delete", path="d")
@@ -36,7 +37,7 @@ def exchange(store: sqlite3.Connection, content: bytes) -> None:
 
 
 @asynccontextmanager
-async def house(directory: Path, disk: Tree) -> AsyncIterator[Server]:
+async def kept_server(directory: Path, disk: Tree) -> AsyncIterator[Server]:
     url = f"sqlite:///{directory / 'kept.db'}"
     kept = directory / "token"
     async with running(directory, model=MODEL, store=url) as server:
@@ -65,16 +66,16 @@ async def test_a_listing_that_is_lost_or_damaged_stops_that_undo_and_nothing_els
     tmp_path: Path, damage: Callable[[sqlite3.Connection, bytes], None]
 ) -> None:
     disk = Tree()
-    async with house(tmp_path, disk) as server:
+    async with kept_server(tmp_path, disk) as server:
         task_id, other = await approved(server, "clear"), await approved(server, "write")
     with closing(sqlite3.connect(tmp_path / "kept.db")) as store, store:
         damage(store, LINES)
-    async with house(tmp_path, disk) as server:
+    async with kept_server(tmp_path, disk) as server:
         assert {row["task_id"] for row in (await server.ask("GET", "/v1/tasks")).json()["tasks"]} == {task_id, other}
         shown = await server.ask("GET", f"/v1/tasks/{task_id}")
         assert (shown.status_code, shown.json()["undo"]["changes"]) == (200, 0)
-        for method, door in (("GET", "changes"), ("POST", "undo")):
-            refused = await server.ask(method, f"/v1/tasks/{task_id}/{door}", {} if method == "POST" else None)
+        for method, path in (("GET", "changes"), ("POST", "undo")):
+            refused = await server.ask(method, f"/v1/tasks/{task_id}/{path}", {} if method == "POST" else None)
             told = refused.json()["error"]
             assert (refused.status_code, told["code"]) == (404, "unreadable")
             assert told["message"].startswith(f"What {task_id} changed cannot be told")
@@ -97,11 +98,11 @@ async def test_bytes_that_are_lost_or_damaged_are_never_put_back_and_the_rest_is
     tmp_path: Path, damage: Callable[[sqlite3.Connection, bytes], None], said: str
 ) -> None:
     disk = Tree(texts={"a.lua": "old\n", "d/b": "b", "d/c": "c"})
-    async with house(tmp_path, disk) as server:
+    async with kept_server(tmp_path, disk) as server:
         task_id = await approved(server, "clear")
     with closing(sqlite3.connect(tmp_path / "kept.db")) as store, store:
         damage(store, b"b")
-    async with house(tmp_path, disk) as server:
+    async with kept_server(tmp_path, disk) as server:
         undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
         task = await server.until(undo, "review_requested", "task_ended")
         while task["result"] is None:

@@ -18,7 +18,8 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 from tests.harness.commands import on_a_terminal
 from tests.harness.endpoints import stream
-from tests.harness.support import Disk, Listening, Server, call, connected, final, running, says
+from tests.harness.support import Disk, Listening, call, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 from tests.web.test_in_game import player
 from tests.web.test_reviewer import reviewing
@@ -178,8 +179,8 @@ async def test_an_approval_is_visible_everywhere_within_two_seconds(tmp_path: Pa
 async def test_whoever_decides_is_told_what_came_of_it_within_two_seconds(tmp_path: Path) -> None:
     """The one of two who was first hears that it is done, the other that it was too late; both see it closed."""
     async with AsyncExitStack() as opened, asyncio.TaskGroup() as group:
-        house = running(tmp_path, model=Listening(WRITE, final("written")), approvers="role:reviewer")
-        server = await opened.enter_async_context(house)
+        serving = running(tmp_path, model=Listening(WRITE, final("written")), approvers="role:reviewer")
+        server = await opened.enter_async_context(serving)
         turns = counting(server, DecisionRecorded)
         one = await opened.enter_async_context(reviewing(server))
         other = await opened.enter_async_context(reviewing(server, await server.person("rita", "reviewer")))

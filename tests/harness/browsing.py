@@ -13,7 +13,7 @@ from websockets.typing import Origin, Subprotocol
 
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL
 from orchestrator.web.events import EVENTS_SUBPROTOCOL
-from tests.harness.support import Server
+from tests.harness.whole_server import Server
 from tests.waiting import HANG_S
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 
 from orchestrator.core.ports import ModelReply
-from tests.harness.support import WRITE, Server, final, says
+from tests.harness.support import WRITE, final, says
+from tests.harness.whole_server import Server
 from tests.waiting import HANG_S
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from orchestrator.core.ports import ModelReply
-from tests.harness.support import Disk, call, connected, final, running, says
+from tests.harness.support import Disk, call, final, says
+from tests.harness.whole_server import connected, running
 
 COMPUTER: Final = "3"
 WRITE: Final = call("cc_write", path="a.lua", content="print('new')\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import forked
-from tests.harness.support import Server
+from tests.harness.whole_server import Server
 from tests.waiting import HANG_S
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from orchestrator.testing.stub_computer import StubComputer
-from tests.harness.support import Server
+from tests.harness.whole_server import Server
 from tests.waiting import HANG_S, within
 
 KEYS = "/v1/computers/farm/keys"

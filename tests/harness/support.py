@@ -1,31 +1,24 @@
-"""What the shell tests share: fakes at our own ports, and the whole server on a free port."""
+"""Fakes at our own ports: replies of a model, a computer in memory, and a computer on a socket."""
 
 import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from socket import socket
 from typing import Any
 
-import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from orchestrator.app import orchestrator as app_orchestrator
-from orchestrator.app.serving import listen, server_of
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
-from orchestrator.core.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
+from orchestrator.core.ports import CallResult, ChatMessage, ComputerInfo, ModelReply, Settlement
 from orchestrator.core.ports.computers import NOBODY, OnOutput
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId, RunId, SettledCall, sha256_hex
-from orchestrator.runtime.settings import Settings
-from tests.servers import NO_TLS
-from tests.waiting import HANG_S, within
+from tests.waiting import within
 
 ABSENT = "absent"
 
@@ -404,114 +397,3 @@ async def dialed(url: str, token: str = "") -> AsyncIterator[StubClient]:
     )
     async with socket:
         yield StubClient(socket)
-
-
-# -- the whole server --------------------------------------------------------------------
-
-
-@dataclass
-class Server:
-    """A running orchestrator and its doors."""
-
-    url: str
-    orchestrator: app_orchestrator.Orchestrator
-    http: httpx2.AsyncClient
-    """Without a token."""
-    admin: str
-
-    async def ask(
-        self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
-    ) -> httpx2.Response:
-        """One request; ``token`` None: the admin's."""
-        sent = {"Authorization": f"Bearer {self.admin if token is None else token}", **headers}
-        return await self.http.request(method, path, json=body, headers=sent)
-
-    async def person(self, name: str, *roles: str) -> str:
-        """A new person's token."""
-        return await self._token({"kind": "person", "name": name, "roles": list(roles or ("submitter",))})
-
-    async def computer(self, name: str) -> str:
-        """A new computer's token."""
-        return await self._token({"kind": "computer", "name": name})
-
-    async def _token(self, body: dict[str, Any]) -> str:
-        answer = await self.ask("POST", "/v1/tokens", body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["token"])
-
-    async def submit(self, computers: Sequence[str] = ("3",), token: str | None = None, **more: Any) -> str:
-        """A new task's id."""
-        body = {"prompt": "fix my farm", "computers": list(computers), **more}
-        answer = await self.ask("POST", "/v1/tasks", body, token=token)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["task_id"])
-
-    async def until(self, task_id: str, *kinds: str) -> dict[str, Any]:
-        """The task as it stands once it has an item of one of these kinds; read from its events."""
-        headers = {"Authorization": f"Bearer {self.admin}"}
-        async with asyncio.timeout(HANG_S):
-            async with self.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers) as events:
-                async for line in events.aiter_lines():
-                    if line.startswith("event: ") and line.removeprefix("event: ") in kinds:
-                        break
-        task: dict[str, Any] = (await self.ask("GET", f"/v1/tasks/{task_id}")).json()
-        return task
-
-    async def paused(self, task_id: str) -> dict[str, Any]:
-        """The open request of a task that is about to pause."""
-        request: dict[str, Any] = (await self.until(task_id, "review_requested"))["request"]
-        return request
-
-
-@asynccontextmanager
-async def running(
-    directory: Path,
-    *,
-    model: ChatModel | None = None,
-    parts: Mapping[str, Any] | None = None,
-    admin: str = "",
-    most: int = 1024,
-    **settings: Any,
-) -> AsyncIterator[Server]:
-    """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
-
-    ``parts``: what else `open_orchestrator` is given; ``admin``: the admin's token, where it has no file;
-    ``most``: connections at once.
-    """
-    chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
-    listener = listen(chosen)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with closing(listener):
-        async with (
-            app_orchestrator.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
-            _listening(orchestrator, listener, most),
-            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
-        ):
-            admin = admin or chosen.token_path.read_text("utf-8").strip()
-            yield Server(url, orchestrator, http, admin)
-
-
-@asynccontextmanager
-async def _listening(
-    orchestrator: app_orchestrator.Orchestrator, listener: socket, most: int = 1024
-) -> AsyncIterator[None]:
-    server = server_of(orchestrator, most)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield
-    finally:
-        await orchestrator.hub.close()
-        server.stop()
-        await serving
-
-
-@asynccontextmanager
-async def connected(server: Server, name: str, disk: Disk, token: str | None = None) -> AsyncIterator[str]:
-    """A computer that is connected and answers from a disk; its token."""
-    token = token or await server.computer(name)
-    async with dialed(server.url, token) as client:
-        await client.greet()
-        serving = asyncio.create_task(client.serve(disk))
-        yield token
-        await client.socket.close()
-        await serving

@@ -311,7 +311,7 @@ def test_a3_without_its_key_a_checkpoint_proves_nothing(tmp_path: Path, key: str
 
 
 def test_a3_another_key_signs_another_checkpoint(tmp_path: Path) -> None:
-    """A checkpoint of another house is none of this one."""
+    """A checkpoint of another installation is not one of this."""
     other = tmp_path / "other"
     other.mkdir()
     Checkpoints(tmp_path).write(HEADS, NOW)

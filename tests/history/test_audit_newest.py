@@ -4,7 +4,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.harness.support import Server, dialed, running
+from tests.harness.support import dialed
+from tests.harness.whole_server import Server, running
 from tests.waiting import within
 
 

@@ -25,8 +25,8 @@ from orchestrator.history.retention import EVERY_S, GRACE, Outcome, Pruner, Rule
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import COMPUTER, REPLY, Author
 from orchestrator.web.auth import TokenAuthorizer
-from tests.contract.house import House as Whole
-from tests.contract.house import Playing
+from tests.contract.parts import Playing
+from tests.harness.whole_server import Installation
 from tests.waiting import HANG_S
 
 OLD, MINE, OURS, FILE = b"the old bytes", b"what one task wrote", b"what two tasks wrote", b"in a directory"
@@ -35,7 +35,7 @@ ALICE = Actor(kind="person", id="alice", auth="token")
 MONTH = Rule(days=30)
 
 
-class House:
+class Retention:
     """A store with a service and a pruner, and tasks that were over long ago."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
@@ -80,6 +80,11 @@ class House:
     async def prune(self, rule: Rule = MONTH, **more: Any) -> Outcome:
         return await self.pruner.prune(rule, ALICE, **more)
 
+    async def checkpoint(self, checkpoints: Checkpoints) -> None:
+        """Sign the heads, and record that."""
+        fact = await make_checkpoint(self.store, checkpoints, self.clock.now())
+        await self.store.record([self.author.draft(fact)])
+
     async def kept(self) -> set[str]:
         """The names of the blobs that are there."""
         return {one.sha256 for one in await self.store.list_blobs()}
@@ -89,11 +94,11 @@ class House:
 
 
 @pytest.fixture(params=["memory:", "sqlite"])
-async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+async def retention(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Retention]:
     clock = ManualClock()
     url = f"sqlite:///{tmp_path / 'store.db'}" if request.param == "sqlite" else request.param
     store = open_store(url, clock=clock)
-    yield House(store, clock)
+    yield Retention(store, clock)
     await store.close()
 
 
@@ -105,138 +110,138 @@ def names(*contents: bytes) -> set[str]:
 # -- what goes ---------------------------------------------------------------------------
 
 
-async def test_old_tasks_go_with_what_only_they_need(house: House) -> None:
+async def test_old_tasks_go_with_what_only_they_need(retention: Retention) -> None:
     """By age, with a note of who wanted it; what another task needs stays, and so do the younger ones."""
-    await house.task("old", MINE, OURS)
-    await house.task("young", OURS, days=20)
-    await house.store.put_blob(b"nobody's, and new")
-    seen = await house.prune(dry_run=True)
-    assert await house.tasks() == {"old", "young"}
-    assert (await house.prune()) == seen
+    await retention.task("old", MINE, OURS)
+    await retention.task("young", OURS, days=20)
+    await retention.store.put_blob(b"nobody's, and new")
+    seen = await retention.prune(dry_run=True)
+    assert await retention.tasks() == {"old", "young"}
+    assert (await retention.prune()) == seen
     assert [(one.task_id, one.why) for one in seen.tasks] == [("old", "older than 30 days")]
     assert seen.blobs == 1
     assert seen.bytes > len(MINE)
-    assert await house.tasks() == {"young"}
-    assert await house.kept() == names(REPLY, OURS, b"nobody's, and new")
-    (note,) = [one for one in await house.store.read(TaskId(SYSTEM_STREAM)) if isinstance(one.fact, TaskPruned)]
+    assert await retention.tasks() == {"young"}
+    assert await retention.kept() == names(REPLY, OURS, b"nobody's, and new")
+    (note,) = [one for one in await retention.store.read(TaskId(SYSTEM_STREAM)) if isinstance(one.fact, TaskPruned)]
     assert isinstance(note.fact, TaskPruned)
     assert (note.actor, note.fact.task_id, note.fact.why) == (ALICE, "old", "older than 30 days")
     assert (note.fact.requests, note.fact.version) == (1, 9)
-    left = (await house.prune()).left
-    assert left == seen.left + len((await house.store.kept_items(SYSTEM_STREAM))[0].data)
+    left = (await retention.prune()).left
+    assert left == seen.left + len((await retention.store.kept_items(SYSTEM_STREAM))[0].data)
 
 
-async def test_what_nobody_needs_goes_after_a_while(house: House) -> None:
+async def test_what_nobody_needs_goes_after_a_while(retention: Retention) -> None:
     """A blob that was just put may be about to be named."""
-    await house.store.put_blob(OLD)
-    assert (await house.prune(Rule())).blobs == 0
-    house.clock.advance(GRACE.total_seconds() + 1)
-    assert (await house.prune(Rule())).blobs == 1
-    assert await house.kept() == set()
+    await retention.store.put_blob(OLD)
+    assert (await retention.prune(Rule())).blobs == 0
+    retention.clock.advance(GRACE.total_seconds() + 1)
+    assert (await retention.prune(Rule())).blobs == 1
+    assert await retention.kept() == set()
 
 
-async def test_the_lines_of_a_directory_keep_its_files(house: House) -> None:
+async def test_the_lines_of_a_directory_keep_its_files(retention: Retention) -> None:
     """Of a task and of a backup; with the last of them they go."""
-    await house.task("t1", LINES)
+    await retention.task("t1", LINES)
     fact = ComputerBackedUp(backup_id="b1", computer=COMPUTER, listing=sha256_hex(LINES), files=1, bytes=1, new_bytes=1)
-    await house.store.add_backup(house.author.draft(fact))
-    house.clock.advance(7200)
-    assert (await house.prune(Rule())).blobs == 0
-    assert len((await house.prune()).tasks) == 1
-    assert await house.kept() == names(LINES, FILE)
-    await house.store.remove_backup(house.author.draft(BackupRemoved(backup_id="b1", computer=COMPUTER)))
-    assert (await house.prune()).blobs == 2
-    assert await house.kept() == set()
+    await retention.store.add_backup(retention.author.draft(fact))
+    retention.clock.advance(7200)
+    assert (await retention.prune(Rule())).blobs == 0
+    assert len((await retention.prune()).tasks) == 1
+    assert await retention.kept() == names(LINES, FILE)
+    await retention.store.remove_backup(retention.author.draft(BackupRemoved(backup_id="b1", computer=COMPUTER)))
+    assert (await retention.prune()).blobs == 2
+    assert await retention.kept() == set()
 
 
-async def test_size_takes_the_oldest_until_the_rest_fits(house: House) -> None:
+async def test_size_takes_the_oldest_until_the_rest_fits(retention: Retention) -> None:
     """And no more than that."""
     for days in (10, 30, 20):
-        await house.task(f"d{days}", bytes([days]) * 10_000, days=days)
-    house.clock.advance(7200)
-    whole = (await house.prune(Rule(), dry_run=True)).left
-    done = await house.prune(Rule(bytes=whole - 18_000))
+        await retention.task(f"d{days}", bytes([days]) * 10_000, days=days)
+    retention.clock.advance(7200)
+    whole = (await retention.prune(Rule(), dry_run=True)).left
+    done = await retention.prune(Rule(bytes=whole - 18_000))
     assert [one.task_id for one in done.tasks] == ["d30", "d20"]
     assert done.tasks[0].why == f"down to {whole - 18_000} bytes"
     assert done.left <= whole - 18_000
-    assert await house.tasks() == {"d10"}
+    assert await retention.tasks() == {"d10"}
 
 
-async def test_where_one_has_to_stay_the_next_goes(house: House) -> None:
+async def test_where_one_has_to_stay_the_next_goes(retention: Retention) -> None:
     """The oldest waits for a computer that is away, of which a weighing knows nothing."""
     for days in (10, 30, 20):
-        await house.task(f"d{days}", bytes([days]) * 10_000, days=days)
-    await house.store.wake(TaskId("d30"))
-    house.clock.advance(7200)
-    whole = (await house.prune(Rule(), dry_run=True)).left
-    assert [one.task_id for one in (await house.prune(Rule(bytes=whole - 8_000))).tasks] == ["d20"]
-    assert await house.tasks() == {"d10", "d30"}
+        await retention.task(f"d{days}", bytes([days]) * 10_000, days=days)
+    await retention.store.wake(TaskId("d30"))
+    retention.clock.advance(7200)
+    whole = (await retention.prune(Rule(), dry_run=True)).left
+    assert [one.task_id for one in (await retention.prune(Rule(bytes=whole - 8_000))).tasks] == ["d20"]
+    assert await retention.tasks() == {"d10", "d30"}
 
 
 # -- what stays --------------------------------------------------------------------------
 
 
-async def test_what_is_not_over_or_pinned_or_needed_by_those_stays(house: House) -> None:
+async def test_what_is_not_over_or_pinned_or_needed_by_those_stays(retention: Retention) -> None:
     """Tasks, and what they refer to; once that ends, all of it goes."""
-    await house.task("paused", over=False)
-    await house.task("undone", MINE)
-    await house.task("pinned")
-    await house.said("pinned", facts.TaskPinned())
-    await house.task("before")
+    await retention.task("paused", over=False)
+    await retention.task("undone", MINE)
+    await retention.task("pinned")
+    await retention.said("pinned", facts.TaskPinned())
+    await retention.task("before")
     earlier = facts.EarlierTask(task_id=TaskId("before"), prompt="", status="Canceled", message="")
-    await house.task("told", earlier=(earlier,))
-    await house.said("told", facts.TaskPinned())
-    await house.task("undo", over=False, restores=Restoration(task_id="undone"))
-    await house.task("free")
-    assert [one.task_id for one in (await house.prune(dry_run=True)).tasks] == ["free"]
-    assert [one.task_id for one in (await house.prune(Rule(0, 0))).tasks] == ["free"]
+    await retention.task("told", earlier=(earlier,))
+    await retention.said("told", facts.TaskPinned())
+    await retention.task("undo", over=False, restores=Restoration(task_id="undone"))
+    await retention.task("free")
+    assert [one.task_id for one in (await retention.prune(dry_run=True)).tasks] == ["free"]
+    assert [one.task_id for one in (await retention.prune(Rule(0, 0))).tasks] == ["free"]
     everything = {"paused", "undone", "pinned", "before", "told", "undo"}
-    assert await house.tasks() == everything
-    assert names(MINE) < await house.kept()
-    task = await house.service.load(TaskId("undo"))
-    house.clock.advance(-50 * 86_400)
-    await house.store.append(
-        task.task_id, task.version, [house.author.ended()], status=TaskStatus.CANCELED, schedule="sleep"
+    assert await retention.tasks() == everything
+    assert names(MINE) < await retention.kept()
+    task = await retention.service.load(TaskId("undo"))
+    retention.clock.advance(-50 * 86_400)
+    await retention.store.append(
+        task.task_id, task.version, [retention.author.ended()], status=TaskStatus.CANCELED, schedule="sleep"
     )
-    house.clock.advance(50 * 86_400)
-    assert {one.task_id for one in (await house.prune()).tasks} == {"undo", "undone"}
+    retention.clock.advance(50 * 86_400)
+    assert {one.task_id for one in (await retention.prune()).tasks} == {"undo", "undone"}
 
 
-async def test_a_pruned_task_says_so(house: House) -> None:
+async def test_a_pruned_task_says_so(retention: Retention) -> None:
     """Whoever asks for it hears when it went, and no other takes its name."""
-    await house.task("old")
-    await house.prune()
+    await retention.task("old")
+    await retention.prune()
     with pytest.raises(NotFound, match="was pruned on 2030"):
-        await house.service.load(TaskId("old"))
+        await retention.service.load(TaskId("old"))
     with pytest.raises(NotFound, match="There is no task"):
-        await house.service.load(TaskId("never"))
+        await retention.service.load(TaskId("never"))
     with pytest.raises(Conflict, match="was pruned"):
-        await house.store.create(TaskId("old"), [house.author.submitted()])
+        await retention.store.create(TaskId("old"), [retention.author.submitted()])
 
 
-async def test_the_settings_prune_by_themselves(house: House) -> None:
+async def test_the_settings_prune_by_themselves(retention: Retention) -> None:
     """With a limit; without one nothing is looked at."""
-    await house.task("old")
-    await house.pruner.by_settings()
-    assert await house.tasks() == {"old"}
-    house.pruner.rule = MONTH
-    await house.pruner.by_settings()
-    assert await house.tasks() == set()
-    (note,) = await house.store.read(TaskId(SYSTEM_STREAM))
+    await retention.task("old")
+    await retention.pruner.by_settings()
+    assert await retention.tasks() == {"old"}
+    retention.pruner.rule = MONTH
+    await retention.pruner.by_settings()
+    assert await retention.tasks() == set()
+    (note,) = await retention.store.read(TaskId(SYSTEM_STREAM))
     assert note.actor == SYSTEM
     assert GRACE.total_seconds() <= EVERY_S, "what was too young at one run is old enough at the next"
 
 
-async def test_it_goes_on_by_itself_also_after_a_store_that_failed(house: House) -> None:
-    await house.task("old")
+async def test_it_goes_on_by_itself_also_after_a_store_that_failed(retention: Retention) -> None:
+    await retention.task("old")
 
     async def fails() -> None:
         raise OrchestratorError("The disk is full.")
 
-    between(house, "list_blobs", fails)
-    keeping = asyncio.create_task(Pruner(house.service, MONTH, first_s=0, every_s=0).keep())
+    between(retention, "list_blobs", fails)
+    keeping = asyncio.create_task(Pruner(retention.service, MONTH, first_s=0, every_s=0).keep())
     async with asyncio.timeout(HANG_S):
-        while await house.tasks():  # noqa: ASYNC110 - it tells nobody
+        while await retention.tasks():  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0)
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
@@ -244,7 +249,7 @@ async def test_it_goes_on_by_itself_also_after_a_store_that_failed(house: House)
 
 async def test_an_undo_of_what_was_pruned_meanwhile_ends_with_a_sentence(tmp_path: Path) -> None:
     """Between the look at a task and the undo of it, it may go: nobody waits for that for ever."""
-    async with Whole(tmp_path / "data").open(Playing(), retain_days=3, retain_bytes=5000) as server:
+    async with Installation(tmp_path / "data").open(Playing(), retain_days=3, retain_bytes=5000) as server:
         assert server.orchestrator.endpoints.pruner.rule == Rule(3, 5000)
         admin = Identity(kind="person", name="admin", roles=("admin",))
         gone = Restoration(task_id="t-gone")
@@ -278,9 +283,9 @@ class Meanwhile:
         return after
 
 
-def between(house: House, operation: str, happens: Callable[[], Awaitable[Any]]) -> None:
+def between(retention: Retention, operation: str, happens: Callable[[], Awaitable[Any]]) -> None:
     """The next run meets this just before that operation of its store."""
-    house.service.store = Meanwhile(house.store, operation, happens)
+    retention.service.store = Meanwhile(retention.store, operation, happens)
 
 
 STEPS = ("heads", "kept_items", "kept_rows", "list_blobs", "prune_task", "sweep_blobs")
@@ -289,138 +294,142 @@ STEPS = ("heads", "kept_items", "kept_rows", "list_blobs", "prune_task", "sweep_
 
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_blob_that_somebody_counts_on_meanwhile_stays(house: House, step: str) -> None:
+async def test_a_blob_that_somebody_counts_on_meanwhile_stays(retention: Retention, step: str) -> None:
     """Put or touched at any moment of a run, and named only when that is over."""
-    await house.task("old")
+    await retention.task("old")
     for content in (OLD, MINE):
-        await house.store.put_blob(content)
-    house.clock.advance(7200)
+        await retention.store.put_blob(content)
+    retention.clock.advance(7200)
 
     async def counted_on() -> None:
-        await house.store.put_blob(OLD)
-        assert await house.store.touch_blobs([sha256_hex(MINE)])
+        await retention.store.put_blob(OLD)
+        assert await retention.store.touch_blobs([sha256_hex(MINE)])
 
-    between(house, step, counted_on)
-    await house.prune()
-    assert names(OLD, MINE) <= await house.kept()
+    between(retention, step, counted_on)
+    await retention.prune()
+    assert names(OLD, MINE) <= await retention.kept()
 
 
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_blob_that_is_named_meanwhile_stays(house: House, step: str) -> None:
+async def test_a_blob_that_is_named_meanwhile_stays(retention: Retention, step: str) -> None:
     """It was touched almost an hour ago, by somebody slow."""
-    await house.task("old")
-    await house.store.put_blob(OLD)
-    house.clock.advance(GRACE.total_seconds() - 60)
+    await retention.task("old")
+    await retention.store.put_blob(OLD)
+    retention.clock.advance(GRACE.total_seconds() - 60)
 
     async def named() -> None:
         reply = facts.ModelReplied(raw=BlobRef(sha256=sha256_hex(OLD), size=len(OLD)), done_reason="stop")
-        asked = house.author.proposed()[0]
-        await house.store.create(TaskId("new"), [house.author.submitted(), asked, house.author.draft(reply)])
+        asked = retention.author.proposed()[0]
+        await retention.store.create(
+            TaskId("new"), [retention.author.submitted(), asked, retention.author.draft(reply)]
+        )
 
-    between(house, step, named)
-    await house.prune()
-    house.service.store = house.store
-    house.clock.advance(7200)
-    await house.prune()
-    assert names(OLD) <= await house.kept()
+    between(retention, step, named)
+    await retention.prune()
+    retention.service.store = retention.store
+    retention.clock.advance(7200)
+    await retention.prune()
+    assert names(OLD) <= await retention.kept()
 
 
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", STEPS[:-1])
-async def test_a_task_that_is_pinned_or_undone_meanwhile_stays(house: House, step: str) -> None:
+async def test_a_task_that_is_pinned_or_undone_meanwhile_stays(retention: Retention, step: str) -> None:
     """The store looks once more in the transaction that would remove it."""
-    await house.task("old", MINE)
-    await house.task("undone", OURS)
+    await retention.task("old", MINE)
+    await retention.task("undone", OURS)
     # So that each step has something to do.
-    await house.task("older", b"x", days=50)
+    await retention.task("older", b"x", days=50)
 
     async def wanted() -> None:
-        await house.said("old", facts.TaskPinned())
-        await house.task("undo", days=0, over=False, restores=Restoration(task_id="undone"))
+        await retention.said("old", facts.TaskPinned())
+        await retention.task("undo", days=0, over=False, restores=Restoration(task_id="undone"))
 
-    between(house, step, wanted)
-    await house.prune()
-    assert {"old", "undone", "undo"} <= await house.tasks()
-    assert names(MINE, OURS) <= await house.kept()
+    between(retention, step, wanted)
+    await retention.prune()
+    assert {"old", "undone", "undo"} <= await retention.tasks()
+    assert names(MINE, OURS) <= await retention.kept()
 
 
-async def test_a_backup_that_took_too_long_is_refused_and_no_half_of_one(house: House) -> None:
+async def test_a_backup_that_took_too_long_is_refused_and_no_half_of_one(retention: Retention) -> None:
     """Whoever was faster: it is whole, or there is none."""
     fact = ComputerBackedUp(
         backup_id="b1", computer=ComputerId("3"), listing=sha256_hex(LINES), files=1, bytes=1, new_bytes=1
     )
     for waits_s, kept in ((GRACE.total_seconds() - 1, True), (GRACE.total_seconds() + 1, False)):
-        await house.store.put_blob(FILE)
-        house.clock.advance(waits_s)
-        await house.prune(Rule())
-        await house.store.put_blob(LINES)
-        draft = house.author.draft(fact.model_copy(update={"backup_id": f"b{kept}"}))
+        await retention.store.put_blob(FILE)
+        retention.clock.advance(waits_s)
+        await retention.prune(Rule())
+        await retention.store.put_blob(LINES)
+        draft = retention.author.draft(fact.model_copy(update={"backup_id": f"b{kept}"}))
         if kept:
-            await house.store.add_backup(draft)
-            await house.store.remove_backup(house.author.draft(BackupRemoved(backup_id="bTrue", computer=COMPUTER)))
-            house.clock.advance(7200)
-            await house.prune(Rule())
+            await retention.store.add_backup(draft)
+            await retention.store.remove_backup(
+                retention.author.draft(BackupRemoved(backup_id="bTrue", computer=COMPUTER))
+            )
+            retention.clock.advance(7200)
+            await retention.prune(Rule())
         else:
             with pytest.raises(Conflict, match="swept"):
-                await house.store.add_backup(draft)
-    assert await house.store.list_backups() == []
+                await retention.store.add_backup(draft)
+    assert await retention.store.list_backups() == []
 
 
-async def test_two_runs_at_once_prune_each_task_once(house: House) -> None:
+async def test_two_runs_at_once_prune_each_task_once(retention: Retention) -> None:
     for number in range(5):
-        await house.task(f"t{number}")
-    one, two = await asyncio.gather(house.prune(), house.prune())
+        await retention.task(f"t{number}")
+    one, two = await asyncio.gather(retention.prune(), retention.prune())
     assert sorted((len(one.tasks), len(two.tasks))) == [0, 5]
-    assert len(await house.store.read(TaskId(SYSTEM_STREAM))) == 5
+    assert len(await retention.store.read(TaskId(SYSTEM_STREAM))) == 5
 
 
 # -- the audit ---------------------------------------------------------------------------
 
 
-async def test_pruning_does_not_look_like_tampering(house: House, tmp_path: Path) -> None:
+async def test_pruning_does_not_look_like_tampering(retention: Retention, tmp_path: Path) -> None:
     """Verified, checked and signed before, between and after; a note that is younger than the checkpoint is enough."""
     checkpoints = Checkpoints(tmp_path)
-    await house.task("old", MINE, LINES)
-    await house.task("young", OURS, days=3)
-    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
-    await house.prune()
-    assert (await verify_store(house.store, checkpoints)).faults == ()
-    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
-    assert (await verify_store(house.store, checkpoints)).faults == ()
-    assert [one for one in await check_store(house.store) if one.level == "violation"] == []
-    await house.prune(Rule(days=0))
-    assert await house.tasks() == set()
-    assert (await verify_store(house.store, checkpoints)).faults == ()
+    await retention.task("old", MINE, LINES)
+    await retention.task("young", OURS, days=3)
+    await retention.checkpoint(checkpoints)
+    await retention.prune()
+    assert (await verify_store(retention.store, checkpoints)).faults == ()
+    await retention.checkpoint(checkpoints)
+    assert (await verify_store(retention.store, checkpoints)).faults == ()
+    assert [one for one in await check_store(retention.store) if one.level == "violation"] == []
+    await retention.prune(Rule(days=0))
+    assert await retention.tasks() == set()
+    assert (await verify_store(retention.store, checkpoints)).faults == ()
 
 
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("step", ["heads", "kept_items", "kept_task", "kept_rows", "kept_blobs", "blob_sizes"])
 async def test_a_verification_during_which_something_is_pruned_finds_nothing(
-    house: House, tmp_path: Path, step: str
+    retention: Retention, tmp_path: Path, step: str
 ) -> None:
     checkpoints = Checkpoints(tmp_path)
     for number in range(3):
-        await house.task(f"t{number}", b"%d" % number, LINES)
-    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
-    store: Any = Meanwhile(house.store, step, house.prune)
+        await retention.task(f"t{number}", b"%d" % number, LINES)
+    await retention.checkpoint(checkpoints)
+    store: Any = Meanwhile(retention.store, step, retention.prune)
     assert (await verify_store(store, checkpoints)).faults == ()
-    assert await house.tasks() == set()
+    assert await retention.tasks() == set()
 
 
-async def test_tampering_does_not_look_like_pruning(house: House, tmp_path: Path) -> None:
+async def test_tampering_does_not_look_like_pruning(retention: Retention, tmp_path: Path) -> None:
     """A note of another head, or of fewer items, explains nothing; nothing is signed away either."""
     checkpoints = Checkpoints(tmp_path)
-    await house.task("old")
-    await house.store.record([house.author.draft(await make_checkpoint(house.store, checkpoints, house.clock.now()))])
-    (head,) = [one for one in await house.store.heads() if one.stream == "old"]
-    await house.prune()
+    await retention.task("old")
+    await retention.checkpoint(checkpoints)
+    (head,) = [one for one in await retention.store.heads() if one.stream == "old"]
+    await retention.prune()
     for wrong in ({"version": head.version - 1}, {"head_hash": "0" * 64}, {"task_id": "other"}):
-        store: Any = Forged(house.store, wrong)
+        store: Any = Forged(retention.store, wrong)
         whats = [one.what for one in (await verify_store(store, checkpoints)).faults]
         assert "gone" in whats
         with pytest.raises(AuditBroken, match="old no longer holds"):
-            await make_checkpoint(store, checkpoints, house.clock.now() + timedelta(seconds=1))
+            await make_checkpoint(store, checkpoints, retention.clock.now() + timedelta(seconds=1))
 
 
 class Forged:

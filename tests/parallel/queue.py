@@ -72,7 +72,7 @@ class Queue:
     ) -> None:
         self._session, self._config, self._counting = session, session.config, counting
         self._limit_s = limit_s
-        # Another suite, as one that proves this runner, starts no command of this house.
+        # Another suite, as one that proves this runner, starts no command of this project.
         self._is_ours = session.config.rootpath == ROOT
         self._waiting = list(units)
         self._running: dict[int, Running] = {}

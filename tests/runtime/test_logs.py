@@ -24,8 +24,9 @@ from orchestrator.runtime.logs import LINES, MAX_CHARS, about, set_up
 from tests.core.journal import REQUEST, Journal, decision, person
 from tests.core.journal import call as call_of
 from tests.harness.commands import serving
-from tests.harness.support import Disk, Listening, Server, connected, dialed, final, running, says
+from tests.harness.support import Disk, Listening, dialed, final, says
 from tests.harness.support import call as calls
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 
 logger = logging.getLogger("orchestrator.of_a_test")

@@ -27,7 +27,8 @@ from orchestrator.runtime.metrics import EVERY_S, FIGURES, PREFIX, Metrics, Snap
 from tests import TESTS
 from tests.core.journal import Journal
 from tests.core.journal import call as proposal
-from tests.harness.support import Disk, Listening, Server, call, connected, final, running, says
+from tests.harness.support import Disk, Listening, call, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import within
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -26,7 +26,8 @@ from orchestrator.runtime.tracing import APPROVAL_WAIT, MODEL_CALL, Span, Story,
 from tests import ROOT
 from tests.core.journal import Journal, decision
 from tests.core.journal import call as call_of
-from tests.harness.support import Disk, Listening, Server, call, connected, final, running, says
+from tests.harness.support import Disk, Listening, call, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 
 ASK = says(call("ask_user", question="which colour?"), explanation="EXPLAINED")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.simulating import playing
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S
 
 

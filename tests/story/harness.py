@@ -69,7 +69,7 @@ class Api:
         return response.json()
 
     async def refused(self, status: int, method: str, path: str, body: Any = None, **query: Any) -> dict[str, Any]:
-        """One request that must be refused in the house's form; the error."""
+        """One request that must be refused in the one form; the error."""
         response = await self.call(method, path, body, **query)
         assert response.status_code == status, f"{method} {path}: {response.status_code} {response.text}"
         error: dict[str, Any] = response.json()["error"]

@@ -11,8 +11,7 @@ from orchestrator.core.policy import FunctionCall, PolicyContext, evaluate
 from orchestrator.core.task import facts
 from orchestrator.core.undo.touches import changes
 from orchestrator.tools.deps import CCAgentDeps
-from tests.harness.call_window import observed, open_for_lua, use
-from tests.harness.running_server import House
+from tests.harness.hub_server import HubServer, hub_server, observed, use
 from tests.story.harness import Server, check_laws, ended, facts_of, final, tool
 from tests.story.harness import computer as in_a_story
 from tests.story.test_labels import guarded, labels, writes
@@ -23,15 +22,15 @@ CONTEXT = PolicyContext(computer="3", family="turtle")
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with open_for_lua() as opened:
+async def server() -> AsyncIterator[HubServer]:
+    async with hub_server() as opened:
         yield opened
 
 
-async def test_the_label_is_read_and_set(house: House, tmp_path: Path) -> None:
+async def test_the_label_is_read_and_set(server: HubServer, tmp_path: Path) -> None:
     """Its old one is told to the reviewer and in the result; what the game would change is refused."""
     (tmp_path / "disk").mkdir()
-    async with computer(house, tmp_path / "disk") as deps:
+    async with computer(server, tmp_path / "disk") as deps:
         assert await use("cc_label", deps) == "The label is none."
         seen = await observed("cc_label", deps, label="farm")
         assert seen.note == "The label is none. It becomes 'farm'; rules by label then look at both."

@@ -247,7 +247,7 @@ async def test_an_old_mod_and_another_protocol_are_refused_with_a_remedy(server:
 
 @pytest.mark.deep
 async def test_a_token_that_was_revoked_is_refused_at_the_handshake(server: Server) -> None:
-    """401 with the house's JSON error, for no token, a person's token and a revoked one."""
+    """401 with the JSON error of all endpoints, for no token, a person's token and a revoked one."""
     name = server.new_name()
     revoked = await server.computer_token(name)
     await server.api().ok("DELETE", f"/v1/tokens/computer/{name}")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.wire import wire
-from tests.harness.running_server import open_house
+from tests.harness.hub_server import hub_server
 from tests.harness.support import StubClient, dialed
 from tests.story.virtual import VirtualLoop
 
@@ -35,9 +35,9 @@ async def _idle(direct: bool) -> tuple[Counter[str], int, float]:
     """What came down, how many frames went up, and the longest time without one."""
     clock = asyncio.get_running_loop().time
     down, up, gap = Counter[str](), 0, 0.0
-    async with open_house(direct=direct) as house, dialed(house.url) as client:
+    async with hub_server(direct=direct) as server, dialed(server.url) as client:
         await client.greet()
-        await house.journal.arrivals.get()
+        await server.journal.arrivals.get()
         began = last = clock()
         while clock() < began + MINUTES * 60:
             message, _ = await _heard(client)
@@ -45,7 +45,7 @@ async def _idle(direct: bool) -> tuple[Counter[str], int, float]:
             gap, last = max(gap, clock() - last), clock()
             await client.send(wire.Pong(journal_seq=1, n=message.n))
             up += 1
-        assert house.online()
+        assert server.online()
     return down, up, gap
 
 

@@ -25,7 +25,7 @@ from orchestrator.terminal.doctor import Finding, examine
 from tests.harness.commands import cli
 from tests.harness.player import Player, line_of, online, playing
 from tests.harness.simulating import Asked, answer, web
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.simulator.test_simulator_http import OWN_CERTIFICATE
 from tests.thinning import thinned
 from tests.waiting import HANG_S

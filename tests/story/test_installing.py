@@ -9,7 +9,8 @@ import pytest
 
 from orchestrator.web import install as endpoints
 from tests.harness.player import line_of, online, playing, tree, welcomed
-from tests.harness.support import Listening, Server, call, final, running, says
+from tests.harness.support import Listening, call, final, says
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S
 
 FAMILIES = ("advanced", "computer")

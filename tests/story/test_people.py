@@ -46,7 +46,7 @@ async def _asked(api: Api, *script: Any, **more: Any) -> tuple[str, dict[str, An
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("door", ["resume", "approve", "reject"])
 async def test_the_doors_of_a_decision_refuse_in_one_order(server: Server, door: str) -> None:
-    """401 before 422 before 404 before 403 before 409, each in the house's form, and nothing is decided by it."""
+    """401 before 422 before 404 before 403 before 409, each in the one form, and nothing is decided by it."""
     api = server.api()
     stranger = await server.person(f"stranger-{door}", "submitter", "reviewer")
     task_id, request = await _asked(api)

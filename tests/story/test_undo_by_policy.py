@@ -68,7 +68,7 @@ def under(policy: str, home: Path) -> Server:
 
 
 @contextlib.asynccontextmanager
-async def house(home: Path, policy: str = AUTO) -> AsyncIterator[Server]:
+async def served(home: Path, policy: str = AUTO) -> AsyncIterator[Server]:
     """The same, gone at the end."""
     server = under(policy, home)
     try:
@@ -137,7 +137,7 @@ async def _worked(api: Api, task_id: str, *, cancels: bool) -> None:
 
 
 async def _killed(tmp: Path, kill: Kill, *, cancels: bool) -> None:
-    async with house(tmp / "home") as server:
+    async with served(tmp / "home") as server:
         server.start()
         async with computer(server, tmp) as pc:
             pc.write("farm.lua", b"print('mine')\n")
@@ -171,7 +171,7 @@ async def test_a_server_killed_around_the_end_begins_the_undo_once(tmp_path: Pat
 
 async def _killed_anywhere(tmp: Path, kill: Kill) -> None:
     """Nobody is asked here, so that two lives of the server play it all."""
-    async with house(tmp / "home", UNASKED_AT_ALL) as server:
+    async with served(tmp / "home", UNASKED_AT_ALL) as server:
         server.start()
         async with computer(server, tmp) as pc:
             pc.write("farm.lua", b"print('mine')\n")
@@ -204,7 +204,7 @@ async def test_a_server_killed_at_any_write_begins_the_undo_once(tmp_path: Path,
 
 async def test_a_call_that_is_open_at_the_end_is_settled_first(tmp_path: Path) -> None:
     """The server and the computer die in a write and the task is canceled: the undo waits for the computer."""
-    async with house(tmp_path / "home") as server:
+    async with served(tmp_path / "home") as server:
         server.start()
         async with computer(server, tmp_path) as pc:
             pc.write("farm.lua", b"print('mine')\n")
@@ -231,7 +231,7 @@ async def test_a_call_that_is_open_at_the_end_is_settled_first(tmp_path: Path) -
 
 async def test_nothing_changed_and_what_ended_well_are_not_undone(tmp_path: Path) -> None:
     """Nor is an undo that failed, nor what an earlier policy left; each has its own word on it."""
-    async with house(tmp_path / "home", AUTO + UNASKED) as server:
+    async with served(tmp_path / "home", AUTO + UNASKED) as server:
         server.start()
         api = server.api()
         async with computer(server, tmp_path) as pc:
@@ -261,7 +261,7 @@ async def _nobody(request: dict[str, Any]) -> str:
 
 async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
     """Rejected by a person, it is not taken back by itself, and another one can be begun by hand."""
-    async with house(tmp_path / "home") as server:
+    async with served(tmp_path / "home") as server:
         server.start()
         api = server.api()
         async with computer(server, tmp_path) as pc:
@@ -287,7 +287,7 @@ async def _reject(request: dict[str, Any]) -> dict[str, Any]:
 
 async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> None:
     """Those decide who decide for programs, and no submitter."""
-    async with house(tmp_path / "home") as server:
+    async with served(tmp_path / "home") as server:
         server.start()
         api = server.api()
         token = (await api.ok("POST", "/v1/tokens", {"kind": "agent", "name": "ci", "roles": ["submitter"]}))["token"]
@@ -306,7 +306,7 @@ async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> 
 
 async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: Path) -> None:
     """As soon as it is begun; before, that it will be."""
-    async with house(tmp_path / "home") as server:
+    async with served(tmp_path / "home") as server:
         server.start()
         api = server.api()
         where = ["--url", server.url, "--data-dir", str(server.home)]

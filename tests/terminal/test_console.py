@@ -19,7 +19,8 @@ from orchestrator.terminal.cli.review import listed
 from orchestrator.terminal.console import Console, ReviewLoop
 from orchestrator.terminal.review.request_view import describe
 from tests.harness.asked import OLD, console, request, shown
-from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
+from tests.harness.support import NEW, WRITE, Disk, Listening, call, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 
 HOSTILE = "\x1b[2J\x1b[1Agood\r\u202egnp\u200b\u2066\x07\x9b\u00ad\u3164\U000e0041"

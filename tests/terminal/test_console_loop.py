@@ -19,7 +19,8 @@ from orchestrator.core.wire import review
 from orchestrator.terminal.console import ReviewLoop
 from orchestrator.terminal.review.channel import OPEN_ENDED, closed_meanwhile, refused, said_of
 from tests.harness.asked import NOW, console, request
-from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
+from tests.harness.support import NEW, WRITE, Disk, Listening, call, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 
 PROMPT = "[h]elp > "

@@ -1,10 +1,9 @@
 """What the model finds out before it writes: facts, screens, peripherals, and programs that ask; over the real hub."""
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,13 +11,10 @@ import pytest
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.ports import CallResult
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import StubPeripheral
 from orchestrator.tools.deps import MAX_RESULT_CHARS, CCAgentDeps
-from tests.harness.call_window import Door, observed, use
-from tests.harness.running_server import House, open_house
+from tests.harness.hub_server import HubServer, ToolClient, hub_server, observed, use
 from tests.harness.support import Channel
-from tests.waiting import within
 
 QUIZ = b"print(read())\nprint(read())\n"
 
@@ -52,35 +48,27 @@ class Chest:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with open_house() as opened:
+async def server() -> AsyncIterator[HubServer]:
+    async with hub_server() as opened:
         yield opened
 
 
 @asynccontextmanager
-async def computer(house: House, **more: Any) -> AsyncIterator[tuple[CCAgentDeps, Door]]:
+async def computer(server: HubServer, **more: Any) -> AsyncIterator[tuple[CCAgentDeps, ToolClient]]:
     """A stub that is welcome, as tools reach it."""
     values: dict[str, Any] = {"files": {"quiz.lua": QUIZ}, "computer_id": 7, "label": "grün", **more}
-    stub = StubComputer(house.url, "token", **values)
-    running = asyncio.create_task(stub.run())
-    try:
-        await within(stub.welcomed.wait())
-        await within(house.journal.arrivals.get())
-        door = Door(house)
-        yield CCAgentDeps(mode="live", ws_client=door, computer="7"), door
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    async with server.stub(**values):
+        client = ToolClient(server)
+        yield CCAgentDeps(mode="live", ws_client=client, computer="7"), client
 
 
 # -- cc_info -----------------------------------------------------------------------------
 
 
-async def test_info_reads_well(house: House) -> None:
+async def test_info_reads_well(server: HubServer) -> None:
     """What it is, its disk, the world and its neighbours, a line each; names as the player wrote them."""
     chest = Chest()
-    async with computer(house, peripherals={"left": chest.peripheral, "right": chest.peripheral}) as (deps, door):
+    async with computer(server, peripherals={"left": chest.peripheral, "right": chest.peripheral}) as (deps, client):
         first, disk, world, *rest = (await use("cc_info", deps)).splitlines()
     assert first == "Computer 7 'grün', computer, stub"
     assert disk.startswith("Disk: ")
@@ -91,7 +79,7 @@ async def test_info_reads_well(house: House) -> None:
         "- left, right: minecraft:chest, inventory",
         "  methods: getItemDetail, list, pushItems, size",
     ]
-    assert door.methods == ["info"]
+    assert client.methods == ["info"]
 
 
 async def test_info_of_a_turtle_tells_its_fuel_and_slots() -> None:
@@ -165,10 +153,10 @@ async def test_a_screen_with_many_colours_names_some() -> None:
     assert text.endswith("\n... and 60 more")
 
 
-async def test_screens_of_a_program_and_of_a_monitor(house: House) -> None:
+async def test_screens_of_a_program_and_of_a_monitor(server: HubServer) -> None:
     """What the last program showed, and what was drawn on a monitor; what cannot be seen is a sentence."""
     sign = StubPeripheral(("monitor",), screen=("WELCOME", "home"))
-    async with computer(house, peripherals={"monitor_0": sign, "left": Chest().peripheral}) as (deps, _):
+    async with computer(server, peripherals={"monitor_0": sign, "left": Chest().peripheral}) as (deps, _):
         assert (await use("cc_screen", deps)).endswith("\n(empty)")
         with pytest.raises(ToolFailed, match="nothing to see of the last program's screen"):
             await use("cc_screen", deps, of="program")
@@ -187,10 +175,10 @@ async def test_screens_of_a_program_and_of_a_monitor(house: House) -> None:
 # -- cc_peripheral_call ------------------------------------------------------------------
 
 
-async def test_a_peripheral_is_called_and_what_it_returns_is_told(house: House) -> None:
+async def test_a_peripheral_is_called_and_what_it_returns_is_told(server: HubServer) -> None:
     """One value a line as JSON, byte strings as text; arguments arrive as they were given."""
     chest = Chest()
-    async with computer(house, peripherals={"left": chest.peripheral}) as (deps, door):
+    async with computer(server, peripherals={"left": chest.peripheral}) as (deps, client):
         assert await use("cc_peripheral_call", deps, name="left", method="list") == (
             'left.list returned:\n{"1": {"name": "minecraft:coal", "count": 3}, "9": {"name": "grün", "count": 1}}'
         )
@@ -199,7 +187,7 @@ async def test_a_peripheral_is_called_and_what_it_returns_is_told(house: House) 
         assert (await use("cc_peripheral_call", deps, name="left", method="pushItems", args=args)).endswith("\n3")
         nothing = await use("cc_peripheral_call", deps, name="left", method="getItemDetail", args=[1])
         assert nothing == "left.getItemDetail returned nothing."
-        assert set(door.methods) == {"peripheral_call"}
+        assert set(client.methods) == {"peripheral_call"}
     assert chest.pushed == [("gr\u00c3\u00bcn", 1, None, 0.5, {"full": True})]
 
 
@@ -211,17 +199,17 @@ async def test_a_peripheral_is_called_and_what_it_returns_is_told(house: House) 
         ("left", "getItemDetail", "left.getItemDetail failed: Slot out of range"),
     ],
 )
-async def test_a_call_that_fails_says_why(house: House, name: str, method: str, sentence: str) -> None:
+async def test_a_call_that_fails_says_why(server: HubServer, name: str, method: str, sentence: str) -> None:
     """What is not there and what the peripheral threw are sentences for the model."""
-    async with computer(house, peripherals={"left": Chest().peripheral}) as (deps, _):
+    async with computer(server, peripherals={"left": Chest().peripheral}) as (deps, _):
         with pytest.raises(ToolFailed) as failed:
             await use("cc_peripheral_call", deps, name=name, method=method, args=[99])
     assert str(failed.value) == sentence
 
 
-async def test_a_reviewer_sees_what_the_peripheral_is(house: House) -> None:
+async def test_a_reviewer_sees_what_the_peripheral_is(server: HubServer) -> None:
     """Before anybody is asked: its types; what cannot work is told to the model instead, with what there is."""
-    async with computer(house, peripherals={"left": Chest().peripheral}) as (deps, _):
+    async with computer(server, peripherals={"left": Chest().peripheral}) as (deps, _):
         seen = await observed("cc_peripheral_call", deps, name="left", method="pushItems", args=["right", 1])
         assert (seen.state, seen.program) == ({}, None)
         assert seen.note.startswith("left is: minecraft:chest, inventory.")
@@ -229,7 +217,7 @@ async def test_a_reviewer_sees_what_the_peripheral_is(house: House) -> None:
             await observed("cc_peripheral_call", deps, name="top", method="list")
         with pytest.raises(ToolFailed, match=r"left has no method burn\. Its methods: getItemDetail, list, pushItems"):
             await observed("cc_peripheral_call", deps, name="left", method="burn")
-    async with computer(house) as (deps, _):
+    async with computer(server) as (deps, _):
         with pytest.raises(ToolFailed, match="There are none"):
             await observed("cc_peripheral_call", deps, name="left", method="list")
 
@@ -278,9 +266,9 @@ async def test_what_a_peripheral_returned_and_cannot_be_read_is_an_error_of_the_
 # -- programs that ask -------------------------------------------------------------------
 
 
-async def test_a_program_is_typed_its_input(house: House) -> None:
+async def test_a_program_is_typed_its_input(server: HubServer) -> None:
     """Each line is an answer, and what nobody read is said; without input nothing of it goes out."""
-    async with computer(house, files={"quiz.lua": QUIZ, "nap.lua": b"sleep(9)\n"}) as (deps, door):
+    async with computer(server, files={"quiz.lua": QUIZ, "nap.lua": b"sleep(9)\n"}) as (deps, client):
         told = await use("cc_run_program", deps, path="quiz.lua", input="yes\nno\nmore")
         assert told == (
             "Program quiz.lua executed successfully.\nOutput:\nyes\nno\n\n[4 bytes of the input were not read]"
@@ -298,7 +286,7 @@ async def test_a_program_is_typed_its_input(house: House) -> None:
         assert await use("cc_run_program", deps, path="quiz.lua", input="yes\nnot") == (
             "Program quiz.lua executed successfully.\nOutput:\nyes\nnot\n"
         )
-        assert door.methods.count("run_program") == 5
+        assert client.methods.count("run_program") == 5
 
 
 async def test_input_travels_behind_the_words() -> None:
@@ -316,13 +304,13 @@ async def test_input_travels_behind_the_words() -> None:
     ("tool", "args"), [("cc_run_program", {"path": "quiz.lua"}), ("cc_shell", {"command": "quiz"})]
 )
 async def test_what_no_keyboard_of_the_game_has_is_refused_before_anybody_is_asked(
-    house: House, tool: str, args: dict[str, Any]
+    server: HubServer, tool: str, args: dict[str, Any]
 ) -> None:
-    async with computer(house) as (deps, door):
+    async with computer(server) as (deps, client):
         for text in ("5 €", "a\x1b[0m", "\x00", "\x7f"):
             with pytest.raises(ToolFailed, match="cannot be typed"):
                 await observed(tool, deps, **args, input=text)
-        assert door.methods == []
+        assert client.methods == []
         assert (await observed(tool, deps, **args, input="ok\n")).program == "quiz.lua"
 
 

@@ -78,20 +78,20 @@ async def test_a_change_on_a_computer_can_be_taken_back(
     policy: Policy, reply: dict[str, Any], before: dict[str, str], after: dict[str, str], kept: list[bytes]
 ) -> None:
     """Asked or allowed: when the bracket opens, the bytes that it changes are durable by the hashes that it names."""
-    house = bench(reply, policy)
+    node = bench(reply, policy)
     durable: list[bytes] = []
 
     async def look() -> None:
-        durable.extend([await house.store.get_blob(sha256_hex(one)) for one in kept])
+        durable.extend([await node.store.get_blob(sha256_hex(one)) for one in kept])
 
-    house.store.before["tool_started"] = look
-    task_id = await house.submit()
-    task = await house.act()
+    node.store.before["tool_started"] = look
+    task_id = await node.submit()
+    task = await node.act()
     if policy is not ALLOWED:
-        await house.decide(task)
-        await house.act()
-    (started,) = await house.happened(task_id, "tool_started")
-    (finished,) = await house.happened(task_id, "tool_finished")
+        await node.decide(task)
+        await node.act()
+    (started,) = await node.happened(task_id, "tool_started")
+    (finished,) = await node.happened(task_id, "tool_finished")
     assert started.before == before
     assert started.directories == (("lib",) if LIB in kept else ())
     assert (finished.ok, finished.after) == (True, after)
@@ -110,49 +110,49 @@ async def test_a_change_of_the_workspace_can_be_taken_back(tmp_path: Path, reply
     """So for files on this host."""
     workspace = DirectoryWorkspace(tmp_path)
     (workspace.root / "p.txt").write_bytes(PROGRAM)
-    house = bench(reply, ALLOWED, workspace)
+    node = bench(reply, ALLOWED, workspace)
     durable: list[bytes] = []
 
     async def look() -> None:
-        durable.append(await house.store.get_blob(OLD))
+        durable.append(await node.store.get_blob(OLD))
 
-    house.store.before["tool_started"] = look
-    task_id = await house.submit()
-    await house.act()
-    (started,) = await house.happened(task_id, "tool_started")
-    (finished,) = await house.happened(task_id, "tool_finished")
+    node.store.before["tool_started"] = look
+    task_id = await node.submit()
+    await node.act()
+    (started,) = await node.happened(task_id, "tool_started")
+    (finished,) = await node.happened(task_id, "tool_finished")
     assert (started.before, finished.after, durable) == ({"p.txt": OLD}, {"p.txt": NEW}, [PROGRAM])
     assert (workspace.root / "p.txt").read_text() == "print('new')\n"
 
 
 async def test_what_is_only_looked_at_is_not_kept() -> None:
     """Reading, finding and running put nothing into the store but the model's replies."""
-    house = bench(call("cc_find", contains="old"), default_policy())
-    task_id = await house.submit()
-    await house.act()
-    (finished,) = await house.happened(task_id, "tool_finished")
+    node = bench(call("cc_find", contains="old"), default_policy())
+    task_id = await node.submit()
+    await node.act()
+    (finished,) = await node.happened(task_id, "tool_finished")
     assert (finished.text, finished.after) == ("[1 match]\na.lua  13\n  1: print('old')", {})
     with pytest.raises(NotFound):
-        await house.store.get_blob(OLD)
+        await node.store.get_blob(OLD)
 
 
 async def test_a_change_that_failed_half_way_is_unknown_and_not_failed() -> None:
     """A change that could not be taken back pauses the task for a person; the model is not told that it failed."""
-    house = bench(call("cc_write", path="a.lua", content="print('new')\n"), ALLOWED)
-    task_id = await house.submit()
-    house.computers.faults["fs_write"] = deque([ComputerFailed("outcome_unknown", "half way")])
-    task = await house.act()
+    node = bench(call("cc_write", path="a.lua", content="print('new')\n"), ALLOWED)
+    task_id = await node.submit()
+    node.computers.faults["fs_write"] = deque([ComputerFailed("outcome_unknown", "half way")])
+    task = await node.act()
     assert (task.status_reason, task.request and task.request.reason) == ("outcome_unknown", "outcome_unknown")
-    assert await house.happened(task_id, "tool_finished") == []
-    (settled,) = await house.happened(task_id, "tool_settled")
+    assert await node.happened(task_id, "tool_finished") == []
+    (settled,) = await node.happened(task_id, "tool_settled")
     assert (settled.state, settled.reason) == ("unknown", "half way")
 
 
 async def test_a_change_that_failed_leaves_nothing_to_take_back() -> None:
     """A run that the computer refused names no hash that it would have left."""
-    house = bench(call("cc_delete", path="a.lua"), ALLOWED)
-    task_id = await house.submit()
-    house.computers.faults["fs_delete"] = deque([ComputerFailed("read_only", "no")])
-    await house.act()
-    (finished,) = await house.happened(task_id, "tool_finished")
+    node = bench(call("cc_delete", path="a.lua"), ALLOWED)
+    task_id = await node.submit()
+    node.computers.faults["fs_delete"] = deque([ComputerFailed("read_only", "no")])
+    await node.act()
+    (finished,) = await node.happened(task_id, "tool_finished")
     assert (finished.ok, finished.text, finished.after) == (False, "a.lua is read-only.", {})

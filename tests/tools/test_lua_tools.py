@@ -15,8 +15,7 @@ from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.wire import wire
 from orchestrator.tools.deps import CCAgentDeps
 from tests import ROOT, forked
-from tests.harness.call_window import Door, observed, open_for_lua, use
-from tests.harness.running_server import House
+from tests.harness.hub_server import HubServer, ToolClient, hub_server, observed, use
 from tests.harness.simulating import playing
 from tests.waiting import HANG_S, within
 
@@ -31,25 +30,31 @@ WORLD = {
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
-    async with open_for_lua() as opened:
+async def server() -> AsyncIterator[HubServer]:
+    async with hub_server() as opened:
         yield opened
 
 
 @asynccontextmanager
-async def computer(house: House, disk: Path, **more: Any) -> AsyncIterator[CCAgentDeps]:
+async def computer(server: HubServer, disk: Path, **more: Any) -> AsyncIterator[CCAgentDeps]:
     """A computer with the real client that is welcome, as tools reach it."""
     world = disk.parent / "world.json"
     world.write_text(json.dumps(WORLD))
-    options = {"url": f"{house.url.replace('http', 'ws')}/computer", "token": "t", "disk": disk, "world": world, **more}
+    options = {
+        "url": f"{server.url.replace('http', 'ws')}/computer",
+        "token": "t",
+        "disk": disk,
+        "world": world,
+        **more,
+    }
     process = await forked.start_simulator(
         *[f"--{name}={value}" for name, value in options.items()],
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await within(house.journal.arrivals.get())
-        yield CCAgentDeps(mode="live", ws_client=Door(house), computer="3")
+        await within(server.journal.arrivals.get())
+        yield CCAgentDeps(mode="live", ws_client=ToolClient(server), computer="3")
     finally:
         if process.returncode is None:
             process.kill()
@@ -75,9 +80,9 @@ async def refused(tool: str, deps: CCAgentDeps, **args: Any) -> str:
     return str(failed.value)
 
 
-async def test_the_model_discovers_what_it_works_with(house: House, disk: Path) -> None:
+async def test_the_model_discovers_what_it_works_with(server: HubServer, disk: Path) -> None:
     """A turtle: its fuel and slots, its neighbours with their methods, and what is in the chest."""
-    async with computer(house, disk, family="turtle", label="digger", id=5) as deps:
+    async with computer(server, disk, family="turtle", label="digger", id=5) as deps:
         lines = (await use("cc_info", deps)).splitlines()
         assert lines[0].startswith("Computer 5 'digger', turtle, ComputerCraft 1.")
         assert "Fuel: 120 of 20000. Selected slot: 1." in lines
@@ -100,7 +105,7 @@ async def test_the_model_discovers_what_it_works_with(house: House, disk: Path) 
         )
 
 
-async def test_a_program_gets_what_it_asks_for(house: House, disk: Path) -> None:
+async def test_a_program_gets_what_it_asks_for(server: HubServer, disk: Path) -> None:
     """`read` of the game, a key and a mask; what it echoes is one line, and what nobody read is said."""
     written(
         disk,
@@ -112,7 +117,7 @@ async def test_a_program_gets_what_it_asks_for(house: House, disk: Path) -> None
             print(name .. '/' .. code .. '/' .. tostring(key == keys.enter))
         """,
     )
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         told = await use("cc_run_program", deps, path="quiz.lua", input="Eve X\n42\n\nmore")
         output = told.removeprefix("Program quiz.lua executed successfully.\nOutput:\n")
         assert output == "Name? Eve X\nCode? **\nEve X/42/true\n\n[4 bytes of the input were not read]"
@@ -129,7 +134,7 @@ async def test_a_program_gets_what_it_asks_for(house: House, disk: Path) -> None
         assert asks.endswith("Name? a\nCode? *\n")
 
 
-async def test_the_last_line_is_answered_at_once(house: House, disk: Path) -> None:
+async def test_the_last_line_is_answered_at_once(server: HubServer, disk: Path) -> None:
     """Enter is pressed after it, also beside something else; and a menu of keys gets no Enter that nobody typed."""
     written(
         disk,
@@ -151,7 +156,7 @@ async def test_the_last_line_is_answered_at_once(house: House, disk: Path) -> No
         """,
         chat="print(rednet and 1) parallel.waitForAll(function() os.pullEvent('rednet_message') end, sleep)",
     )
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         for typed in ("y", "y\n"):
             assert (await use("cc_run_program", deps, path="sure.lua", input=typed)).endswith("Sure? y\nyes\n")
         assert (await use("cc_run_program", deps, path="both.lua", input="ö k")).endswith("ö k\ngot ö k\n")
@@ -185,11 +190,11 @@ LONG = ("while true do pcall(function() while true do end end) end", "local func
     [pytest.param(*end, marks=pytest.mark.deep if end[0] in LONG else ()) for end in ENDS.items()],
 )
 async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
-    house: House, disk: Path, source: str, code: str | None
+    server: HubServer, disk: Path, source: str, code: str | None
 ) -> None:
     """However a program ends, or does not, its output is told and the computer answers right after."""
     written(disk, p=f"print('begun')\n{source}")
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         # Less than what stops a program that never yields, so that what yields is stopped by its time.
         deps.timeout_s = 2 if "sleep" in source or "pullEventRaw" in source else 30
         if code is None:
@@ -208,11 +213,11 @@ async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
         assert "p.lua" in await use("cc_list", deps, path="/")
 
 
-async def test_an_endless_program_is_watched_and_stopped(house: House, disk: Path) -> None:
+async def test_an_endless_program_is_watched_and_stopped(server: HubServer, disk: Path) -> None:
     """It ends well after its time, with its output and the screen as it was; an error before is an error."""
     game = "while true do term.clear() term.setCursorPos(2, 2) write('score 7') term.setCursorPos(1, 1) sleep(0.1) end"
     written(disk, p=f"print('begun') {game}", q="print('begun') sleep(0.1) error('boom')")
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         told = await use("cc_run_program", deps, path="p.lua", observe_s=1)
         assert told.startswith("Program p.lua ran 1 s without an error, then stopped. It sleeps (timer).\n")
         assert "\nOutput:\nbegun\n" in told
@@ -223,25 +228,25 @@ async def test_an_endless_program_is_watched_and_stopped(house: House, disk: Pat
         assert "p.lua" in await use("cc_list", deps, path="/")
 
 
-async def test_a_paused_game_changes_nothing(house: House, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_paused_game_changes_nothing(server: HubServer, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """75 s of pause in the middle of sleep(1): the program ends as ever, and its limit of 5 s is not used up."""
     monkeypatch.setattr(wire, "RUN_PING_EVERY_S", 0.2)
     monkeypatch.setattr(socket, "PAUSED_AFTER_S", 0.1)
     written(disk, nap="print('begun') sleep(1) print('over')")
-    url = f"--url={house.url.replace('http', 'ws')}/computer"
+    url = f"--url={server.url.replace('http', 'ws')}/computer"
     async with playing(disk, url, "--token=t", bare=False) as player:
-        await within(house.journal.arrivals.get())
-        door = Door(house)
-        deps = CCAgentDeps(mode="live", ws_client=door, computer="3")
+        await within(server.journal.arrivals.get())
+        client = ToolClient(server)
+        deps = CCAgentDeps(mode="live", ws_client=client, computer="3")
         run = asyncio.create_task(use("cc_run_program", deps, path="nap.lua", timeout_s=5))
-        await within(door.wrote.wait())
+        await within(client.wrote.wait())
         await player.do("pause")
         await player.do("skip 75")
         # The game stands still, and the client answers all the same.
-        assert "nap.lua" in await use("cc_list", CCAgentDeps(mode="live", ws_client=Door(house)), path="/")
+        assert "nap.lua" in await use("cc_list", CCAgentDeps(mode="live", ws_client=ToolClient(server)), path="/")
         assert not run.done()
         # Two answers name the same time of the game: who follows the program is told so.
-        await within(door.paused.wait())
+        await within(client.paused.wait())
         await player.do("go-on")
         told = await within(run)
         assert told.startswith("Program nap.lua executed successfully.\nOutput:\nbegun\nover\n")
@@ -250,7 +255,7 @@ async def test_a_paused_game_changes_nothing(house: House, disk: Path, monkeypat
         assert (deps.ran.ended, round(deps.ran.seconds)) == ("finished", 1)
 
 
-async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
+async def test_what_bg_starts_is_followed(server: HubServer, disk: Path) -> None:
     """It is listed, its later output is seen, it is stopped, and one that fails says so."""
     written(
         disk,
@@ -259,11 +264,11 @@ async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
         two="shell.run('bg worker 8') error('no')",
     )
     (disk / ".cc-orchestrator").mkdir()
-    (disk / ".cc-orchestrator" / "connection").write_text(f"-- c\n{house.url.replace('http', 'ws')}/computer\nt\n")
+    (disk / ".cc-orchestrator" / "connection").write_text(f"-- c\n{server.url.replace('http', 'ws')}/computer\nt\n")
     (disk / "startup.lua").write_bytes((ROOT / "cc_client" / "client.lua").read_bytes())
     async with playing(disk):
-        await within(house.journal.arrivals.get())
-        deps = CCAgentDeps(mode="live", ws_client=Door(house), computer="3")
+        await within(server.journal.arrivals.get())
+        deps = CCAgentDeps(mode="live", ws_client=ToolClient(server), computer="3")
         told = await use("cc_shell", deps, command="bg worker 7")
         assert "[Runs on in the background: tab-1. cc_info lists it" in told
         assert deps.ran is not None
@@ -287,19 +292,19 @@ async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
             await observed("cc_stop", deps, tab="tab-2")
 
 
-async def test_a_computer_without_tabs_says_that_it_has_no_bg(house: House, disk: Path) -> None:
+async def test_a_computer_without_tabs_says_that_it_has_no_bg(server: HubServer, disk: Path) -> None:
     """The programs of the game are only on advanced computers."""
-    async with computer(house, disk, family="computer") as deps:
+    async with computer(server, disk, family="computer") as deps:
         assert "bg exists only on advanced computers" in (await observed("cc_shell", deps, command="bg x")).note
         assert "finds no program bg" in await refused("cc_shell", deps, command="bg x")
 
 
 @pytest.mark.deep
-async def test_a_program_may_be_busy_for_as_long_as_in_the_game(house: House, disk: Path) -> None:
+async def test_a_program_may_be_busy_for_as_long_as_in_the_game(server: HubServer, disk: Path) -> None:
     """A loop of 5 s completes, also twice at a time; one without an end is told its own line, in our words."""
     busy = "local at = os.epoch('utc') + 5000 while os.epoch('utc') < at do end print('done')"
     written(disk, busy=busy, hang="while true do\n  pcall(print, 'x')\nend")
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         both = [use("cc_run_program", deps, path="busy.lua") for _ in range(2)]
         assert all(told.endswith("done\n") for told in await asyncio.gather(*both))
         told = await refused("cc_run_program", deps, path="hang.lua")
@@ -308,7 +313,7 @@ async def test_a_program_may_be_busy_for_as_long_as_in_the_game(house: House, di
         assert not re.search(r"(guard|capture|programs|client)[.\w]*\.lua", told)
 
 
-async def test_everything_that_is_written_is_captured(house: House, disk: Path) -> None:
+async def test_everything_that_is_written_is_captured(server: HubServer, disk: Path) -> None:
     """print, write, printError, term.write and blit; the last screen with its colours; and what went to a monitor."""
     written(
         disk,
@@ -320,7 +325,7 @@ async def test_everything_that_is_written_is_captured(house: House, disk: Path) 
             term.redirect(top) term.setCursorPos(1, 3) print('home')
         """,
     )
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         told = await use("cc_run_program", deps, path="p.lua")
         assert told.splitlines()[2:] == [
             "print",
@@ -343,11 +348,11 @@ async def test_everything_that_is_written_is_captured(house: House, disk: Path) 
         assert "nothing to see of the monitor left" in await refused("cc_screen", deps, of="left")
 
 
-async def test_bytes_are_kept_end_to_end(house: House, disk: Path) -> None:
+async def test_bytes_are_kept_end_to_end(server: HubServer, disk: Path) -> None:
     """A latin-1 file stays latin-1, NUL and CRLF stay, and UTF-8 stays UTF-8, on the real disk."""
     (disk / "latin").write_bytes(b"gr\xfcn\r\n\0end\r\n")
     (disk / "utf8").write_bytes("grün\n".encode())
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         await use("cc_edit", deps, path="latin", old="grün", new="blä")
         assert (disk / "latin").read_bytes() == b"bl\xe4\r\n\0end\r\n"
         await use("cc_write", deps, path="latin", content="ö\0\r\n")
@@ -356,12 +361,12 @@ async def test_bytes_are_kept_end_to_end(house: House, disk: Path) -> None:
         assert (disk / "utf8").read_bytes() == "blä\n".encode()
 
 
-async def test_a_full_disk_keeps_the_old_bytes_and_says_what_is_biggest(house: House, disk: Path) -> None:
+async def test_a_full_disk_keeps_the_old_bytes_and_says_what_is_biggest(server: HubServer, disk: Path) -> None:
     """How much is missing, and which files of this disk are the biggest: those of the client are not among them."""
     (disk / "logs").mkdir()
     (disk / "logs" / "old.txt").write_bytes(b"x" * 100_000)
     (disk / "small").write_bytes(b"small")
-    async with computer(house, disk, capacity=400_000) as deps:
+    async with computer(server, disk, capacity=400_000) as deps:
         told = await refused("cc_write", deps, path="small", content="y" * 399_000)
         assert (disk / "small").read_bytes() == b"small"
         assert "no room to change small safely: " in told
@@ -388,9 +393,9 @@ NAMED: list[tuple[str, dict[str, Any], bytes | None]] = [
 ]
 
 
-async def test_no_method_takes_a_name_that_the_game_would_change(house: House, disk: Path) -> None:
+async def test_no_method_takes_a_name_that_the_game_would_change(server: HubServer, disk: Path) -> None:
     """The client itself refuses it, whoever asks, and says what it would become."""
-    async with computer(house, disk) as deps:
+    async with computer(server, disk) as deps:
         assert deps.ws_client is not None
         for method, params, body in NAMED:
             with pytest.raises(ComputerFailed) as failed:
@@ -398,14 +403,14 @@ async def test_no_method_takes_a_name_that_the_game_would_change(house: House, d
             assert (method, failed.value.reason, failed.value.data) == (method, "bad_path", {"becomes": "ab"})
 
 
-async def test_a_program_that_is_told_to_end_says_so(house: House, disk: Path) -> None:
+async def test_a_program_that_is_told_to_end_says_so(server: HubServer, disk: Path) -> None:
     """`terminate` ends it at once; its output is told, and that it was a person who ended it."""
     written(disk, p="print('begun') while true do sleep(1) end")
-    async with computer(house, disk) as deps:
-        door = deps.ws_client
-        assert isinstance(door, Door)
+    async with computer(server, disk) as deps:
+        client = deps.ws_client
+        assert isinstance(client, ToolClient)
         running = asyncio.create_task(refused("cc_run_program", deps, path="p.lua"))
-        await within(door.wrote.wait())
-        assert (await door.call("terminate", {"run": door.latest})).data == {"state": "stopping"}
+        await within(client.wrote.wait())
+        assert (await client.call("terminate", {"run": client.latest})).data == {"state": "stopping"}
         told = await within(running)
     assert told.startswith("Program p.lua failed (terminated): The program was told to end.")

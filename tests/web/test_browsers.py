@@ -21,7 +21,7 @@ from orchestrator.web.browsers import LONGEST, MOST, UNUSED, USE_EVERY
 from orchestrator.web.peers import WRONG_TRIES
 from tests.harness.browsing import Tab, as_it_stands, plain, set_cookies, signed_in
 from tests.harness.endpoints import Writing
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import within
 from tests.web.test_web import refused
 

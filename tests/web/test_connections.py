@@ -23,7 +23,7 @@ from orchestrator.web.peers import MOST_A_MINUTE, RESERVE, WRONG_TRIES, counted_
 from tests.harness.browsing import signed_in
 from tests.harness.endpoints import blocks_of
 from tests.harness.screening import stub
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S, within
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"

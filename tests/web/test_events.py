@@ -18,7 +18,8 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.web import events as web_events
 from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, Feed
 from tests.harness.endpoints import Writing, stream
-from tests.harness.support import Disk, Server, connected, running
+from tests.harness.support import Disk
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S
 
 

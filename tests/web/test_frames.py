@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
 from orchestrator.web.sockets import EXTENSION, DirectSocket, FrameProtocol, accepted
-from tests.harness.running_server import serving
+from tests.harness.hub_server import serving
 from tests.waiting import HANG_S, within
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
@@ -89,7 +90,7 @@ async def connected(*, early: bytes = b"", waiting: int = 0) -> AsyncIterator[En
         accepting.set_result(socket)
         heard.put_nowait(await socket.receive())
 
-    async with serving(handle) as port:
+    async with serving(WebSocketRoute("/{path:path}", handle)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
         writer.write(REQUEST)
         await within(entered.wait())

@@ -14,7 +14,8 @@ from orchestrator.core.wire import wire
 from orchestrator.web.auth import issue_token
 from orchestrator.web.in_game import follow as following
 from orchestrator.web.in_game.lines import ASKS_A_MINUTE, MAX_OPEN
-from tests.harness.support import Disk, Listening, Server, StubClient, call, dialed, final, running, says
+from tests.harness.support import Disk, Listening, StubClient, call, dialed, final, says
+from tests.harness.whole_server import Server, running
 
 ASKS = says(call("ask_user", question="Which farm?"))
 LOOKS = says(call("cc_read", path="farm.lua"))

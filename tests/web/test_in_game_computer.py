@@ -14,7 +14,8 @@ import pytest
 from cc_client.simulator.install import install
 from tests import forked
 from tests.harness.simulating import playing
-from tests.harness.support import Listening, Server, call, final, running, says
+from tests.harness.support import Listening, call, final, says
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S
 
 ASKS = says(call("ask_user", question="Which farm?"), explanation="I have to know.")

@@ -28,7 +28,8 @@ from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.peers import WRONG_TRIES, TooManyTries
 from orchestrator.web.people import Pairings
 from tests.harness.player import line_of, playing
-from tests.harness.support import Server, dialed, running
+from tests.harness.support import dialed
+from tests.harness.whole_server import Server, running
 from tests.thinning import thinned
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ from orchestrator.web.app import Endpoints
 from orchestrator.web.endpoint_table import ENDPOINTS, Endpoint
 from orchestrator.web.openapi import document, refusals_of
 from tests.harness.golden_review import FROM_REVIEWER, GOLDEN, TO_REVIEWER
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.terminal.test_review_golden import types
 from tests.test_docs import names, rows, section
 

@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 from orchestrator.web import install
 from orchestrator.web.install import console_files
 from tests.harness.browsing import as_it_stands, plain
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.web.test_web import refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

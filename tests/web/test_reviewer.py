@@ -15,7 +15,8 @@ from websockets.typing import Subprotocol
 from orchestrator.core.ports import ModelReply
 from orchestrator.core.wire.review import MAX_REVIEW_FRAME_CHARS
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
-from tests.harness.support import Disk, Server, call, connected, final, running, says
+from tests.harness.support import Disk, call, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import within
 
 WRITE = call("cc_write", path="a.lua", content="print('new')\n")

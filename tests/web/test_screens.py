@@ -12,7 +12,8 @@ from orchestrator.core.errors import StoreBusy
 from orchestrator.core.task.system_facts import KeysSent
 from orchestrator.web import computers as screens
 from tests.harness.screening import KEYS, SCREEN, events, stub, told
-from tests.harness.support import Server, dialed, hello, running
+from tests.harness.support import dialed, hello
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S
 
 

@@ -17,7 +17,8 @@ from orchestrator.web import watch
 from orchestrator.web.watch import APART_S, MOST_WAITING
 from tests.harness.browsing import plain, signed_in
 from tests.harness.endpoints import Writing, blocks_of
-from tests.harness.support import Disk, Server, connected, dialed, running
+from tests.harness.support import Disk, dialed
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 from tests.web.test_web import refused
 

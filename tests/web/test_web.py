@@ -17,7 +17,8 @@ from orchestrator.web.auth import check_approvers
 from orchestrator.web.bodies import MAX_REQUEST_BYTES
 from orchestrator.web.errors import error_form
 from tests.harness.endpoints import Writing
-from tests.harness.support import NEW, WRITE, Disk, Listening, Server, call, connected, dialed, final, running, says
+from tests.harness.support import NEW, WRITE, Disk, Listening, call, dialed, final, says
+from tests.harness.whole_server import Server, connected, running
 
 NOWHERE = "x" * 24
 

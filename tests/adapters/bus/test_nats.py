@@ -146,10 +146,10 @@ def test_a_url_that_means_nothing_is_refused_and_not_shown(url: str) -> None:
 
 
 def test_what_a_url_means() -> None:
-    one, two = nats_address("nats://ann:%40@h:1,nats://[::1]/house").servers
+    one, two = nats_address("nats://ann:%40@h:1,nats://[::1]/base").servers
     assert (one.url, one.user, one.password) == ("nats://h:1", "ann", "@")
     assert (two.url, two.user, two.password) == ("nats://[::1]:4222", "ann", "@")
-    assert nats_address("nats://h/house").prefix == "cco.house"
+    assert nats_address("nats://h/base").prefix == "cco.base"
     assert nats_address("tls://h/").prefix == "cco"
     assert nats_address("tls://h").servers[0].tls
 
@@ -457,7 +457,7 @@ async def test_hints_of_several_subjects_are_heard_in_one_order(nats_server: Nat
 def cluster(*options: str, size: int = 3) -> Iterator[list[NatsServer]]:
     """Servers that know each other, and clients of one hear of all."""
     ports = [free_port() for _ in range(size)]
-    routes = ["--routes", ",".join(f"nats://127.0.0.1:{port}" for port in ports), "--cluster_name", "house", *options]
+    routes = ["--routes", ",".join(f"nats://127.0.0.1:{port}" for port in ports), "--cluster_name", "base", *options]
     with ExitStack() as stack:
         yield [
             stack.enter_context(NatsServer("--cluster", f"nats://127.0.0.1:{port}", *routes, *options))

@@ -109,7 +109,7 @@ async def test_an_nkey_opens_the_server(tmp_path: Path) -> None:
     seed.write_text(f"{mine.seed}\n")
     wrong.write_text(strange.seed)
     with NatsServer("-c", str(conf)) as server:
-        await works(f"{server.url}/house?nkey={seed}")
+        await works(f"{server.url}/base?nkey={seed}")
         refusal = await refused(BusAway, open_bus(f"{server.url}?nkey={wrong}").open())
     assert "does not let this node in" in refusal.message
     assert "nkey=FILE" in refusal.remedy

@@ -39,7 +39,7 @@ async def turned(holds_now: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-class House:
+class Pooled:
     """Some servers, and a model that they all have."""
 
     def __init__(self, servers: Sequence[OllamaServer], limits: Sequence[int]) -> None:
@@ -59,11 +59,11 @@ class House:
 
 
 @asynccontextmanager
-async def house(*personas: Persona, limits: Sequence[int] | None = None) -> AsyncIterator[House]:
+async def pooled(*personas: Persona, limits: Sequence[int] | None = None) -> AsyncIterator[Pooled]:
     """One server for each persona, each with limit 1 unless the test says otherwise."""
     async with AsyncExitStack() as stack:
         servers = [await stack.enter_async_context(ollama(persona)) for persona in personas]
-        yield House(servers, limits or [1] * len(servers))
+        yield Pooled(servers, limits or [1] * len(servers))
 
 
 # -- limits --------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ async def house(*personas: Persona, limits: Sequence[int] | None = None) -> Asyn
 async def test_the_limit_of_a_server_is_exact(limit: int) -> None:
     """Of fifty requests at once exactly so many are under way at any time, and all are answered."""
     gate = asyncio.Event()
-    async with house(holds(gate), limits=[limit]) as there:
+    async with pooled(holds(gate), limits=[limit]) as there:
         asking = [there.ask(str(number)) for number in range(50)]
         await there.until(50 - limit, [limit])
         gate.set()
@@ -88,7 +88,7 @@ async def test_the_limit_of_a_server_is_exact(limit: int) -> None:
 async def test_two_models_share_the_limit_of_their_server() -> None:
     """The limit is the server's, whichever model is asked for."""
     gate = asyncio.Event()
-    async with house(holds(gate)) as there:
+    async with pooled(holds(gate)) as there:
         other = OllamaModel("other:1b", OllamaOptions(url=there.servers[0].url), there.pool)
         asking = [there.ask(), asyncio.create_task(other.reply(view("other")))]
         await there.until(1, [1])
@@ -100,7 +100,7 @@ async def test_two_models_share_the_limit_of_their_server() -> None:
 async def test_the_least_busy_server_is_asked() -> None:
     """Busy is who uses the larger share of its limit: of limits 2 and 4 the second takes two of the first three."""
     gate = asyncio.Event()
-    async with house(holds(gate), holds(gate), limits=[2, 4]) as there:
+    async with pooled(holds(gate), holds(gate), limits=[2, 4]) as there:
         asking = []
         for busy in ([1, 0], [1, 1], [1, 2], [2, 2], [2, 3], [2, 4]):
             asking.append(there.ask())
@@ -113,7 +113,7 @@ async def test_the_least_busy_server_is_asked() -> None:
 
 async def test_of_idle_servers_the_one_that_rested_longest_is_asked() -> None:
     """One request after the other goes round."""
-    async with house(says("{}"), says("{}"), says("{}")) as there:
+    async with pooled(says("{}"), says("{}"), says("{}")) as there:
         for number in range(7):
             await there.ask(str(number))
     assert [served(server) for server in there.servers] == [["0", "3", "6"], ["1", "4"], ["2", "5"]]
@@ -125,7 +125,7 @@ async def test_of_idle_servers_the_one_that_rested_longest_is_asked() -> None:
 async def test_users_are_served_in_turn_and_each_in_its_order() -> None:
     """Who has asked five times does not keep waiting who has asked twice, and later."""
     gate = asyncio.Event()
-    async with house(holds(gate)) as there:
+    async with pooled(holds(gate)) as there:
         asking = [there.ask("first", user="alice")]
         await there.until(0, [1])
         for text, user in (*((f"a{one}", "alice") for one in range(4)), ("b0", "bob"), ("b1", "bob"), ("c0", "carol")):
@@ -139,7 +139,7 @@ async def test_users_are_served_in_turn_and_each_in_its_order() -> None:
 async def test_who_waits_for_another_server_holds_nobody_up() -> None:
     """A request for a model that only a full server has stands first in line, and the next one passes it."""
     gate = asyncio.Event()
-    async with house(holds(gate), says("{}")) as there:
+    async with pooled(holds(gate), says("{}")) as there:
         full, idle = there.servers
         only = OllamaModel("only:1b", OllamaOptions(url=f"{full.url},{idle.url}"), there.pool)
         idle.listed = {"models": [{"name": "tiny:1b"}]}
@@ -154,7 +154,7 @@ async def test_who_waits_for_another_server_holds_nobody_up() -> None:
 async def test_a_request_that_is_canceled_leaves_the_line() -> None:
     """It is never sent, and the one behind it is next."""
     gate = asyncio.Event()
-    async with house(holds(gate)) as there:
+    async with pooled(holds(gate)) as there:
         first = there.ask("first")
         await there.until(0, [1])
         second, third = there.ask("second"), there.ask("third")
@@ -170,7 +170,7 @@ async def test_a_request_that_is_canceled_leaves_the_line() -> None:
 async def test_a_request_that_is_canceled_while_it_is_answered_gives_its_place_back() -> None:
     """The next one gets it, once the connection is closed."""
     never, began = asyncio.Event(), asyncio.Event()
-    async with house(holds(never, began=began)) as there:
+    async with pooled(holds(never, began=began)) as there:
         first, second = there.ask("first"), there.ask("second")
         await within(began.wait())
         await there.until(1, [1])
@@ -207,7 +207,7 @@ async def test_a_place_that_comes_with_the_cancellation_is_not_lost() -> None:
 
 async def test_a_conversation_goes_on_where_it_was() -> None:
     """The server that has read its beginning is asked again, though another has been idle longer."""
-    async with house(says("{}"), says("{}")) as there:
+    async with pooled(says("{}"), says("{}")) as there:
         for number in range(3):
             await there.ask(f"a{number}", affinity="task-a")
         await there.ask("b0", affinity="task-b")
@@ -219,7 +219,7 @@ async def test_a_conversation_goes_on_where_it_was() -> None:
 async def test_a_conversation_does_not_wait_for_its_server() -> None:
     """Where that one is full and another is not, a warm cache is not worth the wait."""
     gate = asyncio.Event()
-    async with house(says("{}"), says("{}")) as there:
+    async with pooled(says("{}"), says("{}")) as there:
         await there.ask("a0", affinity="task-a")
         there.servers[0].personas[0] = holds(gate)
         held = there.ask("a1", affinity="task-a")
@@ -233,7 +233,7 @@ async def test_a_conversation_does_not_wait_for_its_server() -> None:
 async def test_only_so_many_conversations_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that was heard of longest ago is forgotten, and goes wherever there is room."""
     monkeypatch.setattr(pooling, "_REMEMBERED", 1)
-    async with house(says("{}"), says("{}")) as there:
+    async with pooled(says("{}"), says("{}")) as there:
         for text in ("a0", "b0", "a1"):
             await there.ask(text, affinity=f"task-{text[0]}")
         await there.ask("b1", affinity="task-b")
@@ -261,7 +261,7 @@ async def test_only_so_many_conversations_are_remembered(monkeypatch: pytest.Mon
 async def test_another_server_answers_for_one_that_fails(failing: Persona, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request is asked again elsewhere, and the next ones go there without asking the first, which rests."""
     monkeypatch.setattr(pooling, "FIRST_REST_S", 60.0)
-    async with house(failing, says("{}")) as there:
+    async with pooled(failing, says("{}")) as there:
         assert [(await there.ask(text)).text for text in ("first", "second", "third")] == ["{}"] * 3
     assert [served(server) for server in there.servers] == [["first"], ["first", "second", "third"]]
 
@@ -278,7 +278,7 @@ async def test_a_server_that_is_down_is_left_out() -> None:
 
 async def test_a_server_without_the_model_is_not_asked() -> None:
     """It is known before a request is sent; a moment later it is not even asked for the model again."""
-    async with house(says("{}"), says("{}")) as there:
+    async with pooled(says("{}"), says("{}")) as there:
         lacking, having = there.servers
         lacking.listed = {"models": [{"name": "other"}]}
         for _ in range(3):
@@ -289,7 +289,7 @@ async def test_a_server_without_the_model_is_not_asked() -> None:
 async def test_what_was_streamed_is_not_streamed_again() -> None:
     """Once some of a reply was told, its failure is the request's, and no other server is asked."""
     told: list[str] = []
-    async with house(gives_up("half a", "an odd error"), says("{}")) as there:
+    async with pooled(gives_up("half a", "an odd error"), says("{}")) as there:
         with pytest.raises(ModelFailed, match="gave up in the middle of a reply: an odd error"):
             await there.model.reply(view("task"), on_text=told.append)
     assert "".join(told) == "half a"
@@ -299,7 +299,7 @@ async def test_what_was_streamed_is_not_streamed_again() -> None:
 async def test_a_request_that_is_wrong_is_wrong_everywhere() -> None:
     """What one server refuses because of the request itself is not tried at the next."""
     too_long = refuses(400, {"error": "request (9 tokens) exceeds the available context size (4 tokens)"})
-    async with house(too_long, says("{}")) as there:
+    async with pooled(too_long, says("{}")) as there:
         with pytest.raises(ModelFailed, match="does not fit the model's window"):
             await there.ask()
     assert there.servers[1].asked == []
@@ -307,7 +307,7 @@ async def test_a_request_that_is_wrong_is_wrong_everywhere() -> None:
 
 async def test_when_all_fail_it_is_said_of_each() -> None:
     """Each server's reason, once, and what to do; the next request asks all of them anew."""
-    async with house(BUSY, refuses(401, {"error": "unauthorized"})) as there:
+    async with pooled(BUSY, refuses(401, {"error": "unauthorized"})) as there:
         with pytest.raises(ModelFailed) as failed:
             await there.ask()
         assert failed.value.message == (
@@ -344,7 +344,7 @@ async def test_a_server_that_has_rested_takes_who_waits(monkeypatch: pytest.Monk
     """While the other is full, a request waits for the end of the rest, and no longer."""
     monkeypatch.setattr(pooling, "FIRST_REST_S", 0.3)
     gate = asyncio.Event()
-    async with house(BUSY, holds(gate)) as there:
+    async with pooled(BUSY, holds(gate)) as there:
         first = there.ask("first")
         await there.until(0, [0, 1])
         there.servers[0].personas[0] = says("{}")
@@ -371,7 +371,7 @@ async def test_the_rest_grows_and_ends_with_an_answer() -> None:
 async def test_the_only_server_is_asked_though_it_failed_a_moment_ago(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rest is for where there is another one."""
     monkeypatch.setattr(pooling, "FIRST_REST_S", 60.0)
-    async with house(BUSY) as there:
+    async with pooled(BUSY) as there:
         with pytest.raises(ModelFailed, match="is busy"):
             await there.ask()
         there.servers[0].personas[0] = says("{}")
@@ -381,7 +381,7 @@ async def test_the_only_server_is_asked_though_it_failed_a_moment_ago(monkeypatc
 async def test_a_wait_for_a_place_is_not_part_of_the_time_of_a_reply() -> None:
     """`whole_s` is for the reply: who had to wait longer than that for its turn is answered all the same."""
     gate = asyncio.Event()
-    async with house(holds(gate)) as there:
+    async with pooled(holds(gate)) as there:
         options: dict[str, Any] = {"url": there.servers[0].url, "whole_s": 0.5}
         patient = OllamaModel("tiny:1b", OllamaOptions(**options), there.pool)
         first = there.ask("first")

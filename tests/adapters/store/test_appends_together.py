@@ -107,7 +107,7 @@ async def test_what_is_refused_among_many_fails_only_itself(
 
 
 def unwritable(author: Author) -> Draft:
-    """A draft that no store can write; nothing of the house makes one."""
+    """A draft that no store can write; nothing in this project makes one."""
     call = ToolCall(call_id=CallId("c1"), index=0, tool="t", args={"x": object()}, call_digest="d")
     (*_, proposed) = author.proposed(Effect.ALLOW)
     assert isinstance(proposed.fact, facts.CallsProposed)

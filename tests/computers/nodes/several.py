@@ -14,7 +14,7 @@ from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.ports import Answer, ChatModel, Store
 from orchestrator.core.ports.bus import End, Hear, Serve
 from orchestrator.core.wire.wire import ComputerId
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import within
 
 

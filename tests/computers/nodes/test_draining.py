@@ -24,9 +24,10 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.settings import Settings
 from tests.app.test_start import admin_token, serving
-from tests.computers.nodes.two_nodes import SharedStore, Slow, houses
+from tests.computers.nodes.two_nodes import SharedStore, Slow, open_cluster
 from tests.engine.test_actor import ALICE
-from tests.harness.support import Server, call, dialed, final, running, says
+from tests.harness.support import call, dialed, final, says
+from tests.harness.whole_server import Server, running
 from tests.servers import NO_TLS
 from tests.waiting import HANG_S, within
 
@@ -43,17 +44,17 @@ async def test_a_reply_that_comes_in_time_is_kept_and_another_node_goes_on_at_on
     """The node waits for its model, hands over at the boundary after it, and no reply is asked for twice."""
     first, second = Slow(LIST), Slow(CANNOT)
     second.go.set()
-    async with houses("farm") as house:
-        alpha = house.open("alpha", first)
+    async with open_cluster("farm") as cluster:
+        alpha = cluster.open("alpha", first)
         task = await alpha.service.submit("try", user=ALICE, computers=[FARM], model="m")
         await within(first.begun.wait())
-        beta = house.open("beta", second)
+        beta = cluster.open("beta", second)
         draining = asyncio.create_task(alpha.workers.drain(HANG_S))
         await asyncio.sleep(0)
         first.go.set()
         await within(draining)
-        await house.ledger.held_by("beta", task.task_id)
-        ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        await cluster.ledger.held_by("beta", task.task_id)
+        ended = await cluster.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert (ended.status, ended.steps) == (TaskStatus.FAILED, 2)
         assert (len(first.asked), len(second.asked), first.cut.is_set()) == (1, 1, False)
         # Nothing had begun with the reply: the look that it asked for is the other node's.
@@ -65,26 +66,26 @@ async def test_a_reply_that_takes_too_long_is_asked_for_again_elsewhere(cut_mode
     """Cut at once, or let go when the time is over: the lease is given back either way."""
     first, second = Slow(), Slow(CANNOT)
     second.go.set()
-    async with houses() as house:
-        alpha = house.open("alpha", first)
+    async with open_cluster() as cluster:
+        alpha = cluster.open("alpha", first)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(first.begun.wait())
         due: list[str] = []
-        house.bus.subscribe("tasks.due", lambda told: due.append(told["task_id"]))
+        cluster.bus.subscribe("tasks.due", lambda told: due.append(told["task_id"]))
         await within(alpha.workers.drain(2 * HANG_S if cut_models else 0.1, cut_models=cut_models))
         assert first.cut.is_set()
         # What other nodes that are idle wait for; they would look by themselves seconds later.
         assert due == [task.task_id]
-        house.open("beta", second)
-        await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
-        assert house.ledger.leases[task.task_id] == [("alpha", 1), ("beta", 2)]
+        cluster.open("beta", second)
+        await cluster.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        assert cluster.ledger.leases[task.task_id] == [("alpha", 1), ("beta", 2)]
 
 
 async def test_a_call_that_takes_too_long_is_settled_by_the_next_node() -> None:
     """Its bracket stays open, and the one frame that was written is the only one."""
     go = asyncio.Event()
-    async with houses("farm") as house:
-        (stub,) = house.stubs
+    async with open_cluster("farm") as cluster:
+        (stub,) = cluster.stubs
         took = asyncio.Event()
         start, late_ones = stub.start, list[asyncio.Task[None]]()
 
@@ -93,15 +94,15 @@ async def test_a_call_that_takes_too_long_is_settled_by_the_next_node() -> None:
             late_ones.append(asyncio.create_task(_later(go, lambda: start(call, body))))
 
         stub.start = late  # type: ignore[method-assign]
-        alpha = house.open("alpha", _ready(LIST))
+        alpha = cluster.open("alpha", _ready(LIST))
         task = await alpha.service.submit("try", user=ALICE, computers=[FARM], model="m")
         await within(took.wait())
         await within(alpha.workers.drain(0.1))
-        assert (await house.until(task.task_id, lambda task: bool(task.open_runs))).open_runs
+        assert (await cluster.until(task.task_id, lambda task: bool(task.open_runs))).open_runs
         stub.start = start  # type: ignore[method-assign]
-        house.open("beta", _ready(CANNOT))
-        ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
-        items = await house.store.read(ended.task_id)
+        cluster.open("beta", _ready(CANNOT))
+        ended = await cluster.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        items = await cluster.store.read(ended.task_id)
         closed = [item.fact for item in items if isinstance(item.fact, ToolFinished | ToolSettled)]
         assert [type(one) for one in closed] == [ToolSettled, ToolFinished]
         # What comes late is below the fence by now, and does nothing.
@@ -122,30 +123,30 @@ def _ready(*script: Any) -> Slow:
 
 
 async def test_idle_workers_end_at_once_and_take_nothing_more() -> None:
-    async with houses() as house:
-        alpha = house.open("alpha", Slow(), count=8)
+    async with open_cluster() as cluster:
+        alpha = cluster.open("alpha", Slow(), count=8)
         await asyncio.sleep(0)
         began = now()
         await within(alpha.workers.drain(HANG_S))
         assert now() - began < 2.5
         await within(alpha.working)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        assert house.ledger.leases[task.task_id] == []
+        assert cluster.ledger.leases[task.task_id] == []
 
 
 async def test_a_second_thought_lets_go_at_once() -> None:
     """Who cannot wait cancels the drain; the lease is given back all the same."""
     model = Slow()
-    async with houses() as house:
-        alpha = house.open("alpha", model)
+    async with open_cluster() as cluster:
+        alpha = cluster.open("alpha", model)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
         draining = asyncio.create_task(alpha.workers.drain(HANG_S))
         await asyncio.sleep(0)
         draining.cancel()
         await within(alpha.working)
-        house.open("beta", Slow())
-        await house.ledger.held_by("beta", task.task_id)
+        cluster.open("beta", Slow())
+        await cluster.ledger.held_by("beta", task.task_id)
 
 
 # -- a store that is away ----------------------------------------------------------------
@@ -193,16 +194,16 @@ class Restarting(SharedStore):
 async def test_a_reply_outlasts_a_store_that_is_away(after: bool) -> None:
     """What the model said is recorded once the store is back, once, and it is not asked again."""
     model = Slow(CANNOT)
-    async with houses(store=Restarting()) as house:
-        store = house.store
+    async with open_cluster(store=Restarting()) as cluster:
+        store = cluster.store
         assert isinstance(store, Restarting)
-        alpha = house.open("alpha", model)
+        alpha = cluster.open("alpha", model)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
         store.after = after
         store.away["append"] = 4
         model.go.set()
-        await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        await cluster.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         kinds = [item.fact.kind for item in await store.read(task.task_id)]
         assert kinds == ["task_submitted", "model_asked", "model_replied", "task_ended"]
         assert (len(model.asked), store.ledger.leases[task.task_id]) == (1, [("alpha", 1)])
@@ -211,10 +212,10 @@ async def test_a_reply_outlasts_a_store_that_is_away(after: bool) -> None:
 async def test_renewals_that_fail_stop_nobody_and_a_cancel_is_heard_afterwards() -> None:
     """While the store is away the model goes on; what came meanwhile is read when it is back."""
     model = Slow()
-    async with houses(store=Restarting()) as house:
-        store = house.store
+    async with open_cluster(store=Restarting()) as cluster:
+        store = cluster.store
         assert isinstance(store, Restarting)
-        alpha = house.open("alpha", model, lease_s=2.0)
+        alpha = cluster.open("alpha", model, lease_s=2.0)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
         store.away["renew"] = 2
@@ -229,10 +230,10 @@ async def test_renewals_that_fail_stop_nobody_and_a_cancel_is_heard_afterwards()
 async def test_a_node_stops_in_time_although_its_store_is_away() -> None:
     """The lease then ends by itself."""
     model = Slow()
-    async with houses(store=Restarting()) as house:
-        store = house.store
+    async with open_cluster(store=Restarting()) as cluster:
+        store = cluster.store
         assert isinstance(store, Restarting)
-        alpha = house.open("alpha", model)
+        alpha = cluster.open("alpha", model)
         await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
         store.away.update({"append": 10_000, "park": 10_000, "renew": 10_000})
@@ -243,11 +244,11 @@ async def test_a_node_stops_in_time_although_its_store_is_away() -> None:
 
 
 async def test_whoever_follows_a_task_is_told_on_when_the_store_is_back() -> None:
-    async with houses(store=Restarting()) as house:
-        store = house.store
+    async with open_cluster(store=Restarting()) as cluster:
+        store = cluster.store
         assert isinstance(store, Restarting)
         model = Slow(CANNOT)
-        alpha = house.open("alpha", model)
+        alpha = cluster.open("alpha", model)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
         told = alpha.service.watch(task.task_id)

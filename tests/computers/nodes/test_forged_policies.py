@@ -17,7 +17,7 @@ from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.history.audit.checkpoint import CHECKPOINT_NAME, AuditBroken
 from orchestrator.history.audit.heads import TRUSTED_NAME
 from tests.computers.nodes.test_several_nodes import STRICTER, Nodes, look, policy_of
-from tests.harness.support import Server
+from tests.harness.whole_server import Server
 
 LOOSE = b"schema_version = 1\nrules = []\n"
 SHA256 = sha256_hex(LOOSE)

@@ -15,7 +15,8 @@ from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, Anyone
 from tests.harness.endpoints import Writing
-from tests.harness.support import Disk, connected, running
+from tests.harness.support import Disk
+from tests.harness.whole_server import connected, running
 from tests.web.test_reviewer import reviewing
 
 

@@ -19,7 +19,7 @@ from tests.adapters.store.moving import rows_of
 from tests.computers.test_frozen import known, refused
 from tests.harness.browsing import signed_in
 from tests.harness.endpoints import Writing
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import within
 
 FILES = {"a.lua": b"print('old')\n", "startup.lua": b"print('hello')\n"}
@@ -50,7 +50,7 @@ async def approved(server: Server, task_id: str, spec: Mapping[str, Any] | None 
 
 
 async def worked(server: Server) -> tuple[str, StubComputer]:
-    """What a house has after a while; the task that still waits for a person, and the computer that it is for."""
+    """What a server has after a while; the task that still waits for a person, and the computer that it is for."""
     token, other = await server.computer("3"), await server.computer("mine")
     computer = StubComputer(server.url, token, files=FILES, computer_id=3)
     await server.person("bob", "submitter", "reviewer")
@@ -95,7 +95,7 @@ async def commanded(*words: str) -> str:
     return done.output
 
 
-async def test_a_house_moves_and_goes_on(tmp_path: Path, postgres_url: str) -> None:
+async def test_an_installation_moves_and_goes_on(tmp_path: Path, postgres_url: str) -> None:
     here, back = f"sqlite:///{tmp_path / 'o.db'}", f"sqlite:///{tmp_path / 'back.db'}"
     async with running(tmp_path, model=Writing(), store=here) as server:
         waiting, computer = await worked(server)

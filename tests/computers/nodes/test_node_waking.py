@@ -16,7 +16,7 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.drafts import Author, taken
 from tests.computers.nodes.several import until
-from tests.harness.running_server import FARM, Journal, open_house
+from tests.harness.hub_server import FARM, Journal, hub_server
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -94,6 +94,6 @@ async def test_a_store_that_fails_is_asked_again() -> None:
 
 async def test_who_waits_for_a_computer_here_is_woken_when_another_node_is_gone() -> None:
     """It may have let a task sleep just before it died, and nobody keeps that in mind."""
-    async with open_house() as house, house.computer(), sleeping(house.hub) as one:
+    async with hub_server() as server, server.computer(), sleeping(server.hub) as one:
         one.bus.publish("nodes.goodbye", {"node": "b-1"})
         await one.woken()

@@ -17,18 +17,8 @@ from orchestrator.core.wire.identity import NOTHING_HEARD
 from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.computers.nodes.several import Several, several, until
 from tests.harness.commands import cli
-from tests.harness.support import (
-    WRITE,
-    Disk,
-    Listening,
-    Server,
-    StubClient,
-    connected,
-    dialed,
-    final,
-    hello,
-    says,
-)
+from tests.harness.support import WRITE, Disk, Listening, StubClient, dialed, final, hello, says
+from tests.harness.whole_server import Server, connected
 from tests.nats_servers import NatsServer
 from tests.waiting import HANG_S, within
 

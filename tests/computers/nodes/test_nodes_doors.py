@@ -15,7 +15,8 @@ from orchestrator.testing.stub_computer import StubComputer
 from tests.computers.nodes.several import Several, several, until
 from tests.computers.test_transfers import FILES, gated, transfers
 from tests.harness.screening import events, stub, told
-from tests.harness.support import Listening, Server, call, dialed, final, hello, says
+from tests.harness.support import Listening, call, dialed, final, hello, says
+from tests.harness.whole_server import Server
 from tests.runtime.test_metrics import scraped
 from tests.waiting import HANG_S, within
 from tests.web.test_in_game import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts

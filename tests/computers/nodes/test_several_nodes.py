@@ -39,7 +39,8 @@ from orchestrator.runtime.settings import Settings
 from orchestrator.tools.workspace import MARKER, STAGING, DirectoryWorkspace, RefusedWorkspace, workspace_of
 from tests.engine.test_actor import Anyone
 from tests.harness.endpoints import Writing
-from tests.harness.support import Disk, Server, connected, running
+from tests.harness.support import Disk
+from tests.harness.whole_server import Server, connected, running
 from tests.servers import PostgresServer
 from tests.waiting import HANG_S
 

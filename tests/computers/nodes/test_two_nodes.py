@@ -19,7 +19,7 @@ from orchestrator.core.task.facts import TaskId, ToolFinished, ToolSettled, Tool
 from orchestrator.core.task.items import verify_chain
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.wire.wire import ComputerId
-from tests.computers.nodes.two_nodes import Houses, Node, Slow, Steps, houses
+from tests.computers.nodes.two_nodes import Cluster, Node, Slow, Steps, open_cluster
 from tests.engine.test_actor import ALICE, rules
 from tests.harness.support import call, final, says
 from tests.waiting import HANG_S, within
@@ -41,8 +41,8 @@ SCRIPT = [
 class Outsider:
     """Somebody at one node who pins, decides and wakes tasks, whoever runs them."""
 
-    def __init__(self, house: Houses, node: Node, tasks: list[TaskId], dice: random.Random) -> None:
-        self.house, self.service, self.tasks, self.dice = house, node.service, tasks, dice
+    def __init__(self, cluster: Cluster, node: Node, tasks: list[TaskId], dice: random.Random) -> None:
+        self.cluster, self.service, self.tasks, self.dice = cluster, node.service, tasks, dice
         self.did: Counter[str] = Counter()
 
     async def go_on(self) -> None:
@@ -72,7 +72,7 @@ class Outsider:
 
     async def cancel(self, task_id: TaskId, after: int) -> None:
         """Cancel a task once it has so many items."""
-        await self.house.until(task_id, lambda task: task.version >= after or task.ended is not None)
+        await self.cluster.until(task_id, lambda task: task.version >= after or task.ended is not None)
         try:
             await self.service.cancel(task_id, ALICE)
             self.did["cancel"] += 1
@@ -92,9 +92,9 @@ async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_
     """By the items, by what each node sent and asked, and by the frames that the computers got."""
     asked: Counter[tuple[TaskId, int, str]] = Counter()
     dice = random.Random(9)
-    async with houses(*COMPUTERS, url=url) as house:
+    async with open_cluster(*COMPUTERS, url=url) as cluster:
         nodes = [
-            house.open(name, lambda name, task: Steps(name, task.task_id, SCRIPT, asked), policy=rules(write="ask"))
+            cluster.open(name, lambda name, task: Steps(name, task.task_id, SCRIPT, asked), policy=rules(write="ask"))
             for name in ("alpha", "beta")
         ]
         tasks = [
@@ -105,39 +105,39 @@ async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_
             ).task_id
             for one in range(TASKS)
         ]
-        outsiders = [Outsider(house, node, tasks, dice) for node in nodes for _ in range(2)]
+        outsiders = [Outsider(cluster, node, tasks, dice) for node in nodes for _ in range(2)]
         canceling = [outsiders[one % 4].cancel(tasks[-1 - one], 5 + 3 * one) for one in range(CANCELED)]
         with caplog.at_level(logging.WARNING, logger="orchestrator.engine.workers"):
             async with asyncio.timeout(HANG_S):
                 await asyncio.gather(*(one.go_on() for one in outsiders), *canceling)
         did = sum((one.did for one in outsiders), Counter[str]())
         for task_id in tasks:
-            await house.until(task_id, lambda task: not task.open_runs)
-        _nobody_lost_a_lease(house, caplog)
-        await _each_run_once(house, nodes, tasks)
+            await cluster.until(task_id, lambda task: not task.open_runs)
+        _nobody_lost_a_lease(cluster, caplog)
+        await _each_run_once(cluster, nodes, tasks)
         _each_step_asked_once(asked)
     assert did["note"] + did["decision"] + did["wake"] > 200, did
     assert did["decision"] >= TASKS, did
     assert did["cancel"] > 0, did
-    assert house.ledger.conflicts > 10, "the outsiders came in between too seldom to show anything"
-    both = [task_id for task_id in tasks if len({holder for holder, _ in house.ledger.leases[task_id]}) == 2]
+    assert cluster.ledger.conflicts > 10, "the outsiders came in between too seldom to show anything"
+    both = [task_id for task_id in tasks if len({holder for holder, _ in cluster.ledger.leases[task_id]}) == 2]
     assert both, "no task went from one node to the other"
 
 
-def _nobody_lost_a_lease(house: Houses, caplog: pytest.LogCaptureFixture) -> None:
+def _nobody_lost_a_lease(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing that an outsider did took a lease from its holder, or freed it."""
     assert [record.getMessage() for record in caplog.records] == []
-    for given_out in house.ledger.leases.values():
+    for given_out in cluster.ledger.leases.values():
         tokens = [token for _, token in given_out]
         assert tokens == list(range(1, len(tokens) + 1))
 
 
-async def _each_run_once(house: Houses, nodes: list[Node], tasks: list[TaskId]) -> None:
+async def _each_run_once(cluster: Cluster, nodes: list[Node], tasks: list[TaskId]) -> None:
     """Each bracket is closed once, by one node's one call, which reached its computer in one frame."""
     started: dict[str, str | None] = {}
     closed: Counter[str] = Counter()
     for task_id in tasks:
-        items = await house.store.read(task_id)
+        items = await cluster.store.read(task_id)
         assert verify_chain(items) is None
         for item in items:
             if isinstance(item.fact, ToolStarted):
@@ -152,7 +152,7 @@ async def _each_run_once(house: Houses, nodes: list[Node], tasks: list[TaskId]) 
         sent.update({run: times for run, times in node.sending.sent.items() if run in started})
         assert node.sending.sent, f"{node.name} did nothing"
     assert set(sent.values()) == {1}
-    took = Counter(frame.call_id for stub in house.stubs for frame in stub.took)
+    took = Counter(frame.call_id for stub in cluster.stubs for frame in stub.took)
     assert set(took.values()) == {1}
     assert set(sent) <= set(took)
 
@@ -168,47 +168,47 @@ def _each_step_asked_once(asked: Counter[tuple[TaskId, int, str]]) -> None:
 async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for() -> None:
     """The node that acts hears of it over the bus, stops the model at once, and keeps its lease."""
     model = Slow()
-    async with houses() as house:
+    async with open_cluster() as cluster:
         # It would find out by itself when it renews its lease, at a third of it.
-        house.open("alpha", model, lease_s=10 * HANG_S, count=1)
-        task = await house.nodes[0].service.submit("try", user=ALICE, model="m")
+        cluster.open("alpha", model, lease_s=10 * HANG_S, count=1)
+        task = await cluster.nodes[0].service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
-        beta = house.open("beta", Slow(), count=1)
+        beta = cluster.open("beta", Slow(), count=1)
         await beta.service.cancel(task.task_id, ALICE)
         await within(model.cut.wait())
-        ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        ended = await cluster.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert ended.status is TaskStatus.CANCELED
-        assert house.ledger.leases[task.task_id][0][0] == "alpha"
+        assert cluster.ledger.leases[task.task_id][0][0] == "alpha"
 
 
 async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times(url: str, timed: bool) -> None:
     """Also while nothing is published: an idle node looks often enough by itself."""
     lease_s = 2.0
-    async with houses(url=url) as house:
+    async with open_cluster(url=url) as cluster:
         model = Slow()
-        alpha = house.open("alpha", model, lease_s=lease_s, count=1)
+        alpha = cluster.open("alpha", model, lease_s=lease_s, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
-        house.open("beta", Slow(), lease_s=lease_s, count=2)
+        cluster.open("beta", Slow(), lease_s=lease_s, count=2)
         began = asyncio.get_running_loop().time()
         await alpha.killed()
-        await house.ledger.held_by("beta", task.task_id)
+        await cluster.ledger.held_by("beta", task.task_id)
         assert asyncio.get_running_loop().time() - began < 1.5 * lease_s or not timed
 
 
 async def test_a_renewed_lease_is_not_taken_over() -> None:
     """Whoever waits long for a model keeps the task: no other node gets it, however often it looks."""
-    async with houses() as house:
+    async with open_cluster() as cluster:
         model = Slow(final("cannot", success=False))
-        alpha = house.open("alpha", model, lease_s=1.0, count=1)
+        alpha = cluster.open("alpha", model, lease_s=1.0, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
-        house.open("beta", Slow(), lease_s=1.0, count=1)
+        cluster.open("beta", Slow(), lease_s=1.0, count=1)
         for _ in range(7):
-            await within(house.ledger.renewals.acquire())
+            await within(cluster.ledger.renewals.acquire())
         model.go.set()
-        await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
-        assert house.ledger.leases[task.task_id][0] == ("alpha", 1)
+        await cluster.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        assert cluster.ledger.leases[task.task_id][0] == ("alpha", 1)
         assert len(model.asked) == 1
 
 
@@ -239,7 +239,7 @@ def test_nothing_that_an_outsider_does_touches_a_lease(entry: Entry, now: int) -
 
 async def test_what_is_due_and_not_to_be_had_is_looked_at_ever_less_often() -> None:
     """Such as where a clock is wrong: after the first looks, which are for what is just taken, twice a second."""
-    async with houses() as house:
+    async with open_cluster() as cluster:
         looks: list[float] = []
         enough, now = asyncio.Event(), asyncio.get_running_loop().time
 
@@ -248,8 +248,8 @@ async def test_what_is_due_and_not_to_be_had_is_looked_at_ever_less_often() -> N
             if len(looks) == 8:
                 enough.set()
 
-        house.store.lease = never  # type: ignore[method-assign]
-        alpha = house.open("alpha", Slow())
+        cluster.store.lease = never  # type: ignore[method-assign]
+        alpha = cluster.open("alpha", Slow())
         await alpha.service.submit("try", user=ALICE, model="m")
         await within(enough.wait())
     # The first two may come for other reasons: the start of the node, and the task that was submitted.

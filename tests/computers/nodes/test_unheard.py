@@ -11,7 +11,7 @@ from orchestrator.computers.nodes.node import FOR_S, LOOK_EVERY_S, SURE_AFTER_S,
 from orchestrator.testing.drafts import ManualClock
 
 
-class House:
+class Fixture:
     """One store, and nodes that look by its clock."""
 
     def __init__(self) -> None:
@@ -42,22 +42,22 @@ class House:
 
 async def test_nodes_on_one_bus_hear_each_other() -> None:
     """Nothing is wrong, neither when a node comes nor when the one goes in whose name the lease was taken."""
-    house, bus = House(), LocalBus()
-    async with house.node(bus) as second:
-        async with house.node(bus) as first:
-            await house.look(3 * SURE_AFTER_S, first, second)
+    fixture, bus = Fixture(), LocalBus()
+    async with fixture.node(bus) as second:
+        async with fixture.node(bus) as first:
+            await fixture.look(3 * SURE_AFTER_S, first, second)
             assert (first.alert, second.alert) == ("", "")
-        await house.look(3 * SURE_AFTER_S, second)
+        await fixture.look(3 * SURE_AFTER_S, second)
         assert second.alert == ""
 
 
 async def test_nodes_on_two_buses_are_told() -> None:
     """The second is told once it is sure, and that it is well again once the first is gone."""
-    house = House()
-    async with house.node(LocalBus()) as first, house.node(LocalBus()) as second:
-        await house.look(FOR_S, first, second)
+    fixture = Fixture()
+    async with fixture.node(LocalBus()) as first, fixture.node(LocalBus()) as second:
+        await fixture.look(FOR_S, first, second)
         assert (first.alert, second.alert) == ("", "")
-        await house.look(SURE_AFTER_S, first, second)
+        await fixture.look(SURE_AFTER_S, first, second)
         assert (first.alert, second.alert) == ("", UNHEARD)
-        await house.look(2 * FOR_S, second)
+        await fixture.look(2 * FOR_S, second)
         assert second.alert == ""

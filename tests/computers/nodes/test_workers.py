@@ -9,7 +9,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
-from tests.computers.nodes.two_nodes import SharedStore, houses
+from tests.computers.nodes.two_nodes import SharedStore, open_cluster
 from tests.engine.test_actor import ALICE
 from tests.harness.support import Listening, call, final, says
 from tests.waiting import HANG_S
@@ -29,13 +29,13 @@ class Unfoldable(SharedStore):
 async def test_a_task_that_cannot_even_be_given_back_costs_no_worker() -> None:
     """What cannot be loaded is left to the end of its lease, and the only worker takes the next task."""
     store = Unfoldable()
-    async with houses(store=store) as house:
-        service = house.open("alpha", Listening(final("done")), count=1).service
+    async with open_cluster(store=store) as cluster:
+        service = cluster.open("alpha", Listening(final("done")), count=1).service
         first = await service.submit("first", user=ALICE, model="m")
         store.unfoldable = first.task_id
-        await house.ledger.held_by("alpha", first.task_id)
+        await cluster.ledger.held_by("alpha", first.task_id)
         second = await service.submit("second", user=ALICE, model="m")
-        ended = await house.until(second.task_id, lambda task: task.ended is not None)
+        ended = await cluster.until(second.task_id, lambda task: task.ended is not None)
         assert ended.status is TaskStatus.COMPLETED
 
 
@@ -58,12 +58,12 @@ class Restarting(SharedStore):
 async def test_a_computer_that_comes_as_the_task_falls_asleep_wakes_it_although_the_store_is_away() -> None:
     """Nobody else would: whoever welcomed the computer woke those that slept then."""
     store = Restarting()
-    async with houses(store=store) as house:
-        node = house.open("alpha", Listening(says(call("cc_list", path="")), final("done")), count=1)
+    async with open_cluster(store=store) as cluster:
+        node = cluster.open("alpha", Listening(says(call("cc_list", path="")), final("done")), count=1)
         node.world.online = lambda computer: store.came  # type: ignore[method-assign]
         task = await node.service.submit("look", user=ALICE, computers=[ComputerId("farm")], model="m")
         async with asyncio.timeout(HANG_S):
-            while len(house.ledger.leases[task.task_id]) < 2:
-                house.ledger.leased.clear()
-                await house.ledger.leased.wait()
+            while len(cluster.ledger.leases[task.task_id]) < 2:
+                cluster.ledger.leased.clear()
+                await cluster.ledger.leased.wait()
     assert store.asked_again

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
 from orchestrator.adapters.bus import LocalBus
@@ -31,7 +32,7 @@ from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.tools.environment import Environment
 from orchestrator.web.sockets import accepted
 from tests.engine.test_actor import Anyone, rules
-from tests.harness.running_server import serving
+from tests.harness.hub_server import serving
 from tests.harness.support import Listening
 from tests.waiting import HANG_S, within
 
@@ -149,7 +150,7 @@ class Node:
     def __init__(
         self,
         name: str,
-        house: "Houses",
+        cluster: "Cluster",
         model_for: Callable[[str, AgentTask], ChatModel],
         *,
         policy: Policy,
@@ -157,12 +158,12 @@ class Node:
         count: int,
     ) -> None:
         self.name = name
-        self.sending = Sending(house.hub)
-        store = house.new_store()
+        self.sending = Sending(cluster.hub)
+        store = cluster.new_store()
         self.world = Environment(store=store, computers=self.sending)
         active_policy = NodePolicy(lambda: policy, self.world.context)
         self.service = TaskService(
-            store=store, bus=house.bus, clock=SystemClock(), authorizer=Anyone(), active_policy=active_policy
+            store=store, bus=cluster.bus, clock=SystemClock(), authorizer=Anyone(), active_policy=active_policy
         )
         self.workers = Workers(
             self.service, self.world, lambda task: model_for(name, task), holder=name, count=count, lease_s=lease_s
@@ -176,7 +177,7 @@ class Node:
 
 
 @dataclass
-class Houses:
+class Cluster:
     """What the nodes share."""
 
     store: SharedStore | SharedPostgres
@@ -225,7 +226,7 @@ class Houses:
 
 
 @asynccontextmanager
-async def houses(*computers: str, store: SharedStore | None = None, url: str = "") -> AsyncIterator[Houses]:
+async def open_cluster(*computers: str, store: SharedStore | None = None, url: str = "") -> AsyncIterator[Cluster]:
     """A store, a bus, a hub that listens, and stub computers that are connected; no node yet.
 
     ``url``: of a database, in which each node then has a store of its own.
@@ -239,22 +240,22 @@ async def houses(*computers: str, store: SharedStore | None = None, url: str = "
         name = websocket.headers["authorization"].removeprefix("Bearer ")
         await hub.serve(ComputerId(name), accepted(websocket))
 
-    async with serving(handle) as port:
+    async with serving(WebSocketRoute("/{path:path}", handle)) as port:
         stubs = [Recording(f"http://127.0.0.1:{port}", name) for name in computers]
         dialing = [asyncio.create_task(stub.run()) for stub in stubs]
-        shared = Houses(kept, bus, hub, stubs, url)
+        cluster = Cluster(kept, bus, hub, stubs, url)
         try:
             for stub in stubs:
                 await within(stub.welcomed.wait())
-            yield shared
+            yield cluster
         finally:
-            for node in shared.nodes:
+            for node in cluster.nodes:
                 await node.killed()
             for one in dialing:
                 one.cancel()
             await asyncio.gather(*dialing, return_exceptions=True)
             await hub.close()
-            for one in [*shared.stores, kept]:
+            for one in [*cluster.stores, kept]:
                 await one.close()
 
 

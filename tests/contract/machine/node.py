@@ -22,9 +22,9 @@ from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
 from orchestrator.tools.environment import Environment
 from orchestrator.web.auth import TokenAuthorizer
-from tests.contract.house import final, says
 from tests.contract.machine.computers import Witness, Witnesses
 from tests.contract.machine.sheets import SHEETS, Sheet
+from tests.harness.support import final, says
 from tests.waiting import within
 
 FARM, MINE = ComputerId("3"), ComputerId("4")

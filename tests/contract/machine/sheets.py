@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from orchestrator.core.policy import Policy, load_policy
-from tests.contract.house import policy, rule
+from tests.contract.parts import policy, rule
 
 READS = ("cc_read", "cc_list")
 CHANGES = ("cc_write", "cc_edit", "cc_delete")

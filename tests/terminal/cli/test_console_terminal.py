@@ -12,7 +12,8 @@ from orchestrator.core.text.visible import visible
 from orchestrator.terminal.cli.review import decide_named
 from tests.harness.asked import console
 from tests.harness.commands import Served, on_a_terminal, script, talking, until
-from tests.harness.support import WRITE, Disk, Listening, call, connected, final, running, says
+from tests.harness.support import WRITE, Disk, Listening, call, final, says
+from tests.harness.whole_server import connected, running
 
 PROMPT = "[h]elp > "
 

@@ -22,7 +22,8 @@ from orchestrator.terminal.doctor.local import Patient
 from orchestrator.terminal.doctor.reach import bind, keeping_away
 from tests.harness.commands import cli
 from tests.harness.simulating import Asked, Handler, answer, web
-from tests.harness.support import Server, dialed, hello, running
+from tests.harness.support import dialed, hello
+from tests.harness.whole_server import Server, running
 
 
 @pytest.fixture

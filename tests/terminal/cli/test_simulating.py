@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tests.harness.support import Server, running
+from tests.harness.whole_server import Server, running
 from tests.waiting import HANG_S
 
 MAIN = "from orchestrator.terminal.cli import main; main()"

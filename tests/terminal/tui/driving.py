@@ -13,7 +13,8 @@ from textual.pilot import Pilot
 from orchestrator.client import Client
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.terminal.tui.app import ConsoleApp
-from tests.harness.support import Disk, Listening, Server, connected, running
+from tests.harness.support import Disk, Listening
+from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S
 
 NARROW, WIDE = (80, 24), (200, 50)
@@ -101,7 +102,7 @@ async def waiting(server: Server, **more: Any) -> HitlResponse:
 
 
 @dataclass
-class House:
+class TuiFixture:
     """A server with computer 3, and a person before the screen who looks at what waits."""
 
     server: Server
@@ -117,8 +118,8 @@ class House:
 @asynccontextmanager
 async def at_work(
     directory: Path, *replies: dict[str, Any], disk: Disk | None = None, size: tuple[int, int] = NARROW, **settings: Any
-) -> AsyncIterator[House]:
-    """Such a house, whose model gives these replies."""
+) -> AsyncIterator[TuiFixture]:
+    """Such a server and person; the model gives these replies."""
     model, disk = Listening(*replies), Disk() if disk is None else disk
     async with (
         running(directory, model=model, **settings) as server,
@@ -126,15 +127,15 @@ async def at_work(
         seated(server, size=size) as seat,
     ):
         await seat.press("2")
-        yield House(server, model, disk, seat)
+        yield TuiFixture(server, model, disk, seat)
 
 
 @asynccontextmanager
 async def asked(
     directory: Path, *replies: dict[str, Any], sees: str = "+print('new')", **more: Any
-) -> AsyncIterator[tuple[House, HitlResponse]]:
+) -> AsyncIterator[tuple[TuiFixture, HitlResponse]]:
     """The same, and a request that stands on the screen."""
-    async with at_work(directory, *replies, **more) as house:
-        request = await waiting(house.server)
-        await house.seat.sees(sees)
-        yield house, request
+    async with at_work(directory, *replies, **more) as fixture:
+        request = await waiting(fixture.server)
+        await fixture.seat.sees(sees)
+        yield fixture, request

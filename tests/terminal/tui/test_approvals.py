@@ -10,7 +10,8 @@ from orchestrator.core.wire.wire import SettledCall
 from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import describe
 from orchestrator.terminal.tui.approvals import Approvals
-from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, connected, dialed, final, running, says
+from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, dialed, final, says
+from tests.harness.whole_server import connected, running
 from tests.terminal.tui.driving import NARROW, WIDE, Seat, asked, at_work, seated, waiting
 
 LONG = "-- a line of a long program\n" * 700
@@ -25,23 +26,23 @@ def page_of(seat: Seat) -> list[str]:
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_a_request_is_shown_whole_and_approved(tmp_path: Path, size: tuple[int, int]) -> None:
     """A new request appears by itself, line for line as the console shows it; `a` and `y` let it run."""
-    async with at_work(tmp_path, says(WRITE), final(), size=size) as house:
-        seat = house.seat
+    async with at_work(tmp_path, says(WRITE), final(), size=size) as fixture:
+        seat = fixture.seat
         await seat.sees("Nothing waits for you.")
-        request = await waiting(house.server)
+        request = await waiting(fixture.server)
         await seat.sees("[2 Approvals(1)]", "cc_write on computer 3", "+print('new')", "digest")
         assert page_of(seat) == describe(request)
         await seat.asks("a", "Let it run, exactly as it stands on the screen?")
-        assert not house.disk.done
+        assert not fixture.disk.done
         await seat.asks("y", "Carried out: approved by you", "Nothing waits for you.")
-        await house.over(request)
-        assert house.disk.files == {"a.lua": NEW}
+        await fixture.over(request)
+        assert fixture.disk.files == {"a.lua": NEW}
 
 
 async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
     """`i` opens the text; what was changed is shown as a diff before it is approved."""
-    async with asked(tmp_path, says(WRITE), final()) as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(WRITE), final()) as (fixture, request):
+        seat = fixture.seat
         await seat.asks("i", "Edit content")
         await seat.press("x")
         await seat.asks("escape", "Esc once more drops what you wrote.")
@@ -57,58 +58,58 @@ async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
         await seat.asks("y", "Why? The model is told")
         await seat.type("it needs a head")
         await seat.asks("enter", "Carried out: edited and approved by you")
-        await house.over(request)
-        assert house.disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
-        assert 'A person (admin) edited this call before it ran. Their reason: "it needs a head".' in house.model.told
+        await fixture.over(request)
+        assert fixture.disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
+        assert 'A person (admin) edited this call before it ran. Their reason: "it needs a head".' in fixture.model.told
 
 
 @pytest.mark.deep
 async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None:
     """A slip in the arguments loses nothing; a field whose request is closed says that, and not `unchanged`."""
     run = says(call("cc_run_program", path="a.lua", args=["1"]))
-    async with asked(tmp_path, run, final(success=False), disk=Disk({"a.lua": NEW}), sees="args") as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, run, final(success=False), disk=Disk({"a.lua": NEW}), sees="args") as (fixture, request):
+        seat = fixture.seat
         await seat.asks("i", "Edit the arguments, as JSON")
         await seat.press("ctrl+home")
         await seat.type("-- mine ")
         await seat.asks("ctrl+s", "That is not JSON", "What you wrote is kept for the next edit.")
         await seat.asks("i", "Edit the arguments", "-- mine {")
-        assert (await house.server.ask("POST", request.rejection_url)).status_code == 200
+        assert (await fixture.server.ask("POST", request.rejection_url)).status_code == 200
         await seat.sees("Decided elsewhere: rejected by admin.")
         assert "Unchanged" not in seat.text
 
 
 async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
     """`r` asks for the reason and for what the task does; Escape takes it back."""
-    async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(WRITE), final(success=False)) as (fixture, request):
+        seat = fixture.seat
         await seat.asks("r", "Reject it. Why?")
         await seat.press("escape")
         await seat.asks("r", "Reject it. Why?")
         await seat.type("use lib q")
         await seat.asks("enter", "And the task?")
         await seat.asks("c", "Carried out: rejected by you")
-        await house.over(request)
-        assert "use lib q" in house.model.told
+        await fixture.over(request)
+        assert "use lib q" in fixture.model.told
 
 
 async def test_a_response_stands_in_for_the_result(tmp_path: Path) -> None:
     """`p` tells the model a text; nothing runs."""
-    async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(WRITE), final(success=False)) as (fixture, request):
+        seat = fixture.seat
         await seat.asks("p", "What is the model told")
         await seat.type("not today")
         await seat.asks("enter", "Carried out: answered by you in its place")
-        await house.over(request)
-        assert "not today" in house.model.told
-        assert not house.disk.done
+        await fixture.over(request)
+        assert "not today" in fixture.model.told
+        assert not fixture.disk.done
 
 
 async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
     """With several calls the keys are about all, or about the one that was chosen."""
     other = call("cc_write", path="b.lua", content=NEW.decode())
-    async with asked(tmp_path, says(WRITE, other), final(), sees="all 2 calls") as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(WRITE, other), final(), sees="all 2 calls") as (fixture, request):
+        seat = fixture.seat
         await seat.asks("e", "Choose one call first")
         await seat.press("full_stop", "full_stop")
         await seat.sees("call 2 of 2")
@@ -117,15 +118,15 @@ async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
         await seat.asks("c", "Carried out: rejected by you")
         await seat.until(lambda: "[2/2]" not in "\n".join(page_of(seat)), "one call is left")
         await seat.agrees("a", "Let it run", "Carried out: approved by you")
-        await house.over(request)
-        assert list(house.disk.files) == ["a.lua"]
+        await fixture.over(request)
+        assert list(fixture.disk.files) == ["a.lua"]
 
 
 async def test_what_is_cut_is_fetched_whole_before_it_is_approved(tmp_path: Path) -> None:
     """A long text is cut on the socket: then only `w`, which shows all of it, leads to an approval."""
     write = call("cc_write", path="a.lua", content=LONG)
-    async with asked(tmp_path, says(write), final(), sees="w whole") as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(write), final(), sees="w whole") as (fixture, request):
+        seat = fixture.seat
         await seat.asks("a", "Not all of it was shown")
         await seat.asks("w", "This is all of it.")
         assert sum("a line of a long program" in line for line in page_of(seat)) == 700
@@ -133,14 +134,14 @@ async def test_what_is_cut_is_fetched_whole_before_it_is_approved(tmp_path: Path
         await seat.press("enter")
         await seat.sees("Let it run")
         await seat.asks("y", "Carried out: approved by you")
-        await house.over(request)
-        assert house.disk.files["a.lua"] == LONG.encode()
+        await fixture.over(request)
+        assert fixture.disk.files["a.lua"] == LONG.encode()
 
 
 async def test_who_was_first_is_said(tmp_path: Path) -> None:
     """A dialog about a request ends when somebody else decides it; a decision that came too late says who was first."""
-    async with asked(tmp_path, says(WRITE), final(), approvers="role:reviewer") as (house, request):
-        seat, server = house.seat, house.server
+    async with asked(tmp_path, says(WRITE), final(), approvers="role:reviewer") as (fixture, request):
+        seat, server = fixture.seat, fixture.server
         bob = await server.person("bob", "reviewer")
         await seat.asks("a", "Let it run")
         assert (await server.ask("POST", request.approval_url, token=bob)).status_code == 202
@@ -182,13 +183,13 @@ async def test_two_screens_decide_at_once(tmp_path: Path) -> None:
 async def test_a_standing_approval_is_shown_before_it_is_given(tmp_path: Path) -> None:
     """`g` says what would run without asking from now on; the next call like it is not asked about."""
     again = says(call("cc_write", path="a.lua", content=NEW.decode()))
-    async with asked(tmp_path, says(WRITE), again, final(), disk=Disk({"a.lua": b""})) as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(WRITE), again, final(), disk=Disk({"a.lua": b""})) as (fixture, request):
+        seat = fixture.seat
         await seat.asks("g", "Approve it, and from now on without asking:")
         await seat.asks("2", "This will run from now on without asking:")
         await seat.asks("y", "Carried out: approved by you")
-        await house.over(request)
-        (grant,) = (await house.server.ask("GET", "/v1/grants")).json()["grants"]
+        await fixture.over(request)
+        (grant,) = (await fixture.server.ask("GET", "/v1/grants")).json()["grants"]
         assert (grant["paths"], grant["any_content"], grant["max_uses"]) == (["a.lua"], False, None)
 
 
@@ -196,8 +197,8 @@ async def test_a_standing_approval_is_shown_before_it_is_given(tmp_path: Path) -
 async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
     """`W` asks for paths, text, hours and times; what cannot be is said, and what comes of it is shown first."""
     other = says(call("cc_write", path="lib/b.lua", content="print('other')\n"))
-    async with asked(tmp_path, says(WRITE), other, final()) as (house, request):
-        seat = house.seat
+    async with asked(tmp_path, says(WRITE), other, final()) as (fixture, request):
+        seat = fixture.seat
         await seat.asks("g", "Approve it, and from now on without asking:", "W as 3, but wider")
         await seat.asks("W", "How far does it reach?", "exactly a.lua", "any text (content)", "at most 168")
         await seat.type("lib/*, *.lua")
@@ -212,9 +213,9 @@ async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
         shown = ("paths like: lib/*", "paths like: *.lua", "content: any text", "at most 3 times", "for 2 h")
         await seat.asks("enter", "Approve this call and grant that?", *shown)
         await seat.asks("y", "Carried out: approved by you")
-        await house.over(request)
-        assert set(house.disk.files) == {"a.lua", "lib/b.lua"}
-        (grant,) = (await house.server.ask("GET", "/v1/grants")).json()["grants"]
+        await fixture.over(request)
+        assert set(fixture.disk.files) == {"a.lua", "lib/b.lua"}
+        (grant,) = (await fixture.server.ask("GET", "/v1/grants")).json()["grants"]
         assert (grant["scope"], grant["any_content"], grant["max_uses"], grant["uses"]) == ("session", True, 3, 1)
         assert grant["paths"] == ["lib/*", "*.lua"]
 

@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.terminal.tui.audit import Audit
 from orchestrator.terminal.tui.tasks import Tasks
-from tests.harness.support import Listening, final, running
+from tests.harness.support import Listening, final
+from tests.harness.whole_server import running
 from tests.terminal.tui.driving import seated
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.computers.test_frozen import known, refused
 from tests.computers.test_transfers import Gated, gated
-from tests.harness.support import Disk, Listening, Server, connected, final, running
+from tests.harness.support import Disk, Listening, final
+from tests.harness.whole_server import Server, connected, running
 from tests.terminal.tui.driving import Seat, seated
 
 NOTE = "[red]r[/] [@click=app.quit]q[/]"

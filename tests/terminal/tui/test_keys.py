@@ -14,20 +14,8 @@ from orchestrator.core.wire.wire import SettledCall
 from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import BAR, Line
 from orchestrator.terminal.tui.lines_view import rows_of
-from tests.harness.support import (
-    NEW,
-    WRITE,
-    Disk,
-    Listening,
-    Server,
-    StubClient,
-    call,
-    connected,
-    dialed,
-    final,
-    running,
-    says,
-)
+from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, dialed, final, says
+from tests.harness.whole_server import Server, connected, running
 from tests.terminal.tui.driving import WIDE, Seat, seated, waiting
 from tests.terminal.tui.test_approvals import cut_off_at_a_run
 

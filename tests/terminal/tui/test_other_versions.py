@@ -17,7 +17,8 @@ from orchestrator.terminal.review.channel import OddRequest, OddRequests, messag
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.approvals import Approvals
 from tests.harness.asked import console, request, shown
-from tests.harness.support import WRITE, Disk, Listening, connected, dialed, final, running, says
+from tests.harness.support import WRITE, Disk, Listening, dialed, final, says
+from tests.harness.whole_server import connected, running
 from tests.terminal.tui.between import another_version
 from tests.terminal.tui.driving import Seat, asked, seated_at, waiting
 from tests.waiting import within
@@ -146,14 +147,14 @@ def test_what_a_newer_server_says_more_is_left_out_but_not_of_a_request() -> Non
 @pytest.mark.parametrize("broken", ["args", "observed"])
 async def test_what_cannot_be_drawn_is_shown_as_it_came(tmp_path: Path, broken: str) -> None:
     """A fault of the drawing leaves the list, the page and the dialogs alive, and shows the raw request (V5)."""
-    async with asked(tmp_path, says(WRITE), final()) as (house, one):
+    async with asked(tmp_path, says(WRITE), final()) as (fixture, one):
         odd = one.tool_calls[0].model_copy(update={broken: None})
-        house.seat.app.reviews.requests[one.request_id] = one.model_copy(update={"tool_calls": (odd,)})
-        await redrawn(house.seat)
-        await house.seat.sees("could not be drawn")
-        assert any(one.request_id in line for line in plain(house.seat.app.query_one(Approvals).page.lines))
-        await house.seat.press("a")
-        await house.seat.sees("Let it run")
+        fixture.seat.app.reviews.requests[one.request_id] = one.model_copy(update={"tool_calls": (odd,)})
+        await redrawn(fixture.seat)
+        await fixture.seat.sees("could not be drawn")
+        assert any(one.request_id in line for line in plain(fixture.seat.app.query_one(Approvals).page.lines))
+        await fixture.seat.press("a")
+        await fixture.seat.sees("Let it run")
 
 
 async def redrawn(seat: Seat) -> None:

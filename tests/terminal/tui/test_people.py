@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.client import ServerUnreachable
 from orchestrator.terminal.tui.lines_view import why_not
-from tests.harness.support import Listening, final, running
+from tests.harness.support import Listening, final
+from tests.harness.whole_server import running
 from tests.terminal.tui.driving import seated
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.core.policy import default_policy
 from orchestrator.terminal.tui.policy import in_force_lines
-from tests.harness.support import WRITE, Disk, Listening, connected, final, running, says
+from tests.harness.support import WRITE, Disk, Listening, final, says
+from tests.harness.whole_server import connected, running
 from tests.terminal.tui.driving import WIDE, asked, seated
 
 BROKEN = '[[rules]]\nid = "x"\neffect = "maybe"\ntools = ["*"]\n'
@@ -77,8 +78,8 @@ def test_a_file_that_is_only_another_is_not_called_unusable() -> None:
 @pytest.mark.deep
 async def test_a_standing_approval_is_listed_and_taken_back(tmp_path: Path) -> None:
     """`g` lists how far each reaches; `x` takes one back once that is confirmed, or says that it is too late."""
-    async with asked(tmp_path, says(WRITE), final()) as (house, one):
-        seat, server = house.seat, house.server
+    async with asked(tmp_path, says(WRITE), final()) as (fixture, one):
+        seat, server = fixture.seat, fixture.server
         await seat.press("5")
         await seat.sees("── Rule 1: looking")
         await seat.asks("g", "No grant: everything that the policy asks about")

@@ -7,7 +7,8 @@ import pytest
 
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from tests.computers.test_transfers import gated
-from tests.harness.support import WRITE, Disk, Listening, call, connected, final, running, says
+from tests.harness.support import WRITE, Disk, Listening, call, final, says
+from tests.harness.whole_server import connected, running
 from tests.terminal.tui.driving import Seat, seated
 from tests.waiting import HANG_S
 

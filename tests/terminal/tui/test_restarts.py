@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.terminal.review.edit import decision
 from tests.harness.commands import paused, talking
-from tests.harness.support import Listening, final, running
+from tests.harness.support import Listening, final
+from tests.harness.whole_server import running
 from tests.terminal.tui.driving import seated_at
 
 

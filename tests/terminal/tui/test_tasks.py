@@ -13,7 +13,8 @@ from orchestrator.core.text.visible import visible
 from orchestrator.terminal.tui.computers import Picture
 from orchestrator.terminal.tui.tasks import Tasks
 from orchestrator.testing.stub_computer import StubComputer
-from tests.harness.support import NEW, WRITE, Disk, Listening, call, connected, dialed, final, running, says
+from tests.harness.support import NEW, WRITE, Disk, Listening, call, dialed, final, says
+from tests.harness.whole_server import connected, running
 from tests.terminal.tui.between import another_version
 from tests.terminal.tui.driving import WIDE, Seat, seated, seated_at
 

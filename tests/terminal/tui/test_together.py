@@ -6,15 +6,15 @@ import pytest
 
 from orchestrator.terminal.tui.batch import Together
 from tests.harness.support import NEW, call, final, says
-from tests.terminal.tui.driving import House, Seat, at_work, waiting
+from tests.terminal.tui.driving import Seat, TuiFixture, at_work, waiting
 
 NAMES = ("a.lua", "b.lua", "c.lua")
 REPLIES = [says(call("cc_write", path=name, content=NEW.decode())) for name in NAMES]
 
 
-async def three(house: House) -> list[str]:
+async def three(fixture: TuiFixture) -> list[str]:
     """Three tasks that wait, the oldest first; the ids of their requests."""
-    return [(await waiting(house.server)).request_id for _ in NAMES]
+    return [(await waiting(fixture.server)).request_id for _ in NAMES]
 
 
 async def read_to_the_end(seat: Seat) -> None:
@@ -27,10 +27,10 @@ async def read_to_the_end(seat: Seat) -> None:
 async def test_several_are_shown_whole_and_decided_together(tmp_path: Path) -> None:
     """Not before all of each was on the screen; each is told done, or who was first."""
     replies = [*REPLIES, *[final()] * 3]
-    async with at_work(tmp_path, *replies, approvers="role:reviewer") as house:
-        seat, server = house.seat, house.server
+    async with at_work(tmp_path, *replies, approvers="role:reviewer") as fixture:
+        seat, server = fixture.seat, fixture.server
         bob = await server.person("bob", "reviewer")
-        ids = await three(house)
+        ids = await three(fixture)
         await seat.sees("[2 Approvals(3)]")
         await seat.asks("s", "Tick those that you want to decide together")
         await seat.asks("asterisk", "[x] ")
@@ -45,7 +45,7 @@ async def test_several_are_shown_whole_and_decided_together(tmp_path: Path) -> N
         await seat.asks("a", "Let these 2 requests run", "a.lua", "c.lua")
         await seat.press("y")
         await seat.sees("1/3  cc_write", "Carried out: approved by you", "None of these waits any more")
-        await seat.until(lambda: len(house.disk.done) == 3, "all were written")
+        await seat.until(lambda: len(fixture.disk.done) == 3, "all were written")
         await seat.asks("escape", "Nothing waits for you.")
 
 
@@ -53,10 +53,10 @@ async def test_several_are_shown_whole_and_decided_together(tmp_path: Path) -> N
 async def test_those_that_are_ticked_are_rejected_and_one_is_too_late(tmp_path: Path) -> None:
     """Space ticks one; a rejection needs no reading; one that somebody decides meanwhile is told as too late."""
     replies = [*REPLIES, *[final(success=False)] * 3]
-    async with at_work(tmp_path, *replies, approvers="role:reviewer") as house:
-        seat, server = house.seat, house.server
+    async with at_work(tmp_path, *replies, approvers="role:reviewer") as fixture:
+        seat, server = fixture.seat, fixture.server
         bob = await server.person("bob", "reviewer")
-        ids = await three(house)
+        ids = await three(fixture)
         await seat.sees("[2 Approvals(3)]")
         await seat.press("home", "space", "space")
         await seat.asks("s", "2 requests, one decision")
@@ -71,16 +71,16 @@ async def test_those_that_are_ticked_are_rejected_and_one_is_too_late(tmp_path: 
         assert together.became[ids[0]].endswith(("rejected by bob.", "bob rejected it."))
         await seat.press("escape")
         await seat.sees("[2 Approvals(1)]")
-        assert not house.disk.done
+        assert not fixture.disk.done
 
 
 @pytest.mark.deep
 async def test_without_a_connection_nothing_is_delivered(tmp_path: Path) -> None:
     """Each is told as not delivered, stays, and is decided there once there is a connection."""
     replies = [*REPLIES, *[final()] * 3]
-    async with at_work(tmp_path, *replies) as house:
-        seat = house.seat
-        await three(house)
+    async with at_work(tmp_path, *replies) as fixture:
+        seat = fixture.seat
+        await three(fixture)
         await seat.sees("[2 Approvals(3)]")
         await seat.press("asterisk")
         await seat.asks("s", "3 requests, one decision")
@@ -97,7 +97,7 @@ async def test_without_a_connection_nothing_is_delivered(tmp_path: Path) -> None
         await seat.asks("a", "Let these 3 requests run")
         seat.app.reviews._socket = None
         await seat.asks("y", "Not delivered: there is no connection.", "a approve these 3")
-        assert not house.disk.done
+        assert not fixture.disk.done
         seat.app.reviews._socket = socket
         await seat.agrees("a", "Let these 3 requests run", "Carried out: approved by you", "None of these waits")
-        await seat.until(lambda: len(house.disk.done) == 3, "all were written")
+        await seat.until(lambda: len(fixture.disk.done) == 3, "all were written")

@@ -1,32 +1,43 @@
-"""A hub that listens on a loopback socket, over a journal that a test lays out."""
+"""A hub alone on a loopback socket, over a journal that a test lays out: for the sockets of computers, and for tools.
+
+A test that needs tasks, people or a store uses the whole server.
+"""
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import WebSocketRoute
+from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
 from orchestrator.app.serving import PortServer
 from orchestrator.computers.hub import Hub, Met, Visitor
 from orchestrator.core.ports import CallResult, Settlement
+from orchestrator.core.task.facts import Observed
 from orchestrator.core.task.system_facts import ComputerFrozen
+from orchestrator.core.wire import wire
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.testing.stub_computer import StubComputer
+from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.web.sockets import FrameProtocol, accepted
 from tests.harness.support import StubClient, dialed
 from tests.waiting import within
 
 FARM = ComputerId("farm")
 RUN = RunId("c1.1")
+_NUMBERS = count(1000)
 ALIVE_WITHIN_S = 0.5
 """What a computer gets to show that it lives, when another comes in its name: tests do not wait for three seconds."""
 
@@ -120,7 +131,7 @@ class Accepted:
 
 
 @dataclass
-class House:
+class HubServer:
     """A hub that listens."""
 
     hub: Hub
@@ -134,6 +145,19 @@ class House:
             await client.greet(**changes)
             await within(self.journal.arrivals.get())
             yield client
+
+    @asynccontextmanager
+    async def stub(self, **more: Any) -> AsyncIterator[StubComputer]:
+        """A stub computer that was welcomed; ``more``: as for StubComputer."""
+        stub = StubComputer(self.url, "token", **more)
+        running = asyncio.create_task(stub.run())
+        try:
+            await within(stub.welcomed.wait())
+            await within(self.journal.arrivals.get())
+            yield stub
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     def calling(self, run_id: RunId = RUN, *, number: int = 9, **more: Any) -> "asyncio.Task[CallResult]":
         """A call under way."""
@@ -150,30 +174,30 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(*, direct: bool = False) -> AsyncIterator[House]:
-    """A hub at whose door any connection is the farm's; ``direct``: over the server and the sockets of ``serve``."""
+async def hub_server(*, direct: bool = False) -> AsyncIterator[HubServer]:
+    """A hub that takes any connection as the farm's; ``direct``: over the server and the sockets of ``serve``."""
     journal = Journal()
     hub = Hub(journal, alive_within_s=ALIVE_WITHIN_S)
     async with (_through_uvicorn if direct else _through_websockets)(hub) as port:
-        yield House(hub, journal, f"http://127.0.0.1:{port}")
+        yield HubServer(hub, journal, f"http://127.0.0.1:{port}")
         await hub.close()
 
 
 @asynccontextmanager
 async def _through_uvicorn(hub: Hub) -> AsyncIterator[int]:
     async def handle(websocket: WebSocket) -> None:
-        await websocket.accept()
+        await websocket.accept(wire.COMPUTER_SUBPROTOCOL)
         await hub.serve(FARM, accepted(websocket))
 
-    async with serving(handle) as port:
+    async with serving(WebSocketRoute("/{path:path}", handle)) as port:
         yield port
 
 
 @asynccontextmanager
-async def serving(handle: Callable[[WebSocket], Awaitable[None]]) -> AsyncIterator[int]:
-    """The port of a server that speaks as that of ``serve`` does; ``handle`` has every connection."""
+async def serving(*routes: BaseRoute, **more: Any) -> AsyncIterator[int]:
+    """The port of a server with these routes alone that speaks as that of ``serve`` does; ``more``: of the app."""
     config = uvicorn.Config(
-        Starlette(routes=[WebSocketRoute("/{path:path}", handle)]),
+        Starlette(routes=routes, **more),
         ws=FrameProtocol,
         ws_max_size=131_072,
         ws_per_message_deflate=False,
@@ -197,7 +221,8 @@ async def _through_websockets(hub: Hub) -> AsyncIterator[int]:
     async def handle(connection: ServerConnection) -> None:
         await hub.serve(FARM, Accepted(connection))
 
-    async with serve(handle, "127.0.0.1", 0, compression=None, max_size=2**20, ping_interval=None) as listening:
+    named = [Subprotocol(wire.COMPUTER_SUBPROTOCOL)]
+    async with serve(handle, "127.0.0.1", 0, compression=None, ping_interval=None, subprotocols=named) as listening:
         yield next(iter(listening.sockets)).getsockname()[1]
 
 
@@ -206,3 +231,43 @@ async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Exception:
     with pytest.raises(kind) as raised:
         await within(task)
     return raised.value
+
+
+# -- tools, called by hand -----------------------------------------------------------------
+
+
+@dataclass
+class ToolClient:
+    """The way of a tool to the computer that is connected to a hub."""
+
+    server: HubServer
+    methods: list[str] = field(default_factory=list)
+    latest: RunId | None = None
+    wrote: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a program wrote something."""
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it was told that the game is paused."""
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        self.methods.append(method)
+        number = next(_NUMBERS)
+        self.latest = RunId(f"d{number}")
+        call: dict[str, Any] = {"number": number, "method": method, "params": params, "body": body, "wait_s": wait_s}
+        calling = self.server.calling(self.latest, **call, on_output=self._told)
+        return await within(calling)
+
+    def _told(self, offset: int, data: bytes) -> None:
+        del offset
+        (self.wrote if data else self.paused).set()
+
+
+async def use(tool: str, deps: CCAgentDeps, **args: Any) -> str:
+    return await TOOL_REGISTRY[tool](deps, **args)
+
+
+async def observed(tool: str, deps: CCAgentDeps, **args: Any) -> Observed:
+    observe = TOOL_REGISTRY[tool].observe
+    assert observe is not None
+    return await observe(deps, **args)

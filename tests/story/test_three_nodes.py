@@ -1,4 +1,4 @@
-"""Three nodes are one house: what waits at one is seen, decided and stopped at every other."""
+"""Three nodes are one orchestrator: what waits at one is seen, decided and stopped at every other."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ NOBODY = Size(stubs=0, real=0, tasks=0, at_once=0, kills=0, within_s=0)
 
 
 @pytest.fixture(params=["nats", pytest.param("postgresql", marks=pytest.mark.deep)])
-async def house(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[School]:
+async def three(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[School]:
     """Three nodes, on either bus; what a bus promises is proved of each in tests/adapters/bus."""
     with contextlib.ExitStack() as stack:
         bus = postgres_url if request.param == "postgresql" else stack.enter_context(NatsServer()).url
@@ -30,9 +30,9 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: st
 
 
 @contextlib.asynccontextmanager
-async def at(house: School, place: int) -> AsyncIterator[Api]:
-    """A node's own door."""
-    api = Api(house.nodes[place].url, house.token)
+async def at(three: School, place: int) -> AsyncIterator[Api]:
+    """A node's own endpoints."""
+    api = Api(three.nodes[place].url, three.token)
     try:
         yield api
     finally:
@@ -40,11 +40,11 @@ async def at(house: School, place: int) -> AsyncIterator[Api]:
 
 
 @contextlib.asynccontextmanager
-async def stub_of_first(house: School) -> AsyncIterator[Stub]:
+async def stub_of_first(three: School) -> AsyncIterator[Stub]:
     """A computer that is connected to the first node."""
-    async with at(house, 0) as api:
+    async with at(three, 0) as api:
         token = (await api.ok("POST", "/v1/tokens", {"kind": "computer", "name": "farm"}))["token"]
-        stub = stub_at(house.nodes[0].url, "farm", token, 1)
+        stub = stub_at(three.nodes[0].url, "farm", token, 1)
         async with running([stub]):
             await within(stub.stub.welcomed.wait())
             yield stub
@@ -58,11 +58,11 @@ async def told(socket: ClientConnection, kind: str) -> dict[str, Any]:
     return frame
 
 
-async def test_what_waits_is_seen_and_decided_at_every_node(house: School) -> None:
+async def test_what_waits_is_seen_and_decided_at_every_node(three: School) -> None:
     """A request and a question reach the reviewers of all nodes; who decides at one closes it at the others."""
     async with contextlib.AsyncExitStack() as stack:
-        stub = await stack.enter_async_context(stub_of_first(house))
-        endpoints = [await stack.enter_async_context(at(house, place)) for place in range(3)]
+        stub = await stack.enter_async_context(stub_of_first(three))
+        endpoints = [await stack.enter_async_context(at(three, place)) for place in range(3)]
         sockets = [await stack.enter_async_context(one.reviewer()) for one in endpoints]
         for socket in sockets:
             assert not (await told(socket, "snapshot"))["requests"]
@@ -82,9 +82,9 @@ async def test_what_waits_is_seen_and_decided_at_every_node(house: School) -> No
         assert stub.text("a.txt") == "all of it"
 
 
-async def test_a_cancel_at_another_node_stops_the_program(house: School) -> None:
+async def test_a_cancel_at_another_node_stops_the_program(three: School) -> None:
     """Whichever node runs the task and whichever has the computer: the program is stopped, and runs once."""
-    async with stub_of_first(house) as stub, at(house, 1) as one, at(house, 2) as other:
+    async with stub_of_first(three) as stub, at(three, 1) as one, at(three, 2) as other:
         write = tool("cc_write", path="long.lua", content="sleep(60)\n")
         task_id = await one.submit(write, tool("cc_run_program", path="long.lua"), final(), computers=("farm",))
         request = await within(other.first(task_id, "review_requested"))
@@ -101,11 +101,11 @@ async def test_a_cancel_at_another_node_stops_the_program(house: School) -> None
         assert not stub.lines()
 
 
-async def test_every_node_knows_the_others(house: School) -> None:
+async def test_every_node_knows_the_others(three: School) -> None:
     """Each lists all three, and where the computer is."""
-    async with stub_of_first(house):
+    async with stub_of_first(three):
         for place in range(3):
-            async with at(house, place) as api, asyncio.timeout(HANG_S):
+            async with at(three, place) as api, asyncio.timeout(HANG_S):
                 while True:
                     nodes = (await api.ok("GET", "/v1/nodes"))["nodes"]
                     (farm,) = (await api.ok("GET", "/v1/computers"))["computers"]

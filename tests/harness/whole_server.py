@@ -1,6 +1,8 @@
-"""A whole orchestrator on loopback with a computer on a real WebSocket, and short words for what a test does with it.
+"""The whole server in the loop of the test, with a real socket: for all that people, models and computers do with it.
 
-Only the ports are ours: the model plays a script, the clock stands still where a test says so.
+`running` is the server alone. `Installation` is a data directory with stub computers around it, for a test that opens
+the server again or needs the journal, the clock or the policy at hand. Only the ports are fakes, and what a process
+does at its start and at a signal needs `tests.harness.commands`.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import httpx2
@@ -16,134 +19,131 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from orchestrator.app import orchestrator as app_orchestrator
-from orchestrator.app.serving import listen
-from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Store
+from orchestrator.app.serving import listen, server_of
+from orchestrator.core.ports import ChatModel, Store
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, Family
 from orchestrator.runtime.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import Program
-from tests.harness.support import Server, _listening, call, final, says
+from tests.harness.support import Disk, dialed
 from tests.servers import NO_TLS, free_port
 from tests.waiting import HANG_S, within
 
-__all__ = [
-    "EVERYTHING",
-    "HANG_S",
-    "WRITE",
-    "House",
-    "Opened",
-    "Playing",
-    "Reviewer",
-    "call",
-    "final",
-    "policy",
-    "rule",
-    "says",
-]
-
-Reply = dict[str, Any] | str | Exception
-WRITE = call("cc_write", path="a.lua", content="print('new')\n")
 FILES: Mapping[str, bytes] = {"a.lua": b"old\n", "b.lua": b"old b\n", "hello.lua": b"print('hello')\n"}
 """What is on the computer when it is first connected."""
 
 
-# -- the model ---------------------------------------------------------------------------
+# -- the server ------------------------------------------------------------------------
 
 
-class Playing:
-    """A ``ChatModel`` that answers with the reply whose place is the number of replies so far.
+@dataclass
+class Server:
+    """A running orchestrator and its endpoints."""
 
-    So it goes on where the journal does after a restart. ``for_prompt``: other scripts for tasks with these
-    prompts. A script that has run out ends the task well, and says so again when that is doubted. ``asked``: the
-    messages of every request.
+    url: str
+    orchestrator: app_orchestrator.Orchestrator
+    http: httpx2.AsyncClient
+    """Without a token."""
+    admin: str
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
+    ) -> httpx2.Response:
+        """One request; ``token`` None: the admin's."""
+        sent = {"Authorization": f"Bearer {self.admin if token is None else token}", **headers}
+        return await self.http.request(method, path, json=body, headers=sent)
+
+    async def person(self, name: str, *roles: str) -> str:
+        """A new person's token."""
+        return await self._token({"kind": "person", "name": name, "roles": list(roles or ("submitter",))})
+
+    async def computer(self, name: str) -> str:
+        """A new computer's token."""
+        return await self._token({"kind": "computer", "name": name})
+
+    async def _token(self, body: dict[str, Any]) -> str:
+        answer = await self.ask("POST", "/v1/tokens", body)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["token"])
+
+    async def submit(self, computers: Sequence[str] = ("3",), token: str | None = None, **more: Any) -> str:
+        """A new task's id."""
+        body = {"prompt": "fix my farm", "computers": list(computers), **more}
+        answer = await self.ask("POST", "/v1/tasks", body, token=token)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["task_id"])
+
+    async def until(self, task_id: str, *kinds: str) -> dict[str, Any]:
+        """The task as it stands once it has an item of one of these kinds; read from its events."""
+        headers = {"Authorization": f"Bearer {self.admin}"}
+        async with asyncio.timeout(HANG_S):
+            async with self.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers) as events:
+                async for line in events.aiter_lines():
+                    if line.startswith("event: ") and line.removeprefix("event: ") in kinds:
+                        break
+        task: dict[str, Any] = (await self.ask("GET", f"/v1/tasks/{task_id}")).json()
+        return task
+
+    async def paused(self, task_id: str) -> dict[str, Any]:
+        """The open request of a task that is about to pause."""
+        request: dict[str, Any] = (await self.until(task_id, "review_requested"))["request"]
+        return request
+
+
+@asynccontextmanager
+async def running(
+    directory: Path,
+    *,
+    model: ChatModel | None = None,
+    parts: Mapping[str, Any] | None = None,
+    admin: str = "",
+    most: int = 1024,
+    **settings: Any,
+) -> AsyncIterator[Server]:
+    """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
+
+    ``parts``: what else `open_orchestrator` is given; ``admin``: the admin's token, where it has no file;
+    ``most``: connections at once.
     """
-
-    name = "playing"
-
-    def __init__(self, *script: Reply, for_prompt: Mapping[str, Sequence[Reply]] | None = None) -> None:
-        self.script: Sequence[Reply] = script
-        self.for_prompt = dict(for_prompt or {})
-        self.asked: list[list[ChatMessage]] = []
-
-    async def window(self) -> None:
-        """It does not say."""
-
-    async def reply(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        on_text: Callable[[str], None] | None = None,
-        max_output_tokens: int | None = None,
-        user: str = "",
-        affinity: str = "",
-        one_computer: bool = False,
-    ) -> ModelReply:
-        del on_text, max_output_tokens
-        self.asked.append(list(messages))
-        script = self.for_prompt.get(messages[1].content, self.script)
-        place = sum(message.role == "assistant" for message in messages)
-        answer = script[place] if place < len(script) else final()
-        if isinstance(answer, Exception):
-            raise answer
-        return ModelReply(text=answer if isinstance(answer, str) else json.dumps(answer))
-
-    @property
-    def told(self) -> str:
-        """What the model was last told of a step: the last message to it that is no doubt of its success."""
-        return next(one.content for one in reversed(self.asked[-1]) if _tells_of_a_step(one))
-
-    @property
-    def heard(self) -> str:
-        """Everything that it was sent with the last request."""
-        return "\n".join(message.content for message in self.asked[-1])
+    chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
+    listener = listen(chosen)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with closing(listener):
+        async with (
+            app_orchestrator.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
+            _listening(orchestrator, listener, most),
+            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
+        ):
+            admin = admin or chosen.token_path.read_text("utf-8").strip()
+            yield Server(url, orchestrator, http, admin)
 
 
-def _tells_of_a_step(message: ChatMessage) -> bool:
-    return message.role == "user" and not message.content.startswith("You say success")
+@asynccontextmanager
+async def _listening(
+    orchestrator: app_orchestrator.Orchestrator, listener: socket, most: int = 1024
+) -> AsyncIterator[None]:
+    server = server_of(orchestrator, most)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        await orchestrator.hub.close()
+        server.stop()
+        await serving
 
 
-# -- policies ----------------------------------------------------------------------------
-
-
-def rule(name: str, effect: str, tools: Sequence[str] = ("*",), **predicates: Any) -> dict[str, Any]:
-    """One rule of a policy."""
-    return {"id": name, "effect": effect, "tools": list(tools), **predicates}
-
-
-LOOKING = rule(
-    "looking", "allow", ["cc_read", "cc_list", "cc_find", "local_read", "send_status", "ask_user"], reason="It looks."
-)
-CHANGING = rule("changing", "ask", ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"], reason="It changes.")
-RUNNING = rule("running", "ask", ["cc_run_program", "cc_shell"], reason="It runs.")
-EVERYTHING = (LOOKING, CHANGING, RUNNING)
-"""Reads are allowed, changes and runs ask: the usual rules of a test."""
-
-
-def policy(
-    *rules: dict[str, Any],
-    requests: Mapping[str, Any] | None = None,
-    examples: Sequence[Mapping[str, Any]] = (),
-    **top: Any,
-) -> str:
-    """The text of a policy; without rules: EVERYTHING."""
-    lines = [f"{name} = {_toml(value)}" for name, value in {"schema_version": 1, **top}.items()]
-    if requests:
-        lines += ["[requests]", *(f"{name} = {_toml(value)}" for name, value in requests.items())]
-    for one in rules or EVERYTHING:
-        lines += ["[[rules]]", *(f"{name} = {_toml(value)}" for name, value in one.items())]
-    for example in examples:
-        lines += ["[[examples]]", *(f"{name} = {_toml(value)}" for name, value in example.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(one)}" for name, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
-    return json.dumps(value)
+@asynccontextmanager
+async def connected(server: Server, name: str, disk: Disk, token: str | None = None) -> AsyncIterator[str]:
+    """A computer that is connected and answers from a disk; its token."""
+    token = token or await server.computer(name)
+    async with dialed(server.url, token) as client:
+        await client.greet()
+        serving = asyncio.create_task(client.serve(disk))
+        yield token
+        await client.socket.close()
+        await serving
 
 
 # -- a reviewer on the socket --------------------------------------------------------------
@@ -178,7 +178,7 @@ class Reviewer:
 
 
 def reviewing(url: str, token: str) -> connect:
-    """A connection to the reviewers' door."""
+    """A connection to the reviewers' endpoint."""
     return connect(
         f"{url.replace('http', 'ws', 1)}/reviewer",
         additional_headers={"Authorization": f"Bearer {token}"},
@@ -188,19 +188,19 @@ def reviewing(url: str, token: str) -> connect:
     )
 
 
-# -- the house ---------------------------------------------------------------------------
+# -- an installation that is opened again ------------------------------------------------
 
 
 @dataclass
 class Opened(Server):
     """A running orchestrator, and what a test does with it."""
 
-    house: "House"
+    installation: "Installation"
 
     @property
     def stub(self) -> StubComputer:
         """Computer 3."""
-        return self.house.stubs["3"]
+        return self.installation.stubs["3"]
 
     @property
     def store(self) -> Store:
@@ -238,7 +238,7 @@ class Opened(Server):
         raise AssertionError(f"the task ended without {kind} after version {after}")
 
     async def task(self, task_id: str) -> dict[str, Any]:
-        """The task whole, as its door gives it."""
+        """The task whole, as its endpoint gives it."""
         answer = await self.ask("GET", f"/v1/tasks/{task_id}")
         assert answer.status_code == 200, answer.text
         whole: dict[str, Any] = answer.json()
@@ -249,7 +249,7 @@ class Opened(Server):
         return await self.until(task_id, "task_ended")
 
     async def request(self, task_id: str, *, after: int = 0) -> dict[str, Any]:
-        """The open request that the task raised past a version, as its door gives it."""
+        """The open request that the task raised past a version, as its endpoint gives it."""
         raised = await self.item(task_id, "review_requested", after=after)
         answer = await self.ask("GET", f"/v1/requests/{raised['fact']['request_id']}")
         assert answer.status_code == 200, answer.text
@@ -293,8 +293,8 @@ class Opened(Server):
         return await self._token({"kind": "agent", "name": name, "roles": list(roles or ("submitter",)), **more})
 
     async def change_policy(self, text: str) -> dict[str, Any]:
-        """Write the policy's file and have it looked at; what the door answers."""
-        self.house.policy_path.write_text(text, "utf-8")
+        """Write the policy's file and have it looked at; what the endpoint answers."""
+        self.installation.policy_path.write_text(text, "utf-8")
         answer = await self.ask("POST", "/v1/policy/reload", {})
         assert answer.status_code == 200, answer.text
         told: dict[str, Any] = answer.json()
@@ -317,17 +317,17 @@ class Opened(Server):
 
     def advance(self, seconds: float) -> None:
         """Move the clock, and have the workers look at it."""
-        assert self.house.clock is not None, "open the house with clock=ManualClock()"
-        self.house.clock.advance(seconds)
+        assert self.installation.clock is not None, "open the installation with clock=ManualClock()"
+        self.installation.clock.advance(seconds)
         self.orchestrator.service.bus.publish("tasks.due", {})
 
     async def connect(self, name: str, **more: Any) -> StubComputer:
         """Connect another computer; ``more``: as for StubComputer."""
-        return await self.house.connect(self, name, **more)
+        return await self.installation.connect(self, name, **more)
 
 
 @dataclass
-class House:
+class Installation:
     """A data directory and the computers around it: opened, closed and opened again.
 
     ``store``: empty for SQLite in the directory. The port stays the same, so the computers find it again.
@@ -367,38 +367,28 @@ class House:
         self.directory.mkdir(exist_ok=True)
         if policy is not None:
             self.policy_path.write_text(policy, "utf-8")
-        chosen = Settings(data_dir=self.directory, port=self._port, store=self.store, **settings)
-        listener = listen(chosen)
-        host, self._port = listener.getsockname()[:2]
-        url = f"http://{host}:{self._port}"
-        with closing(listener):
-            async with (
-                app_orchestrator.open_orchestrator(
-                    chosen, clock=self.clock, wrap_store=wrap_store, model=model
-                ) as orchestrator,
-                _listening(orchestrator, listener),
-                httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
-            ):
-                admin = chosen.token_path.read_text("utf-8").strip()
-                opened = Opened(url, orchestrator, http, admin, self)
-                try:
-                    for name in self.stubs if computer else ():
-                        await self._dial(name)
-                    if computer and "3" not in self.stubs:
-                        await self.connect(
-                            opened, "3", files=files, programs=programs, family=family, label=label, computer_id=3
-                        )
-                    yield opened
-                finally:
-                    for name in tuple(self._dialing):
-                        await self.hang_up(name)
+        parts = {"clock": self.clock, "wrap_store": wrap_store}
+        kept = {"port": self._port, "store": self.store, **settings}
+        async with running(self.directory, model=model, parts=parts, **kept) as server:
+            opened = Opened(server.url, server.orchestrator, server.http, server.admin, self)
+            try:
+                for name in self.stubs if computer else ():
+                    await self.dial(name)
+                if computer and "3" not in self.stubs:
+                    await self.connect(
+                        opened, "3", files=files, programs=programs, family=family, label=label, computer_id=3
+                    )
+                yield opened
+            finally:
+                for name in tuple(self._dialing):
+                    await self.hang_up(name)
 
     async def connect(self, opened: Opened, name: str, **more: Any) -> StubComputer:
         """A new computer, connected; one of the same name is replaced."""
         await self.hang_up(name)
         token = await opened.computer(name)
         self.stubs[name] = StubComputer(opened.url, token, **{"computer_id": len(self.stubs) + 1, **more})
-        await self._dial(name)
+        await self.dial(name)
         return self.stubs[name]
 
     async def hang_up(self, name: str = "3") -> None:
@@ -410,9 +400,6 @@ class House:
 
     async def dial(self, name: str = "3") -> None:
         """Connect a computer again that was hung up."""
-        await self._dial(name)
-
-    async def _dial(self, name: str) -> None:
         stub = self.stubs[name]
         self._dialing[name] = asyncio.create_task(stub.run())
         await within(stub.welcomed.wait())

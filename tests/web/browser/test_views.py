@@ -1,4 +1,4 @@
-"""The house in a real browser: policy, audit, people, pairing, and where one begins; and what axe has to say of it."""
+"""The views of the page in a real browser: policy, audit, people, pairing, the first one, and what axe says of each."""
 
 import sqlite3
 from contextlib import closing
@@ -220,7 +220,7 @@ async def test_a_newcomer_pairs_a_computer(server: Server, seats: Seats, tmp_pat
 
 @pytest.mark.deep
 async def test_axe_has_nothing_to_say(server: Server, seats: Seats, tmp_path: Path) -> None:
-    """On every view of the house, wide and on a phone, and in its dialogs."""
+    """On every view of the page, wide and on a phone, and in its dialogs."""
     seat = await seats.open("computers")
     await expect(seat.page.locator(".start")).to_be_visible()
     await seat.check_access("nothing connected")

@@ -1,8 +1,7 @@
-"""The audit at the doors and on the command line: who may read what, page by page, and without secrets."""
+"""The audit at its endpoints and on the command line: who may read what, page by page, and without secrets."""
 
 import asyncio
 import json
-import socket
 import stat
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,12 +11,9 @@ from typing import Any, cast
 
 import httpx2
 import pytest
-import uvicorn
-from starlette.applications import Starlette
 from starlette.routing import Route
 
 from orchestrator.adapters.bus import open_bus
-from orchestrator.app.serving import PortServer
 from orchestrator.core.audit.chain import heads_digest
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store, TokenRow
@@ -36,7 +32,9 @@ from orchestrator.web.errors import explained
 from tests.core.audited import BYTES, CONTENT, Trail, made
 from tests.core.journal import NOW, REQUEST
 from tests.harness.commands import cli
-from tests.harness.support import Listening, call, final, running, says
+from tests.harness.hub_server import serving
+from tests.harness.support import Listening, call, final, says
+from tests.harness.whole_server import running
 from tests.history.test_audit import opened, tamper, two_tasks
 from tests.servers import NO_TLS
 from tests.waiting import HANG_S, within
@@ -48,7 +46,7 @@ SECRETIVE = made("c2", path="vault", content=SECRET)
 
 
 class Endpoints(AuditEndpoints):
-    """The doors to the audit and nothing else."""
+    """The endpoints of the audit and nothing else."""
 
     def __init__(self, store: Store, directory: Path) -> None:
         authorizer = TokenAuthorizer(store)
@@ -57,18 +55,17 @@ class Endpoints(AuditEndpoints):
         self.authorizer = authorizer
         self.checkpoints = Checkpoints(directory)
 
-    def app(self) -> Starlette:
-        """The application."""
-        routes = [
+    def routes(self) -> list[Route]:
+        """Where they are."""
+        return [
             Route("/v1/audit", answering(self.audit, 200), methods=["GET"]),
             Route("/v1/audit/verify", self.audit_verify, methods=["GET"]),
             Route("/v1/audit/check", answering(self.audit_check, 200), methods=["GET"]),
         ]
-        return Starlette(routes=routes, exception_handlers={OrchestratorError: explained})  # type: ignore[dict-item]
 
 
-class House:
-    """Doors that listen, and who may knock."""
+class AuditServer:
+    """A server with the endpoints of the audit alone, and a client of it."""
 
     def __init__(self, url: str, http: httpx2.AsyncClient, store: Store, home: Path) -> None:
         self.url = url
@@ -88,7 +85,7 @@ class House:
         return [(one["task_id"], one["version"]) for one in answer.json()["items"]]
 
     async def cli(self, *arguments: str, by: str = "ada") -> "subprocess.CompletedProcess[str]":
-        """A command to these doors."""
+        """A command to this server."""
         token = {"CC_ORCHESTRATOR_TOKEN": f"cct_{by}", "CC_ORCHESTRATOR_URL": self.url}
         return await asyncio.to_thread(cli, self.home, "audit", *arguments, **token)
 
@@ -120,23 +117,17 @@ async def let_in(store: Store) -> None:
 
 
 @asynccontextmanager
-async def house(
+async def audit_server(
     home: Path, fill: Callable[[Store], Awaitable[None]] = fill, wrap: Callable[[Store], Store] = lambda store: store
-) -> AsyncIterator[House]:
-    """Two tasks and four people behind doors on a free port."""
+) -> AsyncIterator[AuditServer]:
+    """Two tasks and four people, on a free port."""
     async with opened(home) as store:
         await fill(store)
-        app = Endpoints(wrap(store), home).app()
-        server = PortServer(uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=2))
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            running = asyncio.create_task(server.serve([listener]))
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            try:
-                async with httpx2.AsyncClient(base_url=url, timeout=HANG_S, trust_env=False, verify=NO_TLS) as http:
-                    yield House(url, http, store, home)
-            finally:
-                server.stop()
-                await within(running)
+        routes = Endpoints(wrap(store), home).routes()
+        async with serving(*routes, exception_handlers={OrchestratorError: explained}) as port:
+            url = f"http://127.0.0.1:{port}"
+            async with httpx2.AsyncClient(base_url=url, timeout=HANG_S, trust_env=False, verify=NO_TLS) as http:
+                yield AuditServer(url, http, store, home)
 
 
 T1 = [("t1", version) for version in range(1, 8)]
@@ -148,7 +139,7 @@ T2 = [("t2", version) for version in range(1, 5)]
 
 async def test_a_submitter_reads_their_own_tasks_and_a_reviewer_all(tmp_path: Path) -> None:
     """By the identity of the token, whatever the query says."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         assert await endpoints.items("ada") == await endpoints.items("rita") == [*T1, *T2]
         assert await endpoints.items("alice") == T1
         assert await endpoints.items("bob") == T2
@@ -161,7 +152,7 @@ async def test_a_submitter_reads_their_own_tasks_and_a_reviewer_all(tmp_path: Pa
 
 async def test_a_request_is_read_by_whose_task_it_is_of(tmp_path: Path) -> None:
     """Of a history that could never be, too: nothing of it is shown to others, and a reviewer finds it."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         author = Author(ManualClock())
         await endpoints.store.create(TaskId("t3"), [author.submitted(), *author.proposed(), author.review("q3")])
         assert (await endpoints.get("", "bob", request="q3")).status_code == 403
@@ -172,7 +163,7 @@ async def test_a_request_is_read_by_whose_task_it_is_of(tmp_path: Path) -> None:
 
 async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path) -> None:
     """And what belongs to no task is for reviewers."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         for path, query, lowest in (
             ("/verify", {}, "rita"),
             ("", {"system": "1"}, "rita"),
@@ -198,7 +189,7 @@ async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path
 )
 async def test_what_cannot_be_asked_is_said(tmp_path: Path, query: dict[str, str], status: int) -> None:
     """Nothing is guessed: an unknown task, a time that is none, a digest that is none."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         answer = await endpoints.get("", **query)
         assert answer.status_code == status
         assert answer.json()["error"]["remedy"]
@@ -209,7 +200,7 @@ async def test_what_cannot_be_asked_is_said(tmp_path: Path, query: dict[str, str
 
 async def test_the_audit_pages(tmp_path: Path) -> None:
     """Each page goes on where the last one ended, over the streams."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         seen: list[tuple[str, int]] = []
         after: dict[str, str] = {}
         while True:
@@ -237,13 +228,13 @@ async def test_the_audit_pages(tmp_path: Path) -> None:
 )
 async def test_the_audit_is_searched(tmp_path: Path, query: dict[str, str], expected: list[tuple[str, int]]) -> None:
     """By kind, by who did it, by request and by time."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         assert await endpoints.items(**query) == expected
 
 
 async def test_a5_who_approved_these_bytes_is_one_question(tmp_path: Path) -> None:
-    """The door answers with the stories of the calls that have to do with them."""
-    async with house(tmp_path) as endpoints:
+    """The endpoint answers with the stories of the calls that have to do with them."""
+    async with audit_server(tmp_path) as endpoints:
         (story,) = (await endpoints.get("", sha256=BYTES)).json()["stories"]
         assert (story["stream"], story["approvals"][0]["by"]["id"], story["runs"][0]["outcome"]) == (
             "t1",
@@ -255,7 +246,7 @@ async def test_a5_who_approved_these_bytes_is_one_question(tmp_path: Path) -> No
 
 async def test_a8_what_is_given_out_has_no_secrets_and_says_so(tmp_path: Path) -> None:
     """Items keep the call as it runs; the whole goes to an admin who asks, and its hashes hold."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         shown = await endpoints.get("", task="t2")
         assert "hunter2" not in shown.text
         assert shown.json()["redacted"] is True
@@ -275,9 +266,9 @@ async def test_a8_what_is_given_out_has_no_secrets_and_says_so(tmp_path: Path) -
 SECRETIVE_BYTES = sha256_hex(SECRET.encode())
 
 
-async def test_a6_the_check_is_a_door(tmp_path: Path) -> None:
+async def test_a6_the_check_is_an_endpoint(tmp_path: Path) -> None:
     """Of one task, or of all that one may read."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         found = (await endpoints.get("/check")).json()["findings"]
         assert [(one["stream"], one["level"], one["what"]) for one in found] == [
             ("t2", "violation", "executed_unapproved")
@@ -286,9 +277,9 @@ async def test_a6_the_check_is_a_door(tmp_path: Path) -> None:
         assert (await endpoints.get("/check", task="t1")).json()["findings"] == []
 
 
-async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
+async def test_a3_the_verification_is_an_endpoint(tmp_path: Path) -> None:
     """With the digest over all heads, and with the checkpoint of the data directory."""
-    async with house(tmp_path, fill_in_order) as endpoints:
+    async with audit_server(tmp_path, fill_in_order) as endpoints:
         await make_checkpoint(endpoints.store, Checkpoints(tmp_path), NOW)
         found = (await endpoints.get("/verify")).json()
         heads = {head.stream: (head.version, head.hash) for head in await endpoints.store.heads()}
@@ -313,7 +304,7 @@ async def test_a3_the_verification_is_a_door(tmp_path: Path) -> None:
 
 async def test_audit_show_prints_lines_in_the_order_of_time(tmp_path: Path) -> None:
     """Of two tasks mixed; JSON where it is asked for; a sentence where there is nothing."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         shown = (await endpoints.cli("show")).stdout.splitlines()
         assert [line.split()[2] for line in shown[:4]] == ["t1#1", "t2#1", "t1#2", "t2#2"]
         assert len(shown) == 11
@@ -332,7 +323,7 @@ async def test_audit_show_prints_lines_in_the_order_of_time(tmp_path: Path) -> N
 async def test_a5_audit_show_answers_for_a_file(tmp_path: Path) -> None:
     """The bytes never leave the machine: their hash is asked about."""
     (tmp_path / "farm.lua").write_bytes(CONTENT.encode())
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         shown = (await endpoints.cli("show", "--file", "farm.lua")).stdout
         assert "approve by person bob" in shown
         assert shown == (await endpoints.cli("show", "--sha256", BYTES)).stdout
@@ -348,7 +339,7 @@ async def test_a5_audit_show_answers_for_a_file(tmp_path: Path) -> None:
 
 async def test_a6_audit_check_exits_with_1_at_a_violation(tmp_path: Path) -> None:
     """And says that all is well where it is."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         bad = await endpoints.cli("check")
         assert bad.returncode == 1
         assert bad.stdout.startswith(
@@ -361,7 +352,7 @@ async def test_a6_audit_check_exits_with_1_at_a_violation(tmp_path: Path) -> Non
 
 async def test_a8_an_export_says_in_its_first_line_what_was_taken_out(tmp_path: Path) -> None:
     """The whole is for admins, into a file of their own; its items can be verified again."""
-    async with house(tmp_path) as endpoints:
+    async with audit_server(tmp_path) as endpoints:
         head, *items = map(json.loads, (await endpoints.cli("export", by="rita")).stdout.splitlines())
         assert (head["redacted"], len(items)) == (True, 11)
         assert "Secrets were taken out" in head["note"]
@@ -379,7 +370,7 @@ async def test_a8_an_export_says_in_its_first_line_what_was_taken_out(tmp_path: 
 
 async def test_a3_audit_verify_asks_the_server_that_holds_the_store(tmp_path: Path) -> None:
     """It prints the digest over all heads, and compares it with one that was kept elsewhere."""
-    async with house(tmp_path, fill_in_order) as endpoints:
+    async with audit_server(tmp_path, fill_in_order) as endpoints:
         first = await endpoints.cli("verify")
         assert first.returncode == 0
         *words, last = first.stdout.splitlines()
@@ -433,7 +424,7 @@ def test_audit_verify_asks_a_server_where_there_is_no_store(tmp_path: Path) -> N
 
 
 async def test_audit_verify_asks_the_server_where_the_store_is_held(tmp_path: Path) -> None:
-    """The lock says that somebody has it: the door is tried, and nothing is read behind the holder's back."""
+    """The lock says that somebody has it: the server is asked, and nothing is read behind the holder's back."""
     async with opened(tmp_path):
         # Nobody listens there, whatever else runs on this machine.
         nowhere = {"CC_ORCHESTRATOR_TOKEN": "x", "CC_ORCHESTRATOR_URL": "http://127.0.0.1:1"}
@@ -442,10 +433,10 @@ async def test_audit_verify_asks_the_server_where_the_store_is_held(tmp_path: Pa
     assert "No orchestrator answers" in held.stderr
 
 
-# -- the whole house ---------------------------------------------------------------------
+# -- the whole server --------------------------------------------------------------------
 
 
-async def test_a5_a6_the_house_itself_leaves_an_audit_that_is_in_order(tmp_path: Path) -> None:
+async def test_a5_a6_the_server_itself_leaves_an_audit_that_is_in_order(tmp_path: Path) -> None:
     """An approval, and an edit of what was shown: each run has the digest that was allowed."""
     first, second = (call("local_write", path="plan.txt", content=text) for text in ("new\n", "newer\n"))
     async with running(tmp_path / "data", model=Listening(says(first), says(second), final()), store="") as server:
@@ -496,15 +487,15 @@ class _Held:
 
 
 @asynccontextmanager
-async def held(home: Path) -> AsyncIterator[tuple[House, _Held]]:
-    """Doors whose verification waits."""
+async def held(home: Path) -> AsyncIterator[tuple[AuditServer, _Held]]:
+    """A server whose verification waits."""
     found: list[_Held] = []
 
     def holding(store: Store) -> Store:
         found.append(_Held(store))
         return cast("Store", found[0])
 
-    async with house(home, fill_in_order, holding) as endpoints:
+    async with audit_server(home, fill_in_order, holding) as endpoints:
         yield endpoints, found[0]
 
 
@@ -550,7 +541,7 @@ async def test_who_wants_all_read_has_a_verification_begin_again(tmp_path: Path)
 
 async def test_the_command_says_what_it_did_not_read(tmp_path: Path) -> None:
     """A verification that goes on from the last promises less, and names the command that promises all."""
-    async with house(tmp_path, fill_in_order) as endpoints:
+    async with audit_server(tmp_path, fill_in_order) as endpoints:
         await make_checkpoint(endpoints.store, Checkpoints(tmp_path), NOW)
         done = await endpoints.cli("verify", "--since-last")
         assert done.returncode == 0

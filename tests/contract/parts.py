@@ -1,18 +1,121 @@
-"""More words for the contract: a computer spoken by hand, the frames that a stub was sent, digests computed anew."""
+"""Parts of the contract's tests: a model that plays a script, policies, a computer spoken by hand, and digests."""
 
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from orchestrator.core.ports import Store
+from orchestrator.core.ports import ChatMessage, ModelReply, Store
 from orchestrator.core.wire import wire
 from orchestrator.testing.stub_computer import StubComputer
-from tests.contract.house import Opened
-from tests.harness.support import StubClient, dialed
+from tests.harness.support import StubClient, call, dialed, final
+from tests.harness.whole_server import Opened
 from tests.waiting import within
+
+Reply = dict[str, Any] | str | Exception
+WRITE = call("cc_write", path="a.lua", content="print('new')\n")
+
+
+# -- the model ---------------------------------------------------------------------------
+
+
+class Playing:
+    """A ``ChatModel`` that answers with the reply whose place is the number of replies so far.
+
+    So it goes on where the journal does after a restart. ``for_prompt``: other scripts for tasks with these
+    prompts. A script that has run out ends the task well, and says so again when that is doubted. ``asked``: the
+    messages of every request.
+    """
+
+    name = "playing"
+
+    def __init__(self, *script: Reply, for_prompt: Mapping[str, Sequence[Reply]] | None = None) -> None:
+        self.script: Sequence[Reply] = script
+        self.for_prompt = dict(for_prompt or {})
+        self.asked: list[list[ChatMessage]] = []
+
+    async def window(self) -> None:
+        """It does not say."""
+
+    async def reply(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
+        one_computer: bool = False,
+    ) -> ModelReply:
+        del on_text, max_output_tokens
+        self.asked.append(list(messages))
+        script = self.for_prompt.get(messages[1].content, self.script)
+        place = sum(message.role == "assistant" for message in messages)
+        answer = script[place] if place < len(script) else final()
+        if isinstance(answer, Exception):
+            raise answer
+        return ModelReply(text=answer if isinstance(answer, str) else json.dumps(answer))
+
+    @property
+    def told(self) -> str:
+        """What the model was last told of a step: the last message to it that is no doubt of its success."""
+        return next(one.content for one in reversed(self.asked[-1]) if _tells_of_a_step(one))
+
+    @property
+    def heard(self) -> str:
+        """Everything that it was sent with the last request."""
+        return "\n".join(message.content for message in self.asked[-1])
+
+
+def _tells_of_a_step(message: ChatMessage) -> bool:
+    return message.role == "user" and not message.content.startswith("You say success")
+
+
+# -- policies ----------------------------------------------------------------------------
+
+
+def rule(name: str, effect: str, tools: Sequence[str] = ("*",), **predicates: Any) -> dict[str, Any]:
+    """One rule of a policy."""
+    return {"id": name, "effect": effect, "tools": list(tools), **predicates}
+
+
+LOOKING = rule(
+    "looking", "allow", ["cc_read", "cc_list", "cc_find", "local_read", "send_status", "ask_user"], reason="It looks."
+)
+CHANGING = rule("changing", "ask", ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"], reason="It changes.")
+RUNNING = rule("running", "ask", ["cc_run_program", "cc_shell"], reason="It runs.")
+EVERYTHING = (LOOKING, CHANGING, RUNNING)
+"""Reads are allowed, changes and runs ask: the usual rules of a test."""
+
+
+def policy(
+    *rules: dict[str, Any],
+    requests: Mapping[str, Any] | None = None,
+    examples: Sequence[Mapping[str, Any]] = (),
+    **top: Any,
+) -> str:
+    """The text of a policy; without rules: EVERYTHING."""
+    lines = [f"{name} = {_toml(value)}" for name, value in {"schema_version": 1, **top}.items()]
+    if requests:
+        lines += ["[requests]", *(f"{name} = {_toml(value)}" for name, value in requests.items())]
+    for one in rules or EVERYTHING:
+        lines += ["[[rules]]", *(f"{name} = {_toml(value)}" for name, value in one.items())]
+    for example in examples:
+        lines += ["[[examples]]", *(f"{name} = {_toml(value)}" for name, value in example.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_toml(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    return json.dumps(value)
+
+
+# -- computers and digests ---------------------------------------------------------------
 
 LOOKS = ("fs_read", "fs_list", "fs_stat", "fs_find", "info", "screen")
 """The methods that change nothing."""
