@@ -134,6 +134,7 @@ Event: TypeAlias = "AgentTaskItem | Hint | Lost | Back"
 class ServerSent:
     """The events of a stream, taken out of its bytes as they come.
 
+    Not httpx-sse: it skips comments, which show that a silent stream still stands, and it needs httpx, not httpx2.
     Only LF and CR LF end a line: text may have other line breaks in it.
     """
 

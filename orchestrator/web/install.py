@@ -353,7 +353,11 @@ class PageEndpoints(Room):
 
 @cache
 def console_files() -> Mapping[str, ConsoleFile]:
-    """All files of the page, by their paths below ``/console/``; ``index.html`` as it is handed out."""
+    """All files of the page, by their paths below ``/console/``; ``index.html`` as it is handed out.
+
+    Not Starlette's StaticFiles: it compresses nothing, and its ETag is made of size and time, which differ between the
+    nodes that serve one page.
+    """
     found = dict(_found(files("orchestrator.web").joinpath("console"), ""))
     modules = sorted(path for path, one in found.items() if one.media.startswith("text/javascript"))
     named = "\n".join(f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in modules)
