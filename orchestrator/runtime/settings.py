@@ -15,8 +15,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.model_view.prompt import said_of
+from orchestrator.core.errors import InvalidRequest, said_of
 from orchestrator.core.text.visible import one_line
 
 # -- What settings there are -------------------------------------------------------------

@@ -8,8 +8,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
 from orchestrator.core.approval.approval import ResumeRequest
-from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.model_view.prompt import plain
+from orchestrator.core.errors import InvalidRequest, plain
 from orchestrator.core.policy import Family
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from orchestrator.core.model_view.prompt import plain, unread
+from orchestrator.core.errors import plain
+from orchestrator.core.model_view.prompt import unread
 
 
 class Inner(BaseModel):

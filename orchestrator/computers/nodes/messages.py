@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.model_view.prompt import said_of
+from orchestrator.core.errors import InvalidRequest, said_of
 from orchestrator.core.ports import Answer, ComputerInfo
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.wire import wire

@@ -8,8 +8,7 @@ from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
-from orchestrator.core.errors import PolicyInvalid, UnsafePath
-from orchestrator.core.model_view.prompt import said_of
+from orchestrator.core.errors import PolicyInvalid, UnsafePath, said_of
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, BUILT_IN_CATALOG, MIXED, RUNNERS
 from orchestrator.core.policy.document import Example, Policy
 from orchestrator.core.policy.judgement import CustomPolicy, judge

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.model_view.prompt import CUT_OFF, said_of
+from orchestrator.core.errors import ReplyRefused, said_of
+from orchestrator.core.model_view.prompt import CUT_OFF
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.reply.fences import behind_thoughts
 from orchestrator.core.reply.objects import reply_in

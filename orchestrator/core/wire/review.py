@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
-from orchestrator.core.errors import FrameRefused
-from orchestrator.core.model_view.prompt import plain
+from orchestrator.core.errors import FrameRefused, plain
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import EndStatus, QuestionId, RequestId, TaskId
 from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest

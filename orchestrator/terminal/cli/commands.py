@@ -12,8 +12,7 @@ import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
 
-from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.core.model_view.prompt import said_of
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, said_of
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.settings import default_data_dir
 from orchestrator.terminal.cli.audit import audit_app, prune

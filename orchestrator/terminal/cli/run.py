@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.model_view.prompt import plain
+from orchestrator.core.errors import InvalidRequest, plain
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import reaching
 from orchestrator.terminal.cli.backups import watched
