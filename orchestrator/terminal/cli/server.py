@@ -15,7 +15,6 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.logs import set_up
 from orchestrator.runtime.settings import Settings, load_settings
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, print_json
 
@@ -33,6 +32,7 @@ def serve(**flags: Any) -> None:
     from orchestrator.app.first_start import first_words
     from orchestrator.app.orchestrator import Orchestrator
     from orchestrator.app.serving import serve as serve_until_stopped
+    from orchestrator.runtime.logs import set_up
 
     chosen = load_settings(flags, os.environ)
     set_up(chosen.log_level, chosen.log_format)

@@ -147,7 +147,7 @@ BELOW = (
 )  # fmt: skip
 HEAVY = (
     "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama", "textual",
-    "orchestrator.app", "orchestrator.client",
+    "orchestrator.app", "orchestrator.core.text.redact", "orchestrator.client",
 )  # fmt: skip
 
 
