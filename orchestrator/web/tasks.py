@@ -319,29 +319,23 @@ def _call(record: CallRecord, online: Callable[[str], bool]) -> CallAnswer:
     return CallAnswer.made_from(record, tool=record.call.tool, computer=computer, state=state)
 
 
+_COMPARED_APART: Final = {"computers", "checks", "rehearse", "idempotency_key"}
+"""The fields of a submission that a task does not have by the same name."""
+
+
 def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:
     """Whether a task is the one that a body asks for.
 
     Fields that the body leaves to the settings may have changed since.
     """
     computers = task.computers if task.rehearses is None else (task.rehearses.computer,)
-    asked = {
-        "prompt": body.prompt,
-        "read_only": body.read_only,
-        "wait_for_model": body.wait_for_model,
-        "priority": body.priority,
-        "session_id": body.session_id or None,
-        "model": body.model or None,
-        "max_steps": body.max_steps,
-        "max_wall_s": body.max_wall_s or None,
-        "max_tokens": body.max_tokens,
-        "on_reject": body.on_reject,
-    }
+    asked = {name: getattr(body, name) for name in SubmitBody.model_fields.keys() - _COMPARED_APART}
+    asked["max_wall_s"] = body.max_wall_s or None
     return (
         tuple(dict.fromkeys(body.computers)) == tuple(computers)
         and checks_of(body.checks, computers, read_only=body.read_only) == task.checking.wanted
         and body.rehearse == (task.rehearses is not None)
-        and all(value is None or getattr(task, name) == value for name, value in asked.items())
+        and all(value in (None, "") or getattr(task, name) == value for name, value in asked.items())
     )
 
 
