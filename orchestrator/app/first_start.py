@@ -100,7 +100,7 @@ class Models:
         self._noted.add(model.name)
         where = ", ".join(urlsplit(one).hostname or one for one in getattr(model, "servers", None) or ())
         logger.warning(
-            "the model %s is not local%s: passwords, keys and tokens in what it is sent are masked, unless "
+            "the model %s is not local%s: passwords, keys and tokens in its requests are masked, unless "
             'the policy says secrets_to_model = "allow" (docs/policy.md)',
             model.name,
             f" ({where})" if where else "",
@@ -308,7 +308,7 @@ async def _new_admin(service: TaskService) -> str:
 async def one_more_admin(settings: Settings) -> str:
     """A new token of the admin in the store of the settings, for a person who can open that store.
 
-    Raises StoreBusy where a server has the store for itself, and what opening a store raises.
+    Raises StoreBusy where a server has the store for itself, and the errors of opening a store.
     """
     store = open_store(settings.store_url, clock=SystemClock())
     try:

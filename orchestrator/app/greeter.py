@@ -93,7 +93,7 @@ class JournalGreeter:
         return (await self._judged(record, visitor, self._side(visitor), anew=anew)).copy_of
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
-        """Freeze the computer: who was welcome last still lives while this visitor comes."""
+        """Freeze the computer: the one that was welcomed last still lives while this visitor comes."""
         record = await self._record(visitor, NOTHING_HEARD)
         return record.frozen or await self._freeze(frozen("two_computers", record, visitor.hello, self._side(visitor)))
 

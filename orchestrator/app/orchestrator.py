@@ -97,7 +97,7 @@ async def open_ground(
     """The ground of one start, its active policy and the start recorded; closed after the block, however that ends.
 
     ``context``: what is known of a computer; it is asked from the first verdict on, not before.
-    Raises BusAway, PolicyInvalid, InvalidRequest, and what opening a store raises.
+    Raises BusAway, PolicyInvalid, InvalidRequest, and the errors of opening a store.
     """
     node, watching = new_node_id(name_of(settings)), Watching()
     file = first_file(settings.policy_path, shared=not settings.embedded)
@@ -177,9 +177,9 @@ class Orchestrator:
     async def drain(self) -> None:
         """Have load balancers and computers look elsewhere, and the tasks handed over; canceled, let them go at once.
 
-        Alone, nobody goes on before the next start: who stops the server does not wait for a model then, whose reply
-        is asked for again, and only shortly for calls, whose outcome is known more surely now than later. With others
-        the endpoints go on answering until the load balancers have seen that they are to send nobody any more.
+        Alone, no node goes on before the next start. So a stop does not wait for a model, whose reply is asked for
+        again, and waits only shortly for calls, whose outcome is known more surely now than later. With other nodes the
+        endpoints go on answering until the load balancers have seen that they must send nobody any more.
         """
         self.endpoints.drain()
         self.node.drain()
@@ -340,7 +340,7 @@ def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:
 async def _at_work(
     parts: Orchestrator, keeper: CheckpointKeeper, watching: Watching, looking: Sequence[asyncio.Task[None]]
 ) -> AsyncIterator[None]:
-    """All background work, begun and ended in order: first what serves, then what works."""
+    """All background work, begun and ended in order: first the servers, then the workers."""
     endpoints = parts.endpoints
     parts.node.open()
     background = [

@@ -121,7 +121,7 @@ _HUNG_UP = "it ended the connection"
 _SENT_AWAY: Final = 1008
 """The code with which a socket is closed whose token was revoked."""
 SILENCE_S = 60.0
-"""A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
+"""A stream that brings nothing for so long, not even a comment, is opened again: its peer may be gone."""
 
 
 class Client:

@@ -106,7 +106,7 @@ def _not_ours(message: str, status: int = 200) -> ServerRefused:
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 """The events of a task's stream that are not items of the journal."""
 COMMENT: Final = ":"
-"""The kind of a stream's comments, which only say that it stands."""
+"""The kind of a stream's comments, which only say that the stream is open."""
 
 
 @dataclass(frozen=True)

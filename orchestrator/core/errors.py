@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 class OrchestratorError(Exception):
     """Something the orchestrator can explain: ``message`` says what, ``remedy`` what to do.
 
-    ``details`` is for programs, such as who decided before: plain JSON, empty where there is nothing.
+    ``details`` is for programs, such as the person who decided before: plain JSON, empty where there is nothing.
     """
 
     code: ClassVar[str] = "internal"

@@ -65,7 +65,7 @@ async def process_task(
             if leaving.over:
                 return await give_back(service, lease)
             # Nobody canceled this wait: passed on as it is, it would end the worker.
-            raise OrchestratorError("What the task was at was canceled from within.")
+            raise OrchestratorError("The task's work was canceled from within.")
         return await acting
     finally:
         for part in (renewing, acting):
@@ -173,7 +173,7 @@ class Workers:
         finally:
             self._leaving.end()
         if not await self._ended(2 * GIVE_BACK_S):
-            logger.warning("what a worker is at does not end; its lease ends by itself in %g s", self.lease_s)
+            logger.warning("the work of a worker does not end; its lease ends by itself in %g s", self.lease_s)
 
     async def _ended(self, within_s: float) -> bool:
         """Whether all workers have ended after so many seconds, or before."""

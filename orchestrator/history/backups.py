@@ -119,7 +119,7 @@ class Backups:
         except (ComputerAway, CallLost) as error:
             raise ComputerAway(
                 f"Computer {computer} went away while it was backed up; there is no backup of it from now.",
-                remedy="Try again when it is back: what was read so far is kept for some time and not read again.",
+                remedy="Try again when it is back: the files that were read are kept for some time and not read again.",
             ) from error
         listing, skipped = kept.listed.listing, kept.listed.skipped
         await store.put_blob(listing.lines)
@@ -167,7 +167,7 @@ class Backups:
     async def remove(self, row: BackupRow, by: Identity) -> bool:
         """Forget a backup, as the person who made it or as an admin; False: somebody did before. Raises Forbidden."""
         if row.by != by.name and "admin" not in by.roles:
-            raise Forbidden("Only the one who made a backup, or an admin, removes it.", remedy="Ask one of them.")
+            raise Forbidden("Only the person who made a backup, or an admin, can remove it.", remedy="Ask one of them.")
         gone = BackupRemoved(backup_id=row.fact.backup_id, computer=row.fact.computer)
         return await self.service.store.remove_backup(self.service.draft(gone, person(by)))
 

@@ -68,7 +68,7 @@ class FilePlace:
 
 @dataclass(frozen=True)
 class SyslogPlace:
-    """A syslog server by UDP (RFC 5424), or this host's own. Whether it took a line nobody can know."""
+    """A syslog server by UDP (RFC 5424), or this host's own. Nobody can know whether it took a line."""
 
     name: str
     address: str | tuple[str, int]
@@ -119,7 +119,7 @@ def _place(name: str, directory: Path) -> Place:
     if Path(name).is_absolute():
         parent = Path(name).parent
         if parent.is_dir() and parent.stat().st_dev == directory.stat().st_dev:
-            logger.warning("%s is on the disk of the data directory: who puts back one may put back both.", name)
+            logger.warning("%s is on the disk of the data directory: who can put back one can put back both.", name)
         return FilePlace(name)
     raise InvalidRequest(
         f"heads_to names {name!r}, which is not a place for heads.",

@@ -1,9 +1,8 @@
 """The active policy on this node: the store's, which the node's file proposes and the store decides.
 
-Theory. The store keeps one policy and its version; who puts another into force says which version it comes after,
-so that of two who do so at once one wins. A changed policy is loaded beside the one in force and takes its place in
-one assignment, so that an evaluation sees one or the other (promise P14). A file that cannot be loaded changes
-nothing but the alert.
+Theory. The store keeps one policy and its version. A node that activates another one says which version it comes after,
+so that of two at once one wins. A changed policy is loaded beside the active one and takes its place in one assignment,
+so that an evaluation sees one or the other (promise P14). A file that cannot be loaded changes nothing but the alert.
 
 A node alone on its store: its file is the policy, at the start and whenever it changes. Several nodes on one store:
 the first puts its file's policy there; one that starts with another takes the store's and says so; a file that
@@ -94,7 +93,7 @@ class PolicyKeeper:
 
     @property
     def source(self) -> str:
-        """Where it came from."""
+        """The file or address where the policy came from."""
         return self._in_force.source
 
     def usable(self) -> Policy:
@@ -111,11 +110,11 @@ class PolicyKeeper:
         if self._forged:
             return self._forged
         if self._refused:
-            return f"{self._refused} What was in force stays in force."
+            return f"{self._refused} The active policy stays active."
         if self._file is None or self._row is None or self._file.sha256 == self._row.sha256:
             return ""
         return (
-            f"{self.path} holds another policy than the one in force on all nodes, which came from {self._row.source} "
+            f"{self.path} holds another policy than the active one of all nodes, which came from {self._row.source} "
             f"(put there by {self._row.by}). `cc-orchestrator policy apply {self.path}` puts the file's into force; to "
             "keep the other, take the file away or write the same into it."
         )
@@ -219,7 +218,7 @@ class PolicyKeeper:
         await self.judge()
 
     async def judge(self) -> None:
-        """Judge again what waits, unless that was done under the active policy or another node does it now."""
+        """Judge waiting requests again, unless that was done under the active policy or another node does it now."""
         row = self._row
         if self.unusable is not None or row is None or row.judged >= row.version:
             return
@@ -275,7 +274,7 @@ class PolicyKeeper:
         """The active policy by the system stream; the table's row says the same, or is not believed.
 
         A person who can write one row of a database puts no policy into force with it: that takes an item, which is
-        chained to the items that this node trusts, and names its author. A row is held against its item once.
+        chained to the items that this node trusts, and names its author. A row is compared with its item once.
         Raises Unreadable at a start that nothing proves.
         """
         for _ in range(_LOOKS):
@@ -384,8 +383,8 @@ def _shown(content: bytes, source: str) -> LoadedPolicy | None:
 
 def _unusable(row: PolicyRow, why: PolicyInvalid) -> PolicyUnusable:
     return PolicyUnusable(
-        f"This node cannot load the policy in force, so it acts for no task and takes no decision: {why.message}",
-        remedy="Use another node meanwhile. Install here what it needs, or put another policy into force: "
+        f"This node cannot load the active policy, so it acts for no task and takes no decision: {why.message}",
+        remedy="Use another node in the meantime. Install here what it needs, or activate another policy: "
         "`cc-orchestrator policy apply FILE`.",
     )
 

@@ -3,7 +3,7 @@
 What never goes: a task that is queued, running or paused (promise S14), one that is pinned, one of which
 something is still to be done or heard, as of a rehearsal what it came to, one in which a grant was
 given that can still be used, and one that a task of the first two kinds refers to. The store checks all of that
-but for the rehearsal in the transaction that removes the task, bound to the version that was read, so nothing
+except for the rehearsal in the transaction that removes the task, bound to the version that was read, so nothing
 that happens meanwhile is missed.
 
 How blobs go, and why none goes that somebody needs. A blob is often put before the record that names it is
@@ -63,7 +63,7 @@ class Rule:
     """What is kept; None: no limit."""
 
     days: float | None = None
-    """Since something happened to a task last."""
+    """Days since the last event of a task."""
     bytes: int | None = None
     """The bytes of all items and blobs."""
 

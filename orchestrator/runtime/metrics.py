@@ -31,7 +31,7 @@ _CALL_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _PEOPLE_BUCKETS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400)
 _MODEL_BUCKETS_S: Final = (0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 _LAG_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
-"""From what is usual to what a person at a console feels."""
+"""Bounds of the buckets: from usual times to those that a person at a console feels."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ class Snapshot:
     """Since this node started, ``in`` and ``out``."""
     wire_frames: Mapping[str, int] = field(default_factory=dict)
     store_errors: Mapping[str, int] = field(default_factory=dict)
-    """Since this node started, by code."""
+    """Errors of the store since this node started, by code."""
     log_lines: Mapping[str, int] = field(default_factory=dict)
-    """Since this node started, by level."""
+    """Lines of the log since this node started, by level."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class _Ids(IdGenerator):
     span_id = 0
 
     def generate_trace_id(self) -> int:
-        """As it was set."""
+        """The id as it was set."""
         return self.trace_id
 
     def generate_span_id(self) -> int:

@@ -66,7 +66,7 @@ class Settings(BaseModel):
         "How several nodes reach one another: `nats://HOST` or `postgresql://HOST/NAME`; `local:`: there is one.",
     )
     node: str = _setting(
-        "", "What this node is called among several, for people; empty: the name of its host.", max_length=64
+        "", "The name of this node among several, for people; empty: the name of its host.", max_length=64
     )
     workspace: Path | None = _setting(
         None,
@@ -76,7 +76,7 @@ class Settings(BaseModel):
     policy: Path | None = _setting(None, "The policy file; not set: `policy.toml` in the data directory.")
     approvers: str = _setting(
         "requester",
-        "Who decides: `requester` (reviewers and admins their own, and those of submitters and programs), "
+        "The people who decide: `requester` (reviewers and admins their own, and those of submitters and programs), "
         "`not_requester` or `role:NAME`.",
     )
     remote_keys: Literal["owner", "off"] = _setting(
@@ -169,8 +169,8 @@ class Settings(BaseModel):
     )
     num_ctx: int = _setting(
         8192,
-        "Ollama: the window, prompt and reply together; another value loads the model anew. A server at `model_url` is "
-        "taken to have at most so many, where this is set.",
+        "Ollama: the window, prompt and reply together; another value loads the model again. A server at `model_url` "
+        "is taken to have at most so many, where this is set.",
         "tokens",
         ge=1024,
     )
@@ -416,8 +416,8 @@ def _must_be_a_setting(name: str, value: Any, line: str, path: Path) -> None:
         return
     if isinstance(value, dict):
         raise InvalidRequest(
-            f"{path} has the table [{shown}]{where}, and settings stand in no table.",
-            remedy=f"Take the line [{shown}] out, so that each setting stands by itself, such as `port = 8765`.",
+            f"{path} has the table [{shown}]{where}, and settings are not in a table.",
+            remedy=f"Take the line [{shown}] out, so that each setting is alone, such as `port = 8765`.",
         )
     raise InvalidRequest(
         f"{path} has the key '{shown}'{where}, and there is no such setting.",

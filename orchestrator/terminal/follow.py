@@ -138,7 +138,7 @@ class Follower:
                 self.view.note(f"The server went away.{again}")
             case Back():
                 self._lost = False
-                self.view.note("The connection stands again.")
+                self.view.note("The connection is back.")
             case AgentTaskItem():
                 self.version = event.version
                 self.view.item(event)

@@ -2,7 +2,7 @@
 
 Nothing is shown twice. An explanation that grew on the screen is finished by its item, and the
 output of a program that grew there is left out of the call's result, both only where the item says
-the very same; where it does not (a notification was lost, or the model began anew), the item's line is
+the very same; where it does not (a notification was lost, or the model began again), the item's line is
 shown whole. Where text cannot grow (a pipe), explanations come with their items, and output in
 whole lines.
 """
@@ -183,7 +183,7 @@ class _Shown:
     offset: int = -1
     """Where the last part begins."""
     next_offset: int = 0
-    """Where the next part begins, when nothing is missed and every byte was text."""
+    """Where the next part begins, when no part was missed and every byte was text."""
     whole: bool = True
     """No part of it was missed so far."""
     fresh: bool = True
@@ -394,7 +394,7 @@ class Progress:
         self._printing = None
 
     def tick(self) -> None:
-        """Draw the status anew."""
+        """Draw the status again."""
         self.screen.status("" if self._ended else self.status())
 
     def status(self) -> str:

@@ -196,7 +196,7 @@ async def b05_one_handler_twice(network: BusNetwork) -> None:
 
 
 async def b06_a_handler_that_raises(network: BusNetwork) -> None:
-    """A handler that raises is felt neither by who publishes nor by the next handler nor by the next notification."""
+    """An error of a handler reaches neither the publisher nor the next handler nor the next notification."""
 
     def fail(payload: Mapping[str, Any]) -> None:
         raise ValueError(payload)

@@ -83,7 +83,7 @@ async def s60_kept_rows(store: Store, clock: ManualClock) -> None:
 
 
 async def s61_kept_blobs(store: Store, clock: ManualClock) -> None:
-    """Blobs come by name, each hashed anew, page by page; sizes and requests are looked up by name."""
+    """Blobs come by name, each hashed again, page by page; sizes and requests are looked up by name."""
     author = Author(clock)
     names = sorted([(await store.put_blob(one)).sha256 for one in (REPLY, b"", b"caf\xc3\xa9")])
     blobs = await store.kept_blobs()

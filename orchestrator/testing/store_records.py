@@ -250,7 +250,7 @@ async def s53_a_retry_uses_nothing_again(store: Store, clock: ManualClock) -> No
 
 
 async def s54_given_and_used_at_once(store: Store, clock: ManualClock) -> None:
-    """One append may give a grant and use it, each start for itself: all of it, or nothing of it."""
+    """One append may give a grant and use it, each start alone: all of it, or nothing of it."""
     author = Author(clock)
     await _create(store, author, T1)
 

@@ -283,7 +283,7 @@ def _stale(path: str, found: str) -> ComputerFailed:
 
 
 def _not_empty(path: str) -> ToolFailed:
-    return ToolFailed(f"{path} is not empty.", remedy="What is in it has to go first.")
+    return ToolFailed(f"{path} is not empty.", remedy="Its content has to go first.")
 
 
 def _walk(directory: int, above: str, found: list[str]) -> None:
@@ -384,7 +384,7 @@ class RefusedWorkspace:
         self._refuse(name, path, found)
 
     def discard(self, name: str) -> bool:
-        """Refused: whether anything is staged there nobody here can tell."""
+        """Refused: nobody here can tell whether anything is staged there."""
         self._refuse(name)
 
     def _refuse(self, *_: object) -> NoReturn:

@@ -6,8 +6,9 @@ that is to go is moved away. It is held under a name that says what it should be
 it is removed; is it not, it goes back, unless somebody was there a second time: then it is kept under a name of its
 own, and nobody's bytes are lost. Who was killed in between left what is held, and its name tells what was done.
 
-What stays open: who has the old file open and goes on writing into it writes into what is removed. Where the system
-has no such renames (it is not Linux, or the file system is of another kind) comparing and replacing are two steps.
+A gap stays open: a program that has the old file open and goes on writing into it writes into the removed file. Where
+the system has no such renames (it is not Linux, or the file system is of another kind) comparing and replacing are two
+steps.
 """
 
 import contextlib
@@ -227,7 +228,7 @@ def drop(directory: int, name: str) -> None:
 
 def _keep(staging: int, held: str, run: str) -> None:
     os.rename(held, run + _KEPT, src_dir_fd=staging, dst_dir_fd=staging)
-    logger.warning("what somebody put in the place of a change at the last moment is kept as %s", run + _KEPT)
+    logger.warning("a file that somebody put in the place of a change at the last moment is kept as %s", run + _KEPT)
 
 
 def _held(staging: int, run: str) -> Iterator[tuple[str, str, str]]:

@@ -140,7 +140,7 @@ def paired_roles(paired_id: int | None, label: str = "") -> tuple[str, ...]:
 async def _check_unlike(store: Store, kind: Literal["person", "agent"], name: str) -> None:
     """Raises InvalidRequest where people would take the name for another one that was ever given, or that is reserved.
 
-    A program and a person never have the same name: who decided, and whose task it is, is told by names.
+    A program and a person never have the same name: names tell who decided, and whose task it is.
     """
     other: Literal["person", "agent"] = "agent" if kind == "person" else "person"
     rows = await store.list_tokens()

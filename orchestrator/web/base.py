@@ -106,7 +106,7 @@ class Room:
         return sorted(await self.computer_owners())
 
     async def computer_owners(self) -> dict[ComputerId, str]:
-        """The computers that have a token, each with who paired it; empty: nobody that is known."""
+        """The computers that have a token, each with the person who paired it; empty: nobody that is known."""
         rows = await self.service.store.list_tokens()
         return {ComputerId(row.name): row.owner for row in rows if row.kind == "computer" and not row.revoked}
 

@@ -101,7 +101,8 @@ class Place:
         if host in ("localhost", self._bound) or (self._public is not None and host == self._public.host):
             return True
         address = _address(host)
-        # Nobody can let a number lead elsewhere. Who listens on all addresses may not know them: a container does not.
+        # Nobody can let a number lead elsewhere. A server that listens on all addresses may not know them: a container
+        # does not.
         everywhere = self._bound in ("0.0.0.0", "::")
         return address is not None and (address.is_loopback or everywhere)
 
@@ -146,7 +147,7 @@ _AHEAD: Final = timedelta(days=1)
 """A sign-in that begins later than this from now was made by a clock that was wrong, and would last too long."""
 COOKIE: Final = "cc_session"
 SECURE_COOKIE: Final = "__Host-cc_session"
-"""The browser itself sees to it that only this host has set it, by https."""
+"""The browser itself makes sure that only this host has set it, by https."""
 CSRF_HEADER: Final = "x-csrf-token"
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -172,7 +173,7 @@ class Browsers:
         self.place = place
 
     async def sign_in(self, identity: Identity, peer: str) -> tuple[str, Browser, list[SignInRow]]:
-        """A new secret for who showed a person's token, and whose sign-ins made room for it."""
+        """A new secret for the person who showed a token, and the people whose sign-ins made room for it."""
         now = self._service.clock.now()
         await self._store.forget_sign_ins(begun=now - LONGEST, used=now - UNUSED)
         secret = secrets.token_urlsafe(32)
@@ -249,7 +250,7 @@ class Browsers:
         if changes and not hmac.compare_digest(shown.encode(), browser.csrf.encode()):
             raise Forbidden(
                 "The page did not show what belongs to this sign-in (X-CSRF-Token).",
-                remedy="Load the page anew: GET /v1/session has it.",
+                remedy="Reload the page: GET /v1/session has it.",
             )
 
     def _cookie_name(self, connection: HTTPConnection) -> str:

@@ -122,7 +122,7 @@ def _frozen(record: ComputerRecord) -> FrozenAnswer | None:
 
 
 class ComputerEndpoints(Room):
-    """``/v1/computers``, and who is turned away at ``/computer``."""
+    """``/v1/computers``, and the clients that are turned away at ``/computer``."""
 
     computers: RefusingComputers
     nodes: Callable[[], dict[str, Any]]
@@ -258,10 +258,10 @@ def peer_of(connection: HTTPConnection) -> str:
 
 TERMINAL: Final = "terminal"
 SILENCE_S: Final = 5.0
-"""How often a stream says that it lives where nothing changes: who looks at a screen wonders sooner."""
+"""Seconds between two signs of life where nothing changes: a person who looks at a screen wonders sooner."""
 KEYS_IN_S: Final = 4.0
 KEYS_AT_ONCE: Final = 40.0
-"""Times that one person types at one computer: who types fast sends several keys at once."""
+"""Times that one person types at one computer: a fast typist sends several keys at once."""
 _MAX_BUDGETS: Final = 1000
 _KEPT: Final = 16
 """Events that are kept for others who look at the same screen in that moment; the largest has 100 kB."""
@@ -314,7 +314,7 @@ class ScreenEndpoints(ComputerEndpoints):
         record = await self._known(request)
         body = await read_body(request, KeysBody)
         if (body.text is None) == (body.keys is None):
-            raise InvalidRequest("Either text is typed or keys are.", remedy="Send one of `text` and `keys`.")
+            raise InvalidRequest("A request types either text or keys.", remedy="Send one of `text` and `keys`.")
         strokes = of_keys(body.keys or ()) if body.text is None else of_text(body.text)
         await self._must_type(identity, record.computer)
         if record.frozen is not None:
@@ -338,7 +338,7 @@ class ScreenEndpoints(ComputerEndpoints):
         if "admin" not in identity.roles and owners != {identity.name}:
             raise Forbidden(
                 f"{identity.name} may not type at computer {computer}.",
-                remedy="Only who paired it, or an admin, may: ask one of them, or pair it anew.",
+                remedy="Only the person who paired it, or an admin, may do this: ask one of them, or pair it again.",
             )
 
     def _spend(self, identity: Identity, computer: ComputerId) -> None:

@@ -39,7 +39,7 @@ BODY_S: Final = 120.0
 UNKNOWN_HEAD_S: Final = 5.0
 """The same before anybody showed a token on the connection: such a head comes at once."""
 UNKNOWN_BODY_S: Final = 10.0
-"""The same for a body; who is known by the head of this request has ``BODY_S``."""
+"""The same for a body; a peer that is known by the head of this request has ``BODY_S``."""
 UNKNOWN_PIECES: Final = 4_000
 """The same for pieces: enough for a body that comes in single packets."""
 MAX_PIPELINED: Final = 64

@@ -45,16 +45,16 @@ logger = logging.getLogger(__name__)
 
 _NEXT: Final[Mapping[int, str]] = {
     401: "Send a token that is good here: Authorization: Bearer TOKEN.",
-    403: "Ask a person who may, or an admin for the role.",
+    403: "Ask a person who has the right, or ask an admin for the role.",
     404: "Look at the id: `cc-orchestrator tasks` and GET /v1/tasks list the tasks.",
-    409: "Look at the task as it stands now, then decide anew: `cc-orchestrator tasks show TASK`.",
+    409: "Look at the task as it is now, then decide again: `cc-orchestrator tasks show TASK`.",
     422: "Fix the request and send it again; docs/protocol.md lists the fields.",
     429: "Wait a minute, then try again.",
     502: "Look at the orchestrator's log, then try again.",
     503: "Try again in a moment.",
 }
 """The remedy where an error itself has none, by its HTTP status."""
-_REPORT: Final = "Look at the orchestrator's log, and report it with what stands there."
+_REPORT: Final = "Look at the orchestrator's log, and report it with the lines of the log."
 
 
 def problem(error: OrchestratorError) -> Problem:

@@ -133,7 +133,7 @@ async def follow(
             part.cancel()
         for result in await asyncio.gather(*parts, return_exceptions=True):
             if isinstance(result, OrchestratorError):
-                # Such as a store that is away: who follows asks again, and is told at the endpoint.
+                # Such as a store that is away: the follower asks again, and is told at the endpoint.
                 logger.warning("the events of task %s ended too early: %s", task_id, result, extra={"task_id": task_id})
             elif isinstance(result, Exception):
                 logger.error(
@@ -168,7 +168,7 @@ class EventStream(StreamingResponse):
         self.events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all; to who asks for its head alone, nothing is watched for."""
+        """Send it all; a client that asks for its head alone is not watched."""
         async with contextlib.aclosing(self.events):
             if scope["method"] == "HEAD":
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

@@ -115,7 +115,7 @@ logger = logging.getLogger(__name__)
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 """The characters that may be in a Host header; it is written into Lua between quotes."""
 _GAME: Final = "computercraft"
-"""How the mod calls itself; who else looks at the installer installs nothing."""
+"""The name by which the mod calls itself; another reader of the installer installs nothing."""
 _VERSION: Final = re.compile(r"^-- The cc-orchestrator client (\S+) ")
 """The version in the client's first line."""
 
@@ -347,7 +347,7 @@ class PageEndpoints(Room):
         # The name of another version, whose page asks here, is answered with what there is, and that is not kept.
         found = console_files().get(below if name.startswith("@") else path)
         if found is None:
-            raise NotFound("The console has no such file.", remedy="Load the page anew: GET /.")
+            raise NotFound("The console has no such file.", remedy="Reload the page: GET /.")
         return _handed_out(request, found, _KEEP if name == f"@{common_name()}" else _ASK_EACH_TIME)
 
 
@@ -407,7 +407,7 @@ def _handed_out(request: Request, file: ConsoleFile, keeping: str) -> Response:
 
 
 def _takes_gzip(request: Request) -> bool:
-    """Whether it says so; a weight of 0 says that it does not (RFC 9110, section 12.5.3)."""
+    """Whether the header accepts it; a weight of 0 says that it does not (RFC 9110, section 12.5.3)."""
     for one in request.headers.get("accept-encoding", "").lower().split(","):
         coding, _, weight = one.partition(";")
         if coding.strip() == "gzip":

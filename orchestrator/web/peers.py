@@ -108,7 +108,7 @@ class Peers:
         self._of: dict[_Key, dict[asyncio.BaseTransport, None]] = {}
         """The connections of each, the one that was silent for longest first."""
         self._waiting: dict[_Key, deque[Callable[[], None]]] = {}
-        """What begins the requests that wait, by who sent them; the next one first."""
+        """The first bytes of the waiting requests, by sender; the next one first."""
         self._begun = 0
         """How many began in this turn of the loop."""
         self._let_go = 0
@@ -246,7 +246,7 @@ class Tries:
     times: dict[str, deque[float]] = field(default_factory=dict)
 
     def full(self, who: str, now: float) -> bool:
-        """Whether the next wrong one is too many."""
+        """Whether one more wrong secret is too many."""
         return len(self._of(who, now)) >= self.most
 
     def count(self, who: str, now: float) -> None:

@@ -122,7 +122,7 @@ class PeopleEndpoints(Room):
         )
 
     def _computer_changed(self, kind: str, name: str) -> None:
-        """A page that watches the list of computers reads it anew: it has those that have a token."""
+        """A page that watches the list of computers reads it again: it has those that have a token."""
         if kind == "computer":
             self.service.bus.publish("computers", {"computer": name})
 
@@ -206,8 +206,8 @@ class Pairings:
     async def make(self, computer: str, label: str, at: datetime, *, owner: str = "", by: Actor = SYSTEM) -> Pairing:
         """A new code; ``computer`` empty: it will be named by its id. Raises InvalidRequest.
 
-        ``owner``: who makes it; a player at the computer asks as this person. Empty: players cannot ask there. ``by``:
-        how that was proved, for the audit.
+        ``owner``: the person who makes it; a player at the computer asks as this person. Empty: players cannot ask
+        there. ``by``: how that was proved, for the audit.
         """
         if computer:
             check_name(computer)

@@ -150,7 +150,8 @@ class PolicyEndpoints(Room):
             raise NotFound("There is no such grant.", remedy="`cc-orchestrator grants list` shows them.")
         if not _concerns(identity, row):
             raise Forbidden(
-                "Only who gave a grant, whose tasks it covers, or a reviewer revokes it.", remedy="Ask one of them."
+                "Only the person who gave a grant, the person whose tasks it covers, or a reviewer can revoke it.",
+                remedy="Ask one of them.",
             )
         note = self.service.draft(GrantRevoked(grant_id=grant_id), person(identity))
         revoked = await self.service.store.revoke_grant(grant_id, note=note)

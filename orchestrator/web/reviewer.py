@@ -158,7 +158,7 @@ class _ReviewSession:
         self._writing = asyncio.Lock()
         self._dirty: asyncio.Queue[TaskId] = asyncio.Queue()
         self._queued: set[TaskId] = set()
-        """What is in it: however slow the reader is, a task waits there once."""
+        """The tasks in it: however slow the reader is, a task waits there once."""
         self._requests: dict[RequestId, TaskId] = {}
         self._shown: dict[RequestId, HitlResponse] = {}
         self._reminded: set[tuple[RequestId, datetime]] = set()
@@ -302,7 +302,7 @@ class _ReviewSession:
         return self._service.authorizer.may_decide(self._identity, task, action)
 
     def _hears_of(self, task: AgentTask) -> bool:
-        """Whether they are told that it is over."""
+        """Whether the reviewer is told that the task is over."""
         return self._may(task) or task.is_of(self._identity.name)
 
     async def _show(self, task: AgentTask) -> HitlResponse:

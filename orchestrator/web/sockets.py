@@ -23,7 +23,7 @@ from orchestrator.web.peers import KNOWN, Peers
 # may ask for its received frames to be handed over at once, and may write at once while the connection takes it. Bytes
 # are cut into whole frames here. A masked binary message in one frame is read here too; every other frame (control,
 # text, parts of a message, too large or broken ones) goes through the library as it came. Handshake, close, ping and
-# the end of the connection, which ``receive`` tells as ever, stay uvicorn's. Reading never pauses for a listener: a
+# the end of the connection, which ``receive`` tells as always, stay uvicorn's. Reading never pauses for a listener: a
 # frame is dealt with before the next one is looked at.
 
 EXTENSION: Final = "cc-orchestrator.frames"
@@ -129,7 +129,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self._hear(data if self.curr_msg_data_type == "bytes" else data.decode("utf-8", "replace"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over; who listened is let go."""
+        """The connection is over; the listener is let go."""
         self._hear = None
         self._peers.leaves(self.transport)
         self.resume_writing()
@@ -138,7 +138,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     # -- out -----------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """The peer takes less than it is sent: who listens looks after that by itself, another peer is let go."""
+        """The peer takes less than it is sent: a listener looks after that by itself, another peer is let go."""
         super().pause_writing()
         if self._hear is None and self._stuck is None:
             self._stuck = self.loop.call_later(connections.TAKES_S, self.transport.abort)
@@ -401,7 +401,7 @@ class OpenSockets:
         revoked = await tokens.count_revoked()
         if revoked == self._looked_at:
             return
-        # Before the list: who comes while it is read wants another look.
+        # Before the list: a client that comes while it is read wants another look.
         self._looked_at = revoked
         try:
             rows = await tokens.list_tokens()

@@ -345,5 +345,5 @@ def _must_be_rehearsable(body: SubmitBody, computers: Sequence[ComputerId]) -> N
         raise InvalidRequest("A rehearsal works on a copy of one computer.", remedy="Name exactly one.")
     if body.read_only:
         raise InvalidRequest(
-            "What may only look has nothing to rehearse.", remedy="Leave one of rehearse and read_only out."
+            "A read-only task has nothing to rehearse.", remedy="Leave one of rehearse and read_only out."
         )

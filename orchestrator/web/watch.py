@@ -1,8 +1,8 @@
-"""``GET /v1/watch``: that something changed, for a page that then reads it anew.
+"""``GET /v1/watch``: that something changed, for a page that then reads it again.
 
 Theory. A notification says what to read and never what it says, so a lost one costs latency and no truth. Those of
 one thing are one notification: a slow reader is told the latest and misses nothing. How many things may wait is
-bounded all the same: a reader for whom more do is hung up on, comes back and reads its lists anew, which is
+bounded all the same: a reader for whom more do is hung up on, comes back and reads its lists again, which is
 what somebody has to do anyway who was away.
 """
 
@@ -25,7 +25,7 @@ from orchestrator.web.events import KEEP_ALIVE_S, EventStream
 APART_S: Final = 0.2
 """Between two notifications of one thing: five a second are more than an eye takes in."""
 MOST_WAITING: Final = 1000
-"""Things of which a reader does not know yet that they changed; beyond it, reading all lists anew is less work."""
+"""Things of which a reader does not know yet that they changed; beyond it, reading all lists again is less work."""
 
 Key = tuple[str, str]
 """A kind and which of it."""

@@ -339,7 +339,7 @@ def test_a6_a_use_after_the_rights_of_the_giver_is_reported(roles: str, ended: b
     late = given(granted(C1)).add(used(made("c4")))
     found = [one for one in check(late.items, rights=book) if one.what == "grant_misused"]
     assert [one.version for one in found] == ([] if in_order else [8])
-    assert all("alice, who gave g-1, had no role that decides by then" in one.detail for one in found)
+    assert all("alice, who gave g-1, had no role that decides at that time" in one.detail for one in found)
 
 
 def test_g4_a_sibling_is_released_only_by_what_covers_it() -> None:

@@ -76,8 +76,8 @@ def test_an_honest_policy_has_no_fault() -> None:
         ({"loaded_by": "x"}, "has loaded_by"),
         ({"version": 4}, "has version"),
         ({"loaded_at": 1}, "has loaded_at"),
-        ({"judged": 4}, "was judged by policy 4"),
-        ({"judged": "x"}, "was judged by policy 'x'"),
+        ({"judged": 4}, "were judged by policy 4"),
+        ({"judged": "x"}, "were judged by policy 'x'"),
     ],
 )
 def test_a_changed_policy_shows(changes: dict[str, Any], words: str) -> None:
@@ -87,10 +87,10 @@ def test_a_changed_policy_shows(changes: dict[str, Any], words: str) -> None:
 
 def test_a_policy_that_nobody_loaded_or_that_is_gone_shows() -> None:
     row = {"in force": policy_row()}
-    assert policies([], row) == ["A policy is in force, and no item says who put it there."]
-    assert policies([NEW], {**row, "x": policy_row()}) == ["A policy is in the table as 'x', and only one is in force."]
+    assert policies([], row) == ["A policy is active, and no item says who activated it."]
+    assert policies([NEW], {**row, "x": policy_row()}) == ["A policy is in the table as 'x', and only one is active."]
     for gone in ({}, {"in force": policy_row(version=0)}):
-        assert policies([NEW], gone) == ["The policy in force is not in the table."]
+        assert policies([NEW], gone) == ["The active policy is not in the table."]
     assert len(policies([NEW], {"in force": policy_row(version="x")})) == 2
 
 

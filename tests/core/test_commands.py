@@ -76,11 +76,11 @@ def test_B1_a_decision_may_echo_the_digest_it_saw() -> None:
     assert said(story, decisions=each(("c1", "approve"), expected_digest=digest_of("c1")))
     assert said(story, action="approve")
     error = refused(InvalidDecision, "not the one you saw", story, action="approve", expected_digest=digest_of("c1"))
-    assert "decide anew" in error.remedy
+    assert "decide again" in error.remedy
     assert said(story, decisions=each(("c1", "approve")), expected_digest=whole)
     refused(InvalidDecision, "not the one you saw", story, decisions=each(("c1", "approve")), expected_digest="other")
     wrong = each(("c1", "approve"), expected_digest=digest_of("c2"))
-    assert "decide anew" in refused(InvalidDecision, "not the one you saw", story, decisions=wrong).remedy
+    assert "decide again" in refused(InvalidDecision, "not the one you saw", story, decisions=wrong).remedy
 
 
 def test_B1_after_a_partial_decision_the_whole_is_what_is_left() -> None:

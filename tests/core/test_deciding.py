@@ -659,7 +659,7 @@ def test_G5_what_is_critical_is_not_remembered() -> None:
     """Refused with the whole decision, so that nobody believes they had remembered it."""
     story = shown(WRITE, risk=RiskLevel.CRITICAL)
     remember = each(("c1", "approve"), remember={"scope": "call"})
-    error = refused(InvalidDecision, "critical is decided each time", story, decisions=remember)
+    error = refused(InvalidDecision, "critical call is decided each time", story, decisions=remember)
     assert error.details == {"offenders": ["c1"]}
     edited = StubLaw(says=lambda task, call: judged_as(risk=RiskLevel.CRITICAL))
     refused(InvalidDecision, "critical", shown(WRITE), decisions=edit(remember={"scope": "call"}), active_policy=edited)

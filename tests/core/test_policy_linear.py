@@ -83,7 +83,7 @@ def test_it_remembers_only_so_much() -> None:
         ("\\Z", "\\Z cannot be used"),
         ("\\x1", "2 hexadecimal digits"),
         ("\\u12", "4 hexadecimal digits"),
-        ("(" * 40 + ")" * 40, "groups stand in each other"),
+        ("(" * 40 + ")" * 40, "groups are inside of each other"),
         ("a" * (MAX_PATTERN_CHARS + 1), "more than 500 characters"),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_program_that_ran_on_is_known_only_until_it_was_left() -> None:
     runs = Runs()
     listing = runs.kept({"a": A})
     told = runs.run(Watched(globs=ALL, listing=listing), Watched(listing=listing), code="abandoned")
-    assert told.untold[1].what.startswith("The program could not be stopped: what it changed after that")
+    assert told.untold[1].what.startswith("The program could not be stopped: its changes after that")
 
 
 def test_a_program_that_did_not_even_start_changed_nothing() -> None:

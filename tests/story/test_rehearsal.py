@@ -195,7 +195,7 @@ async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) 
         assert tree(pc.disk) == before
         told = await api.ok("GET", f"/v1/tasks/{shown['task_id']}/rehearsal")
         assert f"{shown['applied_by']}, which was to apply it, was canceled" in told["message"]
-        assert f"`cc-orchestrator rehearsal {shown['task_id']} --apply` asks for all of it anew." in told["message"]
+        assert f"`cc-orchestrator rehearsal {shown['task_id']} --apply` asks for all of it again." in told["message"]
         refused = await api.refused(422, "POST", f"/v1/tasks/{shown['task_id']}/undo", {"dry_run": True})
         assert f"it changed nothing on {pc.name}; {shown['applied_by']}, which was to" in refused["message"]
         assert refused["remedy"] == "There is nothing to undo."

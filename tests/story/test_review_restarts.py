@@ -14,8 +14,8 @@ from tests.story.processes import Kill
 
 PROMPT = "[h]elp > "
 AWAY = "The server went away. Trying again for 90 s; Ctrl-C leaves."
-BACK = "The connection stands again; this is what waits now."
-AGAIN = "What you decided last is sent again, since nobody heard what became of it; it counts once."
+BACK = "The connection is back; these requests wait now."
+AGAIN = "Your last decision is sent again, since nobody heard its result; it counts once."
 WRITE = tool("local_write", path="note.txt", content="a note\n")
 ASK = tool("ask_user", question="Left or right?")
 
@@ -188,7 +188,7 @@ async def test_who_leaves_before_a_decision_was_heard_of_is_told_so(fresh_server
             terminal.expect(AWAY)
             terminal.interrupt()
             terminal.end()
-            assert "Whether what you decided last was taken is not known" in terminal.text
+            assert "It is not known whether your last decision was taken" in terminal.text
 
     await beside(story)
 

@@ -539,7 +539,7 @@ async def test_what_would_be_in_a_place_that_was_rejected_is_not_asked_for_again
         assert tree(pc.disk) == after
         left = ended(items).details["left"]
         assert left[f"{pc.name}:lib"] == "A person rejected it."
-        assert left[f"{pc.name}:lib/a.lua"] == "What it would be in was rejected."
+        assert left[f"{pc.name}:lib/a.lua"] == "The directory for it was rejected."
         assert ended(items).message == "0 put back, 5 not put back, each for a reason of its own."
 
 

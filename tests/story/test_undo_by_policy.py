@@ -321,7 +321,7 @@ async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: P
             assert second.startswith(f"  being taken back by {undo} (")
             policy = str(server.home / "policy.toml")
             checked = await asyncio.to_thread(cli, tmp_path, "policy", "check", policy)
-            assert "what failed tasks changed is put back by itself" in checked.stdout
+            assert "changes of failed tasks are put back by themselves" in checked.stdout
             shown = await asyncio.to_thread(cli, tmp_path, "policy", "show", *where)
             assert "undo     auto" in shown.stdout.splitlines()
 

@@ -146,7 +146,7 @@ def test_what_no_editor_shows_is_an_escape_in_json_and_announced_in_a_text(edito
     [
         ("{", "That is not JSON: Expecting property name enclosed in double quotes at line 2, column 1."),
         ("[1]", "That is JSON, but no object with the arguments by their names."),
-        ('{"a": 1, "a": 2}', "'a' stands there twice."),
+        ('{"a": 1, "a": 2}', "'a' is there twice."),
         ('{"a": NaN}', "NaN is not a JSON value."),
     ],
 )

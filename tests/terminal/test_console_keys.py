@@ -309,4 +309,4 @@ def test_what_is_critical_is_never_remembered() -> None:
     """At critical risk there is no grant to ask for (G5)."""
     here, said, _ = console("g", "n")
     assert here.decide(request(shown(call_id=CallId("c1"), risk=RiskLevel.CRITICAL))) is None
-    assert said == ["What is critical is decided each time: approve it this once."]
+    assert said == ["A critical call is decided each time: approve it this once."]

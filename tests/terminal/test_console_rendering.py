@@ -159,7 +159,7 @@ def test_what_no_model_wrote_is_not_said_to_be_a_models() -> None:
 def test_what_a_person_edited_before_is_shown_as_a_change() -> None:
     """Beside what will run stands what the model had asked for (D19)."""
     lines = describe(request(shown(original_args={"path": "/farm.lua", "content": "mine\n"})))
-    at = lines.index("  a person edited it; this is what they changed of what had been asked for:")
+    at = lines.index("  a person edited it; these are their changes of the request:")
     assert "  │ -mine" in lines[at:]
     assert "  │ +new" in lines[at:]
 

@@ -13,7 +13,7 @@ _POSTGRESQL: Final = ("postgresql://", "postgres://")
 
 
 def open_bus(url: str, *, node: str = "here") -> Bus:
-    """The bus of ``local:``, ``postgresql://…`` or ``nats://…``, not open yet; ``node``: who is on it.
+    """The bus of ``local:``, ``postgresql://…`` or ``nats://…``, not open yet; ``node``: the name of this node on it.
 
     Raises InvalidRequest for any other URL, and where what the URL needs is not installed.
     """

@@ -47,7 +47,7 @@ def unpacked(data: bytes) -> Letter:
     except ValueError:
         says = json.loads(data[_LENGTH_BYTES:end])
     if not isinstance(says, dict):
-        raise ValueError("A letter says nothing.")  # noqa: TRY004 - what the peer wrote, no type of ours
+        raise ValueError("A letter is empty.")  # noqa: TRY004 - what the peer wrote, no type of ours
     return Letter(says, data[end:])
 
 
@@ -84,7 +84,7 @@ class Post(Protocol):
 
 
 class Mail:
-    """Hands each letter that comes to who waits for it; the other nodes' questions go to who answers their ``op``."""
+    """Hands each letter to the code that waits for it; requests of other nodes go to the handler of their ``op``."""
 
     def __init__(self, post: Post) -> None:
         self.post: Final = post

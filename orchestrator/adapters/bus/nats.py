@@ -153,7 +153,7 @@ class NatsBus(RemoteBus[Link]):
         self._subscribe(f"{self._prefix}.r.{subject}", QUEUE)
 
     def _withdraw(self, subject: str) -> None:
-        # A request that is on its way still comes, and is given back to who asked.
+        # A request that is on its way still comes, and goes back to the asker.
         self._unsubscribe(f"{self._prefix}.r.{subject}")
 
     def _subscribe(self, subject: str, queue: str = "") -> None:

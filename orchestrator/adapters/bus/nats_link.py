@@ -41,7 +41,7 @@ _START: Final = (
 )
 _FIRST: Final = "Where it has handshake_first, write ?tlsfirst=true at the end of the URL."
 _LET_IN: Final = (
-    "Check what the URL of the bus (--bus) says of who comes: user and password, a token, creds=FILE, nkey=FILE or, "
+    "Check what the URL of the bus (--bus) says of the client: user and password, a token, creds=FILE, nkey=FILE or, "
     "where the server knows its users by their certificates, tlscert=FILE; a JWT may also have run out."
 )
 

@@ -144,7 +144,7 @@ def _event(op: bytes, said: bytes) -> Event:
             except (ValueError, RecursionError):
                 says = None
             if not isinstance(says, dict):
-                raise NotNats("What the server says of itself cannot be read.")
+                raise NotNats("The server's facts about itself cannot be read.")
             return Info(says)
         case _:
             raise NotNats(f"{op[:20]!r} is not a message of a server.")
@@ -184,7 +184,7 @@ NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class NatsServer(NamedTuple):
-    """One server, and what it is told of who comes; never shown, but for ``shown``."""
+    """One server, and the credentials for it; never shown, except for ``shown``."""
 
     host: str
     port: int
@@ -255,7 +255,7 @@ def nats_address(url: str) -> NatsAddress:
         servers.append(_server(parts, port, first))
     files, tls_first = _options(options, tls=scheme == "tls") if asked else (NatsFiles(), False)
     if (files.creds or files.nkey) and any(server.user or server.token for server in servers):
-        raise _refused("it has a password or a token beside creds or nkey; only one of them says who comes")
+        raise _refused("it has a password or a token beside creds or nkey; only one of them may name the client")
     return NatsAddress(tuple(servers), f"cco.{name}" if name else "cco", files, tls_first)
 
 
@@ -265,17 +265,19 @@ def _options(text: str, *, tls: bool) -> tuple[NatsFiles, bool]:
     given = {name: unquote(value) for name, _, value in pairs}
     known = {*NatsFiles._fields, "tlsfirst"}
     if len(given) < len(pairs) or not given.keys() <= known or not all(given.values()):
-        raise _refused(f"after its ? stand, once each and with a value, {', '.join(sorted(known))}, and nothing else")
+        raise _refused(
+            f"after its ? are allowed, once each and with a value, {', '.join(sorted(known))}, and nothing else"
+        )
     first = given.pop("tlsfirst", "false")
     if first not in {"true", "false"}:
         raise _refused("tlsfirst is true or false")
     files = NatsFiles(**given)
     if files.creds and files.nkey:
-        raise _refused("it has creds and nkey; only one of them says who comes")
+        raise _refused("it has creds and nkey; only one of them may name the client")
     if files.tlskey and not files.tlscert:
         raise _refused("it has tlskey without tlscert")
     if not tls and (first == "true" or files.tlsca or files.tlscert):
-        raise _refused("it begins with nats://, and what it says of certificates and TLS needs tls://")
+        raise _refused("it begins with nats://, and its options for certificates and TLS need tls://")
     return files, first == "true"
 
 
@@ -304,7 +306,7 @@ def _is_number(host: str) -> bool:
 
 
 def _server(parts: SplitResult, port: int, first: SplitResult) -> NatsServer:
-    """A server; one that says nothing of who comes is told what the first is told."""
+    """A server; one without credentials of its own gets those of the first."""
     who = parts if parts.username is not None else first
     host, tls = parts.hostname or "", parts.scheme == "tls"
     if who.username is None:
@@ -340,7 +342,7 @@ def check(files: NatsFiles, *, tls: bool) -> None:
 
 
 def signed(files: NatsFiles, nonce: str) -> Mapping[str, Any]:
-    """What the server is told of the user, who signs the server's ``nonce``. Raises InvalidRequest."""
+    """The credentials of the user, who signs the server's ``nonce``. Raises InvalidRequest."""
     jwt, seed = "", _read("nkey", files.nkey).strip() if files.nkey else ""
     if files.creds:
         found = dict(_IN_CREDS.findall(_read("creds", files.creds)))

@@ -86,7 +86,7 @@ class PostgresBus(RemoteBus[Session]):
         self._offered: set[str] = set()
 
     def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
-        """To the channel of a node, with this connection or the next. Of one that is gone nobody knows."""
+        """To the channel of a node, with this connection or the next. Nobody knows of a node that is gone."""
         self._outbox.put(Note("letter", node, tag, letter))
 
     def offer(self, subject: str, tag: str, letter: bytes) -> None:

@@ -134,7 +134,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS bus_letters (
 ALTER TABLE bus_letters ALTER bytes SET STORAGE EXTERNAL;
 """
 _LOCK: Final = 7_103_561_224
-"""The advisory lock of who makes the tables, or sweeps: ``IF NOT EXISTS`` alone fails when two do so at once."""
+"""The advisory lock for making the tables, or sweeping: ``IF NOT EXISTS`` alone fails when two nodes do it at once."""
 
 ENTER: Final = """
 INSERT INTO bus_members (node, pid, began, heard)
@@ -201,7 +201,7 @@ async def make_tables(connection: "Connection[Any]") -> str:
 
 
 async def sweep(connection: "Connection[Any]") -> None:
-    """Take away what nobody fetched and who is gone for long, where no other node is at it."""
+    """Remove letters that nobody fetched and nodes that are gone for long, where no other node does it now."""
     async with connection.transaction():
         if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK):
             await connection.execute(SWEEP_LETTERS)
@@ -217,7 +217,7 @@ _SETTINGS: Final = {
     # Nothing here has to outlive a crash, and no statement is worth compiling.
     "synchronous_commit": "off",
     "jit": "off",
-    # Planning anew would take four times as long as the statement that sends.
+    # Planning again would take four times as long as the statement that sends.
     "plan_cache_mode": "force_generic_plan",
     # A process that was stopped holds nothing for long, and a host that is gone is noticed.
     "idle_in_transaction_session_timeout": "5000",
@@ -280,7 +280,7 @@ class Session:
         await self._sender.adopt(self._settings("says"))
         await self._ear.adopt(self._settings("hears"))
         self._channel = await make_tables(self._sender)
-        # Listening comes first: who is on the list hears.
+        # Listening comes first: a node that is on the list hears.
         for channel in (self._channel, self.channel_of(self._node)):
             await self._ear.add_listener(channel, self._notified)
         await self._ear.execute(ENTER, self._node)

@@ -256,7 +256,7 @@ _WHY: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
     (
         re.compile("digest mismatch", re.IGNORECASE),
         "What Ollama at {url} fetched of {name} was damaged on the way: {said}.",
-        "Type the same command again: what was damaged is fetched anew.",
+        "Type the same command again: the damaged part is fetched again.",
     ),
 )
 """What Ollama says of a pull that fails, what that means, and what to do; the first that fits."""

@@ -1,7 +1,7 @@
 """Ollama behind the port: one request, one reply, streamed, from whichever server has room.
 
 A request differs from the one before only in its messages and the bound of the reply: another num_ctx would make Ollama
-load the model anew. A server's facts about a model (``/api/show``) are asked before the first request, and again after
+load the model again. A server's facts about a model (``/api/show``) are asked before the first request, and again after
 an error. If the model is not there, another server is asked. A window longer than the model's own is not asked for.
 """
 
@@ -199,7 +199,7 @@ class OllamaModel:
         return usable, [why for why in found if why is not None]
 
     async def _unusable(self, url: str) -> ModelFailed | None:
-        """Why a server cannot be used; None: it can, or nobody knows."""
+        """The reason why a server cannot be used; None: it can, or nobody knows."""
         known, loop = self._known[url], asyncio.get_running_loop()
         async with known.asking:
             if known.facts is not None and not 0 < known.unsure_until <= loop.time():
@@ -276,7 +276,7 @@ class OllamaModel:
             self._pool.rest(url)
 
     def _none(self, failures: Sequence[ModelFailed]) -> ModelFailed:
-        """The error when no server can be used; the next request asks all of them anew."""
+        """The error when no server can be used; the next request asks all of them again."""
         for known in self._known.values():
             known.barred = None
         return none_answers(failures)
@@ -332,7 +332,7 @@ class OllamaModel:
                     raise self._refused(known, 200, chunk)
                 if not heard and not chunk.get("done"):
                     heard = True
-                    # While it speaks to us, Ollama cannot have loaded the model anew for somebody else.
+                    # While it speaks to us, Ollama cannot have loaded the model again for somebody else.
                     await self._look(known)
                 wanted.tell(part)
                 size += len(part)

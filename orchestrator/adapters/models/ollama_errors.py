@@ -266,7 +266,7 @@ def _by_status(answer: _Answer) -> ModelFailed:
             )
     return AskAnother(
         f"Ollama at {answer.url} answered {answer.status}: {answer.reason}.",
-        remedy="Look at Ollama's log; a proxy or another program may stand at this address.",
+        remedy="Look at Ollama's log; a proxy or another program may be at this address.",
     )
 
 

@@ -52,7 +52,7 @@ class ModelFacts:
 
     @property
     def thinks(self) -> bool:
-        """Whether it can think before it speaks."""
+        """Whether the model can think before it speaks."""
         return "thinking" in self.capabilities
 
     @property
@@ -403,7 +403,7 @@ class OllamaApi:
         shown = one_line(line[: 4 * _SHOWN_CHARS].decode("utf-8", "replace"), limit=_SHOWN_CHARS)
         return AskAnother(
             f"{self.url} answered with something that {self.kind.name} does not say: {shown}",
-            remedy=f"A proxy or another program may stand at this address: look at {self.kind.settings}.",
+            remedy=f"A proxy or another program may be at this address: look at {self.kind.settings}.",
         )
 
 

@@ -98,7 +98,7 @@ class ServedModel:
 
     @property
     def servers(self) -> Sequence[str]:
-        """Where it is asked."""
+        """The servers where the model is asked."""
         return (self._server.url,)
 
     async def window(self) -> Window:
@@ -187,7 +187,7 @@ class ServedModel:
         elif facts.context is None and self._options.num_ctx is None:
             self._say(
                 f"The model server at {url} does not say how long its window is: it is taken for "
-                f"{window.num_ctx} tokens. Set --num-ctx to what it was started with."
+                f"{window.num_ctx} tokens. Set --num-ctx to the value that it was started with."
             )
         elif self._options.num_ctx is not None and window.num_ctx < self._options.num_ctx:
             self._say(

@@ -103,7 +103,7 @@ def _endpoint(text: str, limit: int) -> Endpoint:
 
 @dataclass(frozen=True)
 class OllamaOptions:
-    """What goes with every request; the same each time, since another num_ctx makes Ollama load the model anew.
+    """What goes with every request; the same each time, since another num_ctx makes Ollama load the model again.
 
     Raises InvalidRequest when the numbers cannot be meant.
     """
@@ -126,7 +126,7 @@ class OllamaOptions:
     them slip out of the schema (models.md, section 1); a model that cannot think is always told not to."""
     connect_s: float = 5.0
     fact_s: float = 5.0
-    """A short answer about a model; who loads one meanwhile may take longer, and is asked again later."""
+    """Seconds for a short answer about a model; a server that loads one may take longer, and is asked again later."""
     first_token_s: float = 300.0
     """Until the first line of an answer: the model may have to be loaded, and the prompt read, before it."""
     silence_s: float = 60.0

@@ -27,7 +27,7 @@ from orchestrator.adapters.models.options import Endpoint
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 60.0
 _REMEMBERED: Final = 1024
-"""Conversations whose last server is known; one that is forgotten is read anew, and no more."""
+"""Conversations whose last server is known; one that is forgotten is read again, and no more."""
 
 
 @dataclass

@@ -135,7 +135,7 @@ class PydanticAIModel:
 
     @property
     def _server(self) -> str:
-        """Where it is asked, for people."""
+        """The server where the model is asked, for people."""
         return one_line(str(getattr(self._model, "base_url", None) or f"the provider of {self.name}"))
 
     async def window(self) -> Window | None:

@@ -36,7 +36,7 @@ _LATER: Final = ("user", "affinity", "one_computer")
 
 
 def as_it_is(model: Any) -> ChatModel:
-    """The model itself where it has the whole port, else one that asks it for what it has."""
+    """The model itself where it has the whole port, else a model that uses the part that it has."""
     taken = _taken(model.reply)
     if hasattr(model, "window") and taken == frozenset(_LATER):
         whole: ChatModel = model

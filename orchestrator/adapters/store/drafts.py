@@ -399,7 +399,7 @@ def chained(rows: Sequence[tuple[int, bytes]], version: int, stream: str) -> Age
     if item is None or (item.version, item.task_id) != (version, stream) or not holds:
         raise Unreadable(
             f"Version {version} of {stream} is not what was sealed there: somebody changed the database.",
-            remedy="`cc-orchestrator audit verify` says what else was changed.",
+            remedy="`cc-orchestrator audit verify` names all other changes.",
         )
     return item
 
@@ -407,8 +407,8 @@ def chained(rows: Sequence[tuple[int, bytes]], version: int, stream: str) -> Age
 def no_policy() -> Unreadable:
     """The refusal of a row of ``policies`` that nobody of us wrote."""
     return Unreadable(
-        "The row of the policy in force is not one that was written here: somebody changed the database.",
-        remedy="`cc-orchestrator audit verify` says what else was changed.",
+        "The row of the active policy is not one that was written here: somebody changed the database.",
+        remedy="`cc-orchestrator audit verify` names all other changes.",
     )
 
 
@@ -422,6 +422,6 @@ def _links(written: Written) -> tuple[str, str] | None:
 def another_policy(present: int, expected: int) -> Conflict:
     """The refusal of a policy that was to come after one that is not in force."""
     return Conflict(
-        f"Another policy came into force meanwhile: version {present}, not {expected}.",
+        f"Another policy became active in the meantime: version {present}, not {expected}.",
         remedy="Look at it, and put yours into force again if it is still to be.",
     )

@@ -54,8 +54,8 @@ TABLES: Final = r"""SELECT tablename FROM pg_tables
 _AT_WORK: Final = f"""SELECT COUNT(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = '{AT_WORK}'"""
 MIGRATING: Final = 0x63632D6F726368
-"""The number of the lock of who brings the tables forward: the letters ``cc-orch``."""
-# A task's row is written anew with each append: with room beside the old one no index has to hear of it.
+"""The number of the lock for migrating the tables: the letters ``cc-orch``."""
+# A task's row is written again with each append: with room beside the old one no index has to hear of it.
 _ROOM: Final = "ALTER TABLE tasks SET (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.02)"
 
 
@@ -172,7 +172,7 @@ class PostgresPersistenceManager(SqlStore):
             except Exception as error:  # noqa: BLE001 - told as one that teaches
                 if verdict(error) is not Verdict.AWAY or time.monotonic() > until:
                     raise explained(error, where) from None
-            # A connection that is gone is waited for where it is made anew; a standby answers, again and again.
+            # A connection that is gone is waited for where it is made again; a standby answers, again and again.
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 

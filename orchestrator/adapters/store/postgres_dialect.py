@@ -230,10 +230,9 @@ logger = logging.getLogger(__name__)
 class ServerTime:
     """The server's clock as an offset to this machine's steady one, measured now and then.
 
-    All nodes go by it, so that their own clocks may be wrong, which is said in the log. A
-    machine that slept may for a moment be behind: it then takes over later and asks for a lease that ends
-    sooner. None of that lets two go on with one task: who may is said by the token in the task's row,
-    never by the time.
+    All nodes go by it, so that their own clocks may be wrong, which the log says. A machine that slept may for a moment
+    be behind: it then takes over later and asks for a lease that ends sooner. Two nodes still never go on with one
+    task: the token in the task's row, and never the time, says which node may.
     """
 
     def __init__(self) -> None:

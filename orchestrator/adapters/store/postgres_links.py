@@ -26,8 +26,10 @@ _LONGEST_PAUSE_S: Final = 1.0
 _CONNECT_S: Final = 5.0
 """One attempt: a server that is there answers sooner, one behind a cut cable never."""
 _KNOWN_S: Final = 1.0
-"""So long an attempt that failed answers for all, once the server has been away for too long: one behind a cut cable
-takes whole seconds for each, and who waits for a connection would wait for those of all before."""
+"""For so long a failed attempt answers for all, once the server has been away for too long.
+
+Behind a cut cable each attempt takes whole seconds, and a waiting task would wait for all attempts before it.
+"""
 _CLOSE_S: Final = 2.0
 _DOUBT_S: Final = 3.0
 """A statement that takes so long may go on if the server answers another connection.
@@ -52,7 +54,7 @@ WRITING: Final = {
     # A node that was stopped in the middle of a transaction must not keep its rows from the others. Here a
     # transaction idles for milliseconds; one that was cut off by mistake is run again.
     "idle_in_transaction_session_timeout": "2000",
-    # Longer than that, so that who waits for a stopped node's rows gets them and is not refused.
+    # Longer than that, so that a task that waits for a stopped node's rows gets them and is not refused.
     "lock_timeout": "5000",
     "statement_timeout": "10000",
 }

@@ -1,7 +1,7 @@
 """Writes to PostgreSQL: many appends in one transaction, everything else in one of its own.
 
 A commit costs a flush of the disk however much is in it. So while one commit is under way plain
-appends gather, and then go together in the next. Whatever else is asked for has a transaction of
+appends gather, and then go together in the next. Any other operation has a transaction of
 its own on one of a few connections: it locks rows in the one order that the scripts keep to, which
 a transaction of many would not, and nobody waits for what another one locked. Answers come after
 COMMIT. Operations of one key run one after the other, in the order they came.
@@ -239,7 +239,7 @@ class PostgresWriter:
         return left
 
     async def _run_alone(self, operation: _Operation) -> Any:
-        """Run one operation until it is done, refused or hopeless."""
+        """Run one operation until it is done, refused or given up."""
         began = time.monotonic()
         for tries in count(1):
             try:

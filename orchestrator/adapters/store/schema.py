@@ -54,7 +54,7 @@ _FIRST: Final = (
     "CREATE INDEX tasks_held ON tasks (task_id) WHERE holder IS NOT NULL",
     "CREATE INDEX tasks_waiting ON tasks (waiting_for, task_id) WHERE waiting_for IS NOT NULL",
     "CREATE TABLE requests (request_id TEXT PRIMARY KEY, task_id TEXT NOT NULL)",
-    # What was heard from a computer and who came last, so that a disk put back or a copy is noticed.
+    # The facts that were heard from a computer and its last boot, so that a disk put back or a copy is noticed.
     "CREATE TABLE computers (computer TEXT PRIMARY KEY, number BIGINT NOT NULL, task TEXT, "
     "heard BIGINT NOT NULL DEFAULT 0, doubtful_below BIGINT NOT NULL DEFAULT 0, known TEXT, "
     "token TEXT NOT NULL DEFAULT '', frozen TEXT, frozen_at BIGINT, released SMALLINT NOT NULL DEFAULT 0)",
@@ -99,7 +99,7 @@ _FIRST: Final = (
         data TEXT NOT NULL
     )""",
     "CREATE INDEX backups_of ON backups (computer, made_at)",
-    # Browsers that are signed in; who signs out, or was away for too long, has no row.
+    # Browsers that are signed in; a browser that signs out, or was away for too long, has no row.
     """CREATE TABLE sign_ins (
         session_hash TEXT PRIMARY KEY,
         token_hash TEXT NOT NULL,

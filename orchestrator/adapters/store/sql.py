@@ -49,7 +49,7 @@ from orchestrator.core.values import from_us, to_us
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId
 
-# -- The items of a stream as they come out of a store: each is held against its hash and the item before it
+# -- The items of a stream as they come out of a store: each is compared with its hash and the item before it
 #
 # Theory. A decision counts for what its reviewer was shown, and both come from these items. So an item that
 # somebody changed in the database is never shown and never acted on. The check reads the very bytes that were
@@ -233,7 +233,7 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
 
 
 def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
-    """The port's ``append``, but for ``release``."""
+    """The port's ``append``, except for ``release``."""
     task_id, drafts, token = wanted.task_id, wanted.drafts, wanted.token
     sealing.check_drafts(drafts, numbered=wanted.number_for is not None)
     head = yield from head_of(task_id)
@@ -311,7 +311,7 @@ def next_number(computer: ComputerId, at_least: int = 0, heard: Heard = NOTHING_
 def put_blob(content: bytes, *, now: int) -> Script[BlobRef]:
     """The port's ``put_blob``."""
     sha256 = hashlib.sha256(content).hexdigest()
-    # The mark first: who sweeps locks it, and then finds it touched or has taken the blob away before.
+    # The mark first: a sweeper locks it, and then finds it touched or has taken the blob away before.
     yield _MARK_BLOB, (sha256, len(content), int(LISTS in content), now)
     yield _ADD_BLOB, (sha256, content)
     return BlobRef(sha256=sha256, size=len(content))

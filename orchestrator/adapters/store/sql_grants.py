@@ -83,7 +83,7 @@ def decode_grant(data: str, uses: int, revoked: int) -> GrantState:
         grant = Grant.model_validate_json(data)
     except ValidationError:
         raise NewerSchema(
-            "A standing approval says what this version does not know.",
+            "A grant has a field that this version does not know.",
             remedy="Start a newer version of cc-orchestrator on this store.",
         ) from None
     return GrantState(grant=grant, uses=uses, revoked=is_revoked(revoked))

@@ -1,8 +1,7 @@
 """The queue in SQL: leases, wakes and claims as transaction scripts (see ``sql``).
 
-A claim that is blocked, and a park, write ``waiting_for``; giving a computer back wakes by it.
-A holder whose claim was blocked and who parks only then is woken all the same: the release
-in between has left ``woken`` on its entry.
+A claim that is blocked, and a park, write ``waiting_for``; giving a computer back wakes by it. A holder whose claim was
+blocked and that parks only then is woken all the same: the release in between has left ``woken`` on its entry.
 """
 
 from collections.abc import Collection, Sequence
@@ -353,7 +352,7 @@ def _held(lease: Lease) -> Script[Head]:
 
 
 def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[None]:
-    """Free what the task has claimed, but for ``keep``, and wake who waits for it."""
+    """Free what the task has claimed, except for ``keep``, and wake who waits for it."""
     rows = yield _CLAIMED_BY, (task_id,)
     for (computer,) in rows:
         if computer not in keep:

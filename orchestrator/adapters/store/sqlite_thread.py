@@ -251,7 +251,8 @@ def explained(error: Exception, path: Path) -> Exception:
             )
         case "BUSY" | "LOCKED":
             return StoreBusy(
-                f"Another program keeps {path} locked.", remedy="Close what else has the file open, then try again."
+                f"Another program keeps {path} locked.",
+                remedy="Close other programs that have it open, then try again.",
             )
         case "NOTADB" | "CORRUPT":
             return OrchestratorError(

@@ -225,7 +225,7 @@ class Hub(Calls):
             self._sessions[computer] = session
             self.known.welcomed(visitor, met)
             if session.link.state is LinkState.READY:
-                # At once: who sees it online can watch it.
+                # At once: a person who sees it online can watch it.
                 self.mirror.opened(session)
             self._changed(computer)
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
@@ -340,7 +340,10 @@ class Hub(Calls):
         return Yielded(heard=self.known.heard(rival.computer))
 
     def turn_away(self, fact: ComputerFrozen) -> None:
-        """A computer was frozen at another node: who is connected here under its name is told so, and goes."""
+        """A computer was frozen at another node.
+
+        A computer that is connected here under its name is told so, and goes.
+        """
         session = self._sessions.get(fact.computer)
         if session is not None:
             self._turn_away(session, frozen_refusal(fact))
@@ -362,7 +365,7 @@ class Hub(Calls):
             self.known.left(session.computer, session.link.journal_seq)
             # Before others are told, or what they have to show would be taken for this one's.
             self.mirror.closed(session)
-            # First: who is told by the journal that it left asks any node whether it is there.
+            # First: a task that hears from the journal that it left asks any node whether it is there.
             self._changed(session.computer)
             self._greeter.left(session.computer)
         session.end(reason)

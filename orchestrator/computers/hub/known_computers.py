@@ -319,7 +319,7 @@ class Known:
         return _text(self._hellos[computer].label), self._former_labels.get(computer, ())
 
     def confirmed(self, computer: ComputerId, label: str) -> None:
-        """An admin confirmed this label: it is the only one that the computer had, but for one that it has since."""
+        """An admin confirmed this label: it is the only one that the computer had, except for one that it has since."""
         if computer in self._hellos:
             now = _text(self._hellos[computer].label)
             self._former_labels[computer] = () if now == label else (label,)
@@ -344,7 +344,7 @@ class Known:
             await self._greeter.heard(computer, heard)
         except OrchestratorError as error:
             extra = {"computer": computer}
-            logger.warning("what computer %s said last was not kept: %s", computer, error, extra=extra)
+            logger.warning("the last facts of computer %s were not kept: %s", computer, error, extra=extra)
 
 
 def _text(label: str | None) -> str:

@@ -75,7 +75,7 @@ class Line(Protocol):
         """Send a message soon; nothing is sent to a computer that is gone."""
 
     def keeps_up(self) -> bool:
-        """Whether it takes what it is sent."""
+        """Whether the watcher takes the pictures that it is sent."""
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,10 @@ class Session:
             self.spawn(self.flush())
 
     def write_now(self) -> bool:
-        """Write what is outgoing; False: that takes a :meth:`flush`. Who writes already takes it along."""
+        """Write the outgoing bytes; False: that takes a :meth:`flush`.
+
+        A writer that already writes takes them along.
+        """
         if self._lock.locked():
             return True
         if self.direct is None:
@@ -282,7 +285,7 @@ class Session:
         self.watch()
 
     def ticked(self, clock_ms: int) -> None:
-        """The computer told the time of its game; who follows a program hears when that stands still."""
+        """The computer told the time of its game; a follower of a program hears when it stands still."""
         noticed = self._game.tell(clock_ms, self.now())
         for wait in [one for one in chain(*self.runs.values()) if one.game is not None]:
             wait.ticked(clock_ms)
@@ -345,7 +348,7 @@ class Session:
         return () if self.link.hello is None else self.link.hello.capabilities
 
     def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
-        """Answer a player at the computer, or say what is wanted of its screens; nothing goes to one that is gone."""
+        """Answer a player at the computer, or ask for its screens; nothing goes to one that is gone."""
         self.link.tell(message, body)
         self.write_soon()
 

@@ -15,7 +15,7 @@ from orchestrator.core.wire.wire import ComputerId
 
 MAX_BROKEN = 3
 """Frames on one connection that make no picture: more is a client that cannot do it."""
-_QUIET = "The computer is connected, but sends no picture: it may be busy, or what it runs does not yield."
+_QUIET = "The computer is connected, but sends no picture: it may be busy, or its program does not yield."
 APART_S = 0.2
 """Between two sights of one watcher: a computer sends a screen four times in a second."""
 
@@ -160,7 +160,7 @@ class View:
     def take(self, message: wire.Picture, body: bytes) -> bool:
         """A frame of this watch; False: one is missing before it. Raises FrameRefused where it makes no picture."""
         if message.whole and message.n == 1:
-            # The computer began anew, such as when the lease was over.
+            # The computer began again, such as when the lease was over.
             self.heard = 0
         if message.n != self.heard + 1:
             return False
@@ -174,7 +174,7 @@ class View:
         return True
 
     def may_try_again(self) -> bool:
-        """A frame made no picture: whether the computer may begin anew."""
+        """A frame made no picture: whether the computer may begin again."""
         self.broken += 1
         return self.broken < MAX_BROKEN
 

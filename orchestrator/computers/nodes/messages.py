@@ -73,7 +73,7 @@ class Beat(Said):
     version: str = ""
     """Empty: it is not known."""
     at: AwareDatetime
-    """When it said so, by its own clock."""
+    """The time of this beat, by the node's own clock."""
     started_at: AwareDatetime
     url: str = ""
     """Where it listens; empty: it does not say."""
@@ -289,7 +289,7 @@ class WatchTold(Said):
     """The node that watches."""
     computer: ComputerId
     watch: int
-    """Drawn by who watches: of another number it is another watch, and begins with the whole picture."""
+    """Drawn by the watcher: with another number it is another watch, and begins with the whole picture."""
     of: str = ""
     """The name of a monitor; empty: the computer's own terminal."""
     lease_s: int

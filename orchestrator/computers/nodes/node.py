@@ -239,7 +239,7 @@ class Waking:
             try:
                 woken += await self._queue.wake_waiting(computer)
             except OrchestratorError as error:
-                logger.warning("who waits for computer %s is woken in a moment: %s", computer, error)
+                logger.warning("tasks that wait for computer %s are woken in a moment: %s", computer, error)
                 self._wanted[computer] = None
                 await asyncio.sleep(_AGAIN_S)
         if woken:

@@ -1,6 +1,6 @@
 """How this node's mirror sees the computers of other nodes: each is a line to it, as a session of its own is.
 
-Theory. The mirror keeps one watch for all who look at a screen, counts its pictures, begins anew where one is missing,
+Theory. The mirror keeps one watch for all who look at a screen, counts its pictures, begins again where one is missing,
 renews it while somebody looks and ends it with the last. Here its messages go over the bus to the node that has the
 computer (see ``screen_server``), and what comes from there is taken as if the computer had sent it, with
 the same bounds. A computer that moves is closed and opened again, so that watchers see it go and then the whole.

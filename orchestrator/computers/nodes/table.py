@@ -200,7 +200,7 @@ class NodeTable:
     def absent(self, node: str, computer: ComputerId, number: int) -> list[Event]:
         """A computer was not found at the node that welcomed it with this number, or the node was not reached.
 
-        It counts as away, so that nobody tries without end, until the node has told its whole table anew: where it was
+        It counts as away, so that nobody tries without end, until the node has told its whole table again: where it was
         only not reached, its table has not changed, and it would never say by itself that the computer is there.
         """
         seat = self._seats.get(computer, {}).get(node)

@@ -116,7 +116,7 @@ class CallDecision(_Form):
         if (self.answer is not None) != (self.action == "respond"):
             raise ValueError("respond takes an answer, and nothing else does")
         if self.remember is not None and self.action not in ("approve", "edit"):
-            raise ValueError("only what is approved can be remembered")
+            raise ValueError("only an approved call can be remembered")
         return self
 
 

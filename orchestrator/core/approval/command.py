@@ -172,7 +172,7 @@ def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool
 
 
 def said_digest(task: AgentTask, one: CallDecision) -> str:
-    """What a person said of a call, but for the reason and what they had seen, as one digest."""
+    """What a person said of a call, except for the reason and what they had seen, as one digest."""
     on_reject = (one.on_reject or task.on_reject) if one.action == "reject" else None
     rest = one.model_dump(mode="json", include={"args", "answer", "remember"}, exclude_none=True)
     said = {"action": one.action, "on_reject": on_reject, **rest}

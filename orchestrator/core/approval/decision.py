@@ -49,10 +49,10 @@ def granted(
     assert record is not None, "only a call of the request was decided"
     verdict = decision.evaluation or record.evaluation
     if verdict.risk is RiskLevel.CRITICAL:
-        raise InvalidDecision("What is critical is decided each time.", remedy="Approve it this once.")
+        raise InvalidDecision("A critical call is decided each time.", remedy="Approve it this once.")
     if decision.action == "edit" and not decision.runs_digest:
         raise InvalidDecision(
-            "What the edited call touches was not shown yet.", remedy="Approve it this once; remember it at the next."
+            "The target of the edited call was not shown yet.", remedy="Approve it this once; remember it at the next."
         )
     call = record.call
     args = decision.args if decision.args is not None else call.args
@@ -159,7 +159,7 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
     if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
         raise InvalidDecision(
             f"Call {wanted.call_id!r} is not the one you saw: its digest differs.",
-            remedy="Look at it again and decide anew.",
+            remedy="Look at it again and decide again.",
         )
     decision = facts.Decision(
         call_id=wanted.call_id,
@@ -277,7 +277,7 @@ def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...
     pending = task.pending_tool_calls
     if resume.expected_digest is not None and resume.expected_digest != _whole_digest(task):
         raise InvalidDecision(
-            "The request is not the one you saw: its digest differs.", remedy="Look at it again and decide anew."
+            "The request is not the one you saw: its digest differs.", remedy="Look at it again and decide again."
         )
     if resume.action is None:
         decisions = resume.decisions or ()

@@ -106,7 +106,7 @@ class GrantState(Value):
     revoked: bool = False
 
     def usable(self, now: datetime) -> bool:
-        """Whether it still holds."""
+        """Whether the grant still holds."""
         grant = self.grant
         in_time = grant.expires_at is None or now < grant.expires_at
         return not self.revoked and in_time and (grant.max_uses is None or self.uses < grant.max_uses)

@@ -1,6 +1,6 @@
 """A request as people see it: whole where it can be, without secrets, and never approved where it was cut.
 
-Stored and running calls are never changed by it: a view is made anew each time it is asked for.
+Stored and running calls are never changed by it: a view is made again each time it is asked for.
 """
 
 from collections.abc import Collection, Iterator
@@ -222,7 +222,7 @@ def may_say(approvers: str, task: AgentTask, action: Saying, *, kind: str, name:
         return True
     match approvers.partition(":"):
         case ("requester", _, _):
-            # An answer is told to the model and runs nothing: who asked knows what they meant.
+            # An answer is told to the model and runs nothing: the asker knows what they meant.
             return (own and action == "answer") or (reviews(roles) and (own or not _decides_own(task)))
         case ("not_requester", _, _):
             return reviews(roles) and not own

@@ -1,7 +1,7 @@
 """Whether a journal is as it was written: the chain of one stream, and the heads of all.
 
 Theory. Each item's hash is over its content and the hash before it. So a changed, removed, inserted or moved item
-breaks the chain. Two attacks do not break it: all later items are written anew, or the chain is cut short. Heads that
+breaks the chain. Two attacks do not break it: all later items are written again, or the chain is cut short. Heads that
 are kept elsewhere show both: the head in the task's row, the heads of a signed checkpoint, and a digest over all heads
 that a person wrote down (promise A3). The tables beside the items follow from the items:
 :mod:`orchestrator.core.audit.tables`.
@@ -44,7 +44,7 @@ class Written(NamedTuple):
     item: AgentTaskItem | None
     """None: it cannot be read."""
     why: str = ""
-    """Why it cannot be read."""
+    """The reason why the stream cannot be read."""
     sound: bool = False
     """Whether its hash is over its content."""
     canonical: bool = False

@@ -212,7 +212,7 @@ class _Auditor:
                     given.by_person = by_person
                     call.allow(given)
                 else:
-                    call.end("it was edited, and what it does then was not shown yet")
+                    call.end("it was edited, and its new effect was not shown yet")
             case "retry" if decision.retry_as is not None:
                 again = call.call.model_copy(update={"call_id": decision.retry_as})
                 self._calls[decision.retry_as] = Call(again)
@@ -250,7 +250,7 @@ class _Auditor:
         if grant.expires_at is not None and item.at > grant.expires_at + GRACE:
             self._misused(item, call, f"{grant_id} had expired")
         if self._rights is not None and self._rights.decided_no_more(grant.granted_by, item.at):
-            self._misused(item, call, f"{grant.granted_by}, who gave {grant_id}, had no role that decides by then")
+            self._misused(item, call, f"{grant.granted_by}, who gave {grant_id}, had no role that decides at that time")
         made, shown = call.call, call.shown
         if shown is None or not covers(
             grant,
@@ -304,7 +304,7 @@ class _Auditor:
         return allowance
 
     def _why_not(self, call: Call) -> str:
-        return f"what had allowed it had ended: {call.all[-1].ended}" if call.all else "nothing had allowed it"
+        return f"its permission had ended: {call.all[-1].ended}" if call.all else "nothing had allowed it"
 
     def _fits(self, call: Call, allowance: Allowance, start: facts.ToolStarted) -> bool:
         """Whether a run's digest is the one that was allowed; the policy's own allowance names none."""

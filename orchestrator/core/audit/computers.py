@@ -187,13 +187,13 @@ class Work:
     open: frozenset[str]
     """Where it has calls of which nobody knows how they ended."""
     computers: frozenset[str]
-    """Where it may have any."""
+    """The computers on which it may have a claim."""
     rests: bool
     """Whether it is over, nobody holds it and it is not due."""
 
 
 def work_of(task: AgentTask, row: Row) -> Work:
-    """A task's."""
+    """The work of one task."""
     return Work(
         version=task.version,
         open=frozenset(one.call.computer for one in task.open_runs if one.call.computer is not None),

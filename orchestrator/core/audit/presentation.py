@@ -73,7 +73,7 @@ def fact_line(fact: Mapping[str, Any]) -> str:
 
 
 def story_lines(story: Mapping[str, Any]) -> list[str]:
-    """A call's story, the most telling first: what it is, who let it run, what happened."""
+    """A call's story, the most telling first: the call, the person or rule that let it run, the result."""
     lines = [
         f"{story.get('stream')}#{story.get('version')}  call {story.get('call_id')}  {story.get('tool')}"
         f"  computer {story.get('computer') or '-'}  asked for by {story.get('requester')}"

@@ -153,7 +153,7 @@ def to_prune(weights: Weights, *, until: datetime | None = None, down_to: int | 
     return going
 
 
-# -- What was taken out of a store on purpose, held against what says so: pruned tasks, and backups made and
+# -- What was taken out of a store on purpose, compared with what says so: pruned tasks, and backups made and
 # removed
 #
 # Theory. Pruning must not look like tampering, nor tampering like pruning. A task goes in one transaction with a

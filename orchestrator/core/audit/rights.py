@@ -1,8 +1,9 @@
 """Checks that the author of an item had the right to it, by the tokens that the items record.
 
-Theory. A right is read from the row of a token. Who can write the database can change that row, use it, and put it
-back, so that no row tells of it. The items do: they say which roles somebody was given, and when the token was revoked.
-A holder may have several tokens, and an item does not say which one was used, so the roles of all of them count.
+Theory. A right is read from the row of a token. A person who can write the database can change that row, use it, and
+put it back, so that no row tells of it. The items do: they say which roles somebody was given, and when the token was
+revoked. A holder may have several tokens, and an item does not say which one was used, so the roles of all of them
+count.
 """
 
 from collections import defaultdict
@@ -45,7 +46,7 @@ class _Held:
     """When it was revoked; None: it was not."""
 
     def at(self, moment: datetime) -> bool:
-        """Whether it counted then."""
+        """Whether the right counted then."""
         return self.since - GRACE <= moment and (self.until is None or moment <= self.until + GRACE)
 
 
@@ -128,7 +129,7 @@ class Allowance:
     digest: str = ""
     """The digest that it is bound to; for the policy's own: empty."""
     until: datetime | None = None
-    """When it ends unused; None: never."""
+    """When the grant ends unused; None: never."""
     grant_id: GrantId | None = None
     by_person: bool = False
     """Whether a person decided this very call."""
@@ -136,7 +137,7 @@ class Allowance:
     spent: int = 0
     """Runs under it that may have touched the world."""
     ended: str = ""
-    """Why it no longer holds; empty: it does."""
+    """The reason why the grant no longer holds; empty: it does."""
     expired: bool = False
     """Whether it ended because nobody used it in time."""
 

@@ -23,7 +23,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.values import to_us
 from orchestrator.core.wire.wire import sha256_hex
 
-# -- The queue's columns of a task's row, held against its items: a task that nobody would go on with is found
+# -- The queue's columns of a task's row, compared with its items: a task that nobody would go on with is found
 #
 # A lease and a time to wake are of no lasting worth, so that no item tells them. But they are never longer than
 # somebody can have meant, and a task that has something to do is due, held, or waits for a computer.
@@ -68,7 +68,7 @@ def _asleep(due: object, waiting_for: object, task: AgentTask, now: int) -> Iter
         yield f"is due at {due!r}, and it has to go on by {latest}: nobody would"
 
 
-# -- Who is signed in, held against what the system stream says: a row that somebody put there lets them in
+# -- Who is signed in, compared with what the system stream says: a row that somebody put there lets them in
 
 
 @dataclass
@@ -120,7 +120,7 @@ def _fault(name: object, what: str) -> Fault:
     return beside("", "token", f"A sign-in of {name} {what}.")
 
 
-# -- What nodes have in common, held against what the system stream says: the active policy, and what they
+# -- What nodes have in common, compared with what the system stream says: the active policy, and what they
 # agreed on
 
 IN_FORCE: Final = "in force"
@@ -173,15 +173,15 @@ class PolicyBook:
         # A row of version 0 is one that nobody has filled yet.
         rows = {name: row for name, row in after.items() if before.get(name) == row and row["version"] != 0}
         for name in sorted(rows.keys() - {IN_FORCE}):
-            yield _policy(f"A policy is in the table as {name!r}, and only one is in force.")
+            yield _policy(f"A policy is in the table as {name!r}, and only one is active.")
         row = rows.get(IN_FORCE)
         if self.loaded is None:
             if row is not None:
-                yield _policy("A policy is in force, and no item says who put it there.")
+                yield _policy("A policy is active, and no item says who activated it.")
         elif row is not None:
             yield from _shared_differences(row, *self.loaded)
         elif self.loaded[1].number and not after.get(IN_FORCE, {"version": 0})["version"]:
-            yield _policy("The policy in force is not in the table.")
+            yield _policy("The active policy is not in the table.")
 
 
 def _shared_differences(row: Row, item: AgentTaskItem, fact: PolicyLoaded) -> Iterator[Fault]:
@@ -190,9 +190,11 @@ def _shared_differences(row: Row, item: AgentTaskItem, fact: PolicyLoaded) -> It
         expected |= {"version": fact.number, "loaded_at": to_us(item.at)}
     for name, said in expected.items():
         if row[name] != said:
-            yield _policy(f"The policy in force has {name} {row[name]!r}, and its item says {said!r}.")
+            yield _policy(f"The active policy has {name} {row[name]!r}, and its item says {said!r}.")
     if not isinstance(row["judged"], int) or not 0 <= row["judged"] <= _number(row["version"]):
-        yield _policy(f"What waits was judged by policy {row['judged']!r}, and number {row['version']!r} is in force.")
+        yield _policy(
+            f"Open requests were judged by policy {row['judged']!r}, and number {row['version']!r} is active."
+        )
 
 
 def _policy(detail: str) -> Fault:

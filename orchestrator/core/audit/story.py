@@ -78,7 +78,7 @@ class Story(Value):
 
     stream: str
     version: int
-    """Where it was proposed."""
+    """The version of the item in which the call was proposed."""
     at: AwareDatetime
     call_id: CallId
     tool: str

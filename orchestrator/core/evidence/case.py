@@ -19,7 +19,7 @@ _BROKEN: Final = re.compile(
     r"|funktioniert\s+nicht|ne\s+(?:marche|fonctionne)\s+pas|no\s+funciona)\b",
     re.IGNORECASE,
 )
-"""Words of a task that has something repaired."""
+"""Words of a task that orders a repair."""
 _OR: Final = re.compile(r"\b(?:or|oder|ou|o)\b", re.IGNORECASE)
 _REMOVES: Final = re.compile(
     r"\b(?:delete|remove|drop|shorten|shorter|clean\w*|simplif\w*|lösch\w*|entfern\w*|weg|kürz\w*|aufräum\w*|supprim\w*|enlev\w*|retir\w*|raccourci\w*"
@@ -193,7 +193,7 @@ class Case:
         return target.deed is Deed.MAKE and any(one.is_there and self.is_covered(spot, one) for spot, one in written)
 
     def made_for_a_time(self, target: Target) -> bool:
-        """Whether what the final says was made or deleted was made and then deleted, and the final tells that."""
+        """Whether a file that the final names was made and then deleted, and the final tells that."""
         own = self._changes_of(target).values()
         gone = bool(own) and all(one.before == ABSENT and not one.is_there for one in own)
         return target.deed in (Deed.MAKE, Deed.DELETE) and gone and self.said.deleted

@@ -140,7 +140,7 @@ class Checking:
     results: tuple[CheckResult, ...] = ()
     """The results for the last claim that was checked."""
     judged: bool = False
-    """Whether they are of the present reply."""
+    """Whether the results are of the present reply."""
     moved: bool = True
     """Whether something changed or ran since; else they would be the same again."""
     approved: tuple[Allowed, ...] = ()

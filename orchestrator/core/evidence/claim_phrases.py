@@ -514,7 +514,7 @@ def undone(sentence: str) -> list[tuple[Deed, str]]:
 
 
 def done(sentence: str) -> str:
-    """A sentence without its parts that say what was not done."""
+    """A sentence without the parts about things that were not done."""
     return ", ".join(part for part in _BUT.split(sentence) if not _undone(part))
 
 

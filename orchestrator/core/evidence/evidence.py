@@ -51,7 +51,7 @@ class Change:
     """Lines that its calls wrote; None: not known. Of a new file these less ``minus`` are its lines."""
     minus: int | None = 0
     text: str | None = None
-    """What its calls wrote into it, head first; None: something else changed it too, so that nobody knows."""
+    """The text that its calls wrote into it, head first; None: something else changed it too, so nobody knows."""
     only_comments: bool = False
     """Whether all that was changed in a program was comments and blank space."""
 
@@ -162,7 +162,7 @@ NOTHING: Final = Evidence()
 
 
 class Over(Call, Protocol):
-    """A call that is over, with what the finding needs besides."""
+    """A call that is over, with what the finding needs too."""
 
     @property
     def observed(self) -> Observed | None:

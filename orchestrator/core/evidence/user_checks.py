@@ -30,7 +30,7 @@ class Check:
     """One check, read from its line."""
 
     text: str
-    """The line as it was typed, without blanks around it: what people and results call the check."""
+    """The line as it was typed, without blanks around it: people and results call the check so."""
     kind: CheckKind
     computer: str = ""
     """The name after ``@``; empty: the one computer of the task, and for ``prints`` any."""

@@ -88,7 +88,7 @@ def sentences(text: str, plainer: Callable[[str], str] | None = None) -> list[st
 
 @dataclass(frozen=True)
 class Token:
-    """A file, a word, a mark, or ``#`` for a digit; ``text`` in lower case but for files."""
+    """A file, a word, a mark, or ``#`` for a digit; ``text`` in lower case except for files."""
 
     text: str
     is_file: bool = False
@@ -118,7 +118,7 @@ _LAST: Final = re.compile(r"é(?=(?:e\??)?(?:s\??)?\Z)")
 
 
 def bare(word: str) -> str:
-    """The word without accents, but for umlauts, which tell German verbs from others, and the é of a participle."""
+    """The word without accents, except for umlauts, which tell German verbs from others, and the é of a participle."""
     if word.isascii():
         return word
     kept = _LAST.sub("\x01", word).replace("ä", "\x02").replace("ö", "\x03").replace("ü", "\x04").replace("ß", "ss")

@@ -1,6 +1,6 @@
 """The model's view: a pure function of the task, its replies, the prompt's version and the policy's.
 
-The instructions come first in every request and are stored nowhere. The text of the policy is told anew with each
+The instructions come first in every request and are stored nowhere. The text of the policy is told again with each
 request, and is the same until the policy changes (promise L6).
 """
 
@@ -237,7 +237,7 @@ class View:
         return ("system", Mask(self.mask.salt).text(system)), ("user", self.mask.goal(goal, history))
 
     def _take(self, turn: Turn, reply: str) -> bool:
-        """Add a turn as it is told; true: a person let the model see a secret in it, so all has to be told anew."""
+        """Add a turn as it is told; true: a person let the model see a secret in it, so all has to be told again."""
         self._seen.append((turn, reply))
         if self.mask is None:
             self._turns.append((turn, reply))

@@ -50,7 +50,7 @@ _OPAQUE: Final = frozenset({"lua", "exec", "import", "multishell"})
 """They run programs that no argument names."""
 _OPAQUE_WITH_RUN: Final = frozenset({"wget", "pastebin"})
 _MAX_READINGS: Final = 64
-"""Lines within lines; who nests deeper hides something."""
+"""Lines within lines; deeper nesting hides something."""
 _NOWHERE: Final = "\ue000"
 """Stands for a directory that nobody knows; a private character, which no name in the game has."""
 
@@ -161,7 +161,7 @@ def _all_inside(inside: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         if not one or one in seen:
             continue
         if len(seen) >= _MAX_READINGS:
-            raise UnsafePath("Too many lines stand in each other.")
+            raise UnsafePath("Too many command lines are inside of each other.")
         seen.add(one)
         readings.extend(_inside(one, None) or ())
     return tuple(sorted({one[0] for one in seen}))

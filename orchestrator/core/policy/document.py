@@ -73,7 +73,7 @@ class PathCheck(Value):
         if read.computer:
             raise ValueError(f"{read.text!r} names a computer, and the check is made where the path changed")
         if read.kind == "unchanged":
-            raise ValueError(f"{read.text!r}: what must not change is a rule that denies, not a check")
+            raise ValueError(f"{read.text!r}: for a file that must not change, write a rule that denies, not a check")
         return read.text
 
 

@@ -180,7 +180,7 @@ class _Parser:
             raise ValueError("of groups that begin with (? only (?:…) can be used")
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise ValueError(f"more than {MAX_DEPTH} groups stand in each other")
+            raise ValueError(f"more than {MAX_DEPTH} groups are inside of each other")
         inside = self._alternatives()
         self.depth -= 1
         if not self._eaten(")"):

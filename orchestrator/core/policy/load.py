@@ -259,7 +259,7 @@ def _misfit(test: ArgRule, tool: str) -> str:
         return f"{tool} has no argument {name!r}; it has: {', '.join(ALL_TOOL_ARGS[tool].model_fields)}"
     types = _types(ALL_TOOL_ARGS[tool].model_fields[name].annotation)
     if deeper and (list not in types or len(deeper) > 1 or not deeper[0].isdigit()):
-        return f"nothing stands at {test.pointer} in the arguments of {tool}"
+        return f"there is nothing at {test.pointer} in the arguments of {tool}"
     values = test.one_of if test.one_of is not None else () if test.eq is None else (test.eq,)
     wanted = {type(one) for one in values} or {int if test.test.endswith("number") else str}
     odd = next((one for one in wanted if (int if one is float else one) not in types), None)

@@ -109,7 +109,7 @@ class PolicyRule(Value):
     reason: str = ""
 
     def names(self, tool: str) -> bool:
-        """Whether it speaks of a tool."""
+        """Whether the rule speaks of a tool."""
         return self.tools == ("*",) or tool in self.tools
 
     @model_validator(mode="after")
@@ -117,7 +117,7 @@ class PolicyRule(Value):
         if self.id.startswith(CUSTOM_PREFIX):
             raise ValueError(f"ids that begin with {CUSTOM_PREFIX!r} are those of plugins")
         if "*" in self.tools and self.tools != ("*",):
-            raise ValueError("'*' stands alone in tools; name the tools or write only '*'")
+            raise ValueError("'*' must be alone in tools; name the tools or write only '*'")
         odd = [name for name in self.tools if name != "*" and not name.replace("_", "").isalnum()]
         if odd:
             raise ValueError(f"tools are exact names, not patterns: {', '.join(odd)}")

@@ -126,7 +126,8 @@ class TaskPersistenceManager(Protocol):
     async def heads_since(self, at: datetime) -> list[StreamHead]:
         """The heads of tasks whose last item is of ``at`` or later, and of all streams that are not tasks.
 
-        It costs what changed. A clock that is late hides a task: who must have all of them asks for ``heads``.
+        It costs only what changed. A clock that is late hides a task: a caller that must have all of them asks for
+        ``heads``.
         """
 
     async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:

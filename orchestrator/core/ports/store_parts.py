@@ -87,9 +87,9 @@ class KeptRecords(Protocol):
 
 # -- The port of what is kept for long and what goes: backups of computers, pruned tasks, blobs that nobody needs
 #
-# Blobs are put before the item that names them, and who finds one there counts on it without putting it again. So
-# a blob is *touched* whenever it is put or counted on, and a sweep takes only what was not touched for a while,
-# checked in the transaction that takes it (see ``orchestrator.history.retention``).
+# Blobs are put before the item that names them, and a node that finds one there counts on it without putting it again.
+# So a blob is *touched* whenever it is put or counted on, and a sweep takes only blobs that were not touched for a
+# while, checked in the transaction that takes them (see ``orchestrator.history.retention``).
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class BlobMark(NamedTuple):
     lists: bool
     """Whether it may be the lines of a directory, which name further blobs."""
     touched: datetime
-    """When it was put or counted on last."""
+    """The time when it was put or counted on last."""
 
 
 class Retention(Protocol):

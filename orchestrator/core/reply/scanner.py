@@ -112,7 +112,7 @@ def finite_float(digits: str) -> float:
 
 
 def half_character() -> NoReturn:
-    """Refuse a lone surrogate: what was meant there nobody knows."""
+    """Refuse a lone surrogate: nobody knows which character was meant there."""
     refuse("Your reply has half of a surrogate pair in a string. Send the character itself.")
 
 
@@ -215,7 +215,7 @@ class Scanner:
         """The quote of the last string: a comment with such a quote in it is doubtful."""
         self.steps = 0
         self.in_string = False
-        """Whether what failed, failed inside a string or right behind one: a quote may have ended it too early."""
+        """Whether the fault is inside a string or right behind one: a quote may have ended it too early."""
         self.reached = 0
         """So far it has read."""
         self._begun = 0

@@ -301,7 +301,7 @@ def _says_nothing(key: str, value: Any) -> bool:
 
 
 def _tool_name(name: Any, tools: Tools) -> Any:
-    """The name without blanks around it and the room that a template puts before it, if that makes it one of ours."""
+    """The name without blanks and without the namespace that a template puts before it, if that is a known name."""
     if not isinstance(name, str) or name in tools:
         return name
     bare = name[:200].strip(BLANKS)

@@ -189,8 +189,10 @@ _TURN: Final = re.compile(
 _SAID: Final = r"\b(?:Program|Command)\b[^\n]{0,200} executed successfully|\bWrote [0-9]{1,9} bytes to\b"
 _BEFORE: Final = re.compile(rf"TOOL_RESULT|{_SAID}|(?i:</(?:output|results?|stdout|stderr|console|terminal)\s*>)")
 _BEHIND: Final = re.compile(rf"TOOL_RESULT(?!\.?\Z)|{_SAID}")
-"""How results of this project read: before a final or behind a call they were made up. Who asks for the
-TOOL_RESULT with his last word has not made it up."""
+"""How results of this project read: before a final or behind a call they were made up.
+
+A model that asks for the TOOL_RESULT with its last word has not made it up.
+"""
 _ASKED: Final = re.compile(
     r"\b(?:(?:wait|waiting) for|await|awaiting|provide(?: me(?: with)?)?|send(?: me)?) (?:(?:the|its|your|a) )?"
     r"TOOL_RESULT(?=(?: (?:before|so|to|and then|first)\b|[,.]? ?\Z))"

@@ -227,7 +227,7 @@ class TaskSubmitted(Value):
     read_only: bool = False
     """Every tool that changes something is denied (promise P18)."""
     restores: Restoration | None = None
-    """What it puts back, by a plan and without a model; None: a model works on it."""
+    """The restoration that it makes, by a plan and without a model; None: a model works on it."""
     for_program: bool = False
     """For a task that the system submits: it is for a program, and not for the person of the same name."""
     rehearses: Rehearsal | None = None
@@ -315,7 +315,7 @@ class CallsProposed(Value):
     calls: tuple[ToolCall, ...]
     evaluations: tuple[PolicyDecision, ...]
     siblings: Siblings = "reads"
-    """As the policy said then, as the one below."""
+    """The policy's setting at that time, as is the one below."""
     partial: Partial = "at_end"
     present: str = ""
     """The sha256 of the lines of what was on the computer at the first look of an exact restoration, which removes
@@ -363,7 +363,7 @@ class Decision(Value):
     grant_id: GrantId | None = None
     """The grant by which a sibling of the call was approved with it; None: this very call was decided."""
     said_digest: str = ""
-    """sha256 over what was sent: who says the same again decides nothing new."""
+    """sha256 over the decision that was sent: the same decision again by the same person decides nothing new."""
 
 
 class DecisionRecorded(Value):

@@ -100,7 +100,7 @@ def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
 
 
 def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> AgentTask:
-    """The task after one more fact, but for the hash that only a sealed item has."""
+    """The task after one more fact, except for the hash that only a sealed item has."""
     target = _leads_to(task, fact)
     version = task.version + 1
     if target is None or isinstance(fact, SystemFact):

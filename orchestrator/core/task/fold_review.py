@@ -38,7 +38,7 @@ def move_call(task: AgentTask, record: CallRecord, event: CallEvent, **changes: 
 
 
 def told(record: CallRecord, text: str) -> str:
-    """A result as the model is told it: with who changed the call, why, and what really ran (promise D19)."""
+    """A result for the model: with the editor of the call, the reason, and the call that ran (promise D19)."""
     if record.original is None:
         return text
     ran = json.dumps(record.call.args, ensure_ascii=False, sort_keys=True)

@@ -4,7 +4,7 @@ Theory. The copy is a computer of its own, with a name that no other can have an
 the copy, so nothing that the task does can reach the real computer. The policy judges as if it were the real one: calls
 that it denies there it denies here. Where it asks about a change, nobody is asked now: the change is made in the copy.
 Later one restoration (:mod:`~orchestrator.core.undo`), which puts the real computer into the state of the copy, asks
-for all changes at once. The policy asks as ever for calls outside of the copy.
+for all changes at once. The policy asks as always for calls outside of the copy.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ NOTICE: Final = (
 _MARK: Final = "~"
 """In the name of each copy, and in no name that an endpoint takes."""
 _HERE: Final = "It is only changed in the copy."
-_WHOLE: Final = "What was rehearsed is asked for as a whole."
+_WHOLE: Final = "All rehearsed changes are asked for as a whole."
 
 
 class Rehearsal(Value):
@@ -73,7 +73,7 @@ def original_of(name: ComputerId) -> ComputerId:
 
 
 def lenient(verdict: PolicyDecision, tool: str, computer: ComputerId | None) -> PolicyDecision:
-    """A verdict of a rehearsal: a change of the copy needs no question; all else is judged as ever."""
+    """A verdict of a rehearsal: a change of the copy needs no question; all else is judged as always."""
     spec = BUILT_IN_CATALOG.get(tool)
     of_copy = computer is not None and is_copy(computer)
     if verdict.effect is not Effect.ASK or not of_copy or spec is None or not spec.governance.mutates:

@@ -1,7 +1,7 @@
 """A model that asks for the same call again and again: told of it at the third time, ended at the sixth.
 
 A call is the same when its digest is (tool, arguments, computer). Calls before another change or run that succeeded do
-not count: after an edit the same program is run anew for a reason. A call whose result has changed begins a new count
+not count: after an edit the same program is run again for a reason. A call whose result has changed begins a new count
 as well: so a model looks how far a turtle is. One that failed because the computer was busy counts as nothing. The
 numbers are those of models.md, section 4; other ways of going round are in ``rounds``.
 """

@@ -4,7 +4,7 @@ Theory. Four kinds of going round can be told from the finished calls:
 
 - **States**: what the task has changed is as it was before, again and again (A, B, A, B; a file that is written and
   deleted; one that is moved there and back). A state is the set of paths that differ from what they were before the
-  task, with their hashes. A state that was never there before begins the count anew, so a file may go back and forth
+  task, with their hashes. A state that was never there before begins the count again, so a file may go back and forth
   while others change; but not where nothing is looked at or run in between, as with files that are only written and
   deleted.
 - **Growth**: one tool gives the same result to one call after another, and only its arguments grow.
@@ -62,7 +62,7 @@ class Call(Protocol):
 
     @property
     def state(self) -> CallState:
-        """How it ended."""
+        """How the call ended."""
 
     @property
     def ok(self) -> bool | None:
@@ -78,7 +78,7 @@ class Call(Protocol):
 
     @property
     def mutates(self) -> bool:
-        """Whether it changes or runs something."""
+        """Whether the call changes or runs something."""
 
     @property
     def changed(self) -> tuple[str, ...]:

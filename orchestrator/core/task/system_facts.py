@@ -1,4 +1,4 @@
-"""The facts that belong to no task: who may come in, what is in force, who was refused.
+"""The facts that belong to no task: tokens and sign-ins, active policies, refused attempts.
 
 They are items of a node's ``system`` stream, chained as a task's items are (promise A1).
 """
@@ -162,7 +162,7 @@ class ComputerSide(Value):
     boot: str
     """The nonce of its boot."""
     at: AwareDatetime
-    """When it said hello."""
+    """When the computer said hello."""
     label: str = ""
     host: str = ""
     peer: str = ""

@@ -130,7 +130,7 @@ class OpenRequest:
     on_timeout: OnTimeout = "stay_paused"
     reminded: bool = False
     notified: bool = False
-    """Whether it was put before anybody."""
+    """Whether the request was put before anybody."""
     viewed_by: tuple[str, ...] = ()
     """The people who looked at it whole."""
 
@@ -229,7 +229,7 @@ class AgentTask:
     wait_for_model: bool = False
     """Whether it waits for its model server without an end."""
     restores: Restoration | None = None
-    """What it puts back, by a plan and without a model; None: a model works on it."""
+    """The restoration that it makes, by a plan and without a model; None: a model works on it."""
     rehearses: Rehearsal | None = None
     """The computer of which it works on a copy; None: it works on the real ones."""
     rehearsed: facts.RehearsalEnded | None = None
@@ -246,7 +246,7 @@ class AgentTask:
     awaited: facts.ModelAwaited | None = None
     """The last wait for the model server since the last reply; None: there was none."""
     awaited_at: datetime | None = None
-    """When that wait began."""
+    """When the wait for the model server began."""
     waits: int = 0
     """How many waits for the model server there were since the last reply."""
     waited_s: float = 0.0

@@ -2,7 +2,7 @@
 
 Ten spellings of ``/startup.lua`` reach one file in the game; rules and claims see only the
 canonical one. The steps and their order are those of CC: Tweaked's ``FileSystem.sanitizePath``
-(FileSystem.java, 1.113.1), but for names too long for the game, which are refused, not cut.
+(FileSystem.java, 1.113.1), except for names too long for the game, which are refused, not cut.
 """
 
 import re

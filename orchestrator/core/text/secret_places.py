@@ -412,7 +412,7 @@ def key_lines(text: str) -> Iterator[Span]:
 
 
 def _behind_head(text: str, line: re.Match[str], after: re.Match[str] | None) -> list[Span]:
-    """The pieces of a key in a line that has more: who says it, its number, or other pieces."""
+    """The pieces of a key in a line that has more: its author, its number, or other pieces."""
     pieces = list(_spans(_LONG_PIECE, text, *line.span()))
     is_last = after is not None and _END.search(after.group())
     return pieces or list(_spans(_LAST_PIECE if is_last else _PADDED_PIECE, text, *line.span()))

@@ -3,7 +3,7 @@
 Theory. A place goes back to the state before the task's first change of it. If somebody else changed it between two
 changes of the task, it goes back to that person's state. This is done where the place is as the task left it. Where it
 is not, somebody changed it since, and it stays unless a person chose otherwise. A restoration goes on in rounds: after
-each, its own changes are the expected state, and the rest is planned anew, so that it may be killed anywhere.
+each, its own changes are the expected state, and the rest is planned again, so that it may be killed anywhere.
 """
 
 from bisect import bisect_left
@@ -168,7 +168,7 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     if goal.expected in (found.state, ANYTHING) or _is_half_way(goal, found):
         return Entry(goal, found, done, goal.note)
     why = _why(goal, found)
-    # A directory that somebody made or took away since stays theirs; where nobody knows, a person may say whose it is.
+    # A directory that somebody made or removed since stays as it is; where nobody knows, a person may say whose it is.
     a_matter_of_choice = goal.expected is None or DIRECTORY not in (found.state, goal.target)
     if wanted.choice(str(goal.place)) == "restore" and a_matter_of_choice:
         return Entry(goal, found, done, why)
@@ -261,7 +261,7 @@ def without_place(ops: Sequence[Op], stays: Set[Place]) -> Set[Place]:
 
 
 def _large(trees: Collection[Place], going: Sequence[Entry]) -> set[Place]:
-    """The directories that cannot be taken as a whole, all that is in them kept for an undo of that."""
+    """The directories that cannot be removed as a whole with all their content kept for an undo."""
     sizes: dict[Place, dict[str, int]] = {place: {} for place in trees}
     for entry in going:
         for place in above(entry.place):
@@ -335,7 +335,7 @@ class Listing:
 
     @cached_property
     def lines(self) -> bytes:
-        """As it is kept."""
+        """The listing as it is kept."""
         return _lines(self.states)
 
     def state(self, path: str) -> str:

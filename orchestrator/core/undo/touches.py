@@ -24,7 +24,7 @@ WORKSPACE: Final = "workspace"
 """How a place on this host is written, where another has its computer."""
 
 
-_NOT_HEARD: Final = "Nobody has heard yet how it ended; what it changed is not known before."
+_NOT_HEARD: Final = "Nobody has heard yet how it ended; until then its changes are not known."
 
 
 @dataclass(frozen=True, order=True)
@@ -215,7 +215,7 @@ class _Reading:
         blind = before is not None and (not before.listing or after is None or not after.listing)
         self._cannot(started, call, _of_program(before, after), unseen=blind)
         if ended.code == "abandoned":
-            self._cannot(started, call, "The program could not be stopped: what it changed after that is not known.")
+            self._cannot(started, call, "The program could not be stopped: its changes after that are not known.")
         if before is None or after is None or blind:
             return
         # Somebody else may have been there between the end of the program and a later look.
@@ -293,7 +293,7 @@ def states_of(lines: bytes) -> dict[str, str]:
     *whole, rest = lines.decode("utf-8", "surrogateescape").split("\n")
     parts = [line.split("\0") for line in whole]
     if rest or not all(len(one) == 3 and (one[2] in (NO_HASH, ABSENT) or is_sha256(one[2])) for one in parts):
-        raise Unreadable("What is kept of a directory cannot be read.")
+        raise Unreadable("The record of a directory cannot be read.")
     return {path: DIRECTORY if sha256 == NO_HASH else sha256 for path, _, sha256 in parts}
 
 
@@ -326,7 +326,7 @@ def _of_program(before: facts.Watched | None, after: facts.Watched | None) -> st
 
 
 def places_of(globs: Sequence[str]) -> str:
-    """Where it is that is watched."""
+    """The places that are watched."""
     return "on the computer's own disk" if "**" in globs else f"in {', '.join(globs)}"
 
 

@@ -67,7 +67,7 @@ class ComputerRecord:
     number: int = 0
     """The highest that was allotted."""
     heard: int = 0
-    """The highest ``journal_seq`` that was heard of; 0: none since it was welcome anew."""
+    """The highest ``journal_seq`` that was heard of; 0: none since it was welcome again."""
     doubtful_below: int = 0
     """The outcome of open calls with a lower number is unknown, whatever the computer says."""
     known: ComputerSide | None = None

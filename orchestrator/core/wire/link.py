@@ -288,7 +288,7 @@ class ComputerLink:
             self._send(wire.LabelKept(n=n))
 
     def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
-        """Answer a player at the computer, or say what is wanted of its screens; ``message`` describes ``body``."""
+        """Answer a player at the computer, or ask for its screens; ``message`` describes ``body``."""
         if self.state is LinkState.READY:
             self._out.append(wire.encode(message, body))
 

@@ -18,7 +18,7 @@ class Labelled:
 
     n: int
     label: str | None
-    """As it is on the wire."""
+    """The label as it is on the wire."""
 
 
 @dataclass(frozen=True)

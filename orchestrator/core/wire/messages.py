@@ -113,7 +113,7 @@ class Hello(WireMessage):
     """``_HOST``, such as ``ComputerCraft 1.113.1 (Minecraft 1.20.1)``."""
     family: Family
     boot: ShortString
-    """Drawn anew at each boot: tells a reconnect from a reboot."""
+    """Drawn again at each boot: tells a reconnect from a reboot."""
     client: ShortString
     """The client's version."""
     capabilities: tuple[ShortString, ...] = ()

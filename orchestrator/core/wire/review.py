@@ -41,7 +41,10 @@ class Snapshot(_Message):
     requests: tuple[HitlResponse, ...]
     questions: tuple[OpenQuestion, ...] = ()
     others: int = 0
-    """Requests that wait for somebody else, as ``approvers`` has it; who does not review is told of their own only."""
+    """Requests that wait for somebody else, as ``approvers`` has it.
+
+    A person who does not review is told of their own only.
+    """
 
 
 class RequestOpened(_Message):

@@ -36,7 +36,7 @@ class Body(WireMessage):
     offset: Counter = 0
     total: Counter
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    """The sha256 of the whole, not of this frame's part (but for ``output``)."""
+    """The sha256 of the whole, not of this frame's part (except for ``output``)."""
 
 
 # -- What a person types from outside, as the key events that a computer takes: keys, characters, pasted texts

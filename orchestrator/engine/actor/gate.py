@@ -36,7 +36,7 @@ MAX_VOIDS: Final = 5
 """Refusals of one call by its computer before that is told to the model as its result."""
 _LOOK_AGAIN_S: Final = 0.2
 _TWICE = "The same call stands twice in one reply; the first one counts."
-_CHANGED = "What would run is no longer what was decided; it is shown again."
+_CHANGED = "The call that would run is not the one that was decided; it is shown again."
 _ANOTHER = "Another computer goes by this name now; it is shown again."
 _UNSEEN = "The edited call does something that was not shown yet; it is shown first."
 _GRANT_OVER = "The grant no longer holds; a person decides."

@@ -2,7 +2,7 @@
 
 The actor itself looks at the journal only between two effects. The watch reads along beside it,
 woken by the bus, and never changes what the actor has folded: the actor's own next append meets
-a conflict and folds anew.
+a conflict and folds again.
 """
 
 import asyncio
@@ -133,8 +133,8 @@ def _call(stops: list[Callable[[], object]]) -> None:
 #
 # Theory. While the model server cannot be reached the task is in the phase ``waiting``, and its journal says for
 # which server and until when. It holds no worker, no computer and no lease: it falls due every few seconds,
-# whichever node takes it asks the server for a sign of life, and asks the model anew once there is one. A model
-# that shows no sign of life but a reply is asked anew after 1 s, then 2, 4 and so on, so that the journal does
+# whichever node takes it asks the server for a sign of life, and asks the model again once there is one. A model
+# that shows no sign of life but a reply is asked again after 1 s, then 2, 4 and so on, so that the journal does
 # not fill up.
 
 LOOK_S: Final = 1.0
@@ -186,7 +186,7 @@ def is_over(task: AgentTask, now: datetime) -> bool:
 
 
 def may_ask_in_s(task: AgentTask, now: datetime) -> float:
-    """Seconds until a waiting task may ask its model anew, even where the server answers; 0: it may now."""
+    """Seconds until a waiting task may ask its model again, even where the server answers; 0: it may now."""
     if task.awaited_at is None:
         return 0.0
     pause_s = min(_ASK_AT_MOST_S, LOOK_S * 2.0 ** min(task.waits - 1, _MOST_DOUBLED))

@@ -128,7 +128,7 @@ class TaskJournal:
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def record(self, call_id: CallId) -> CallRecord:
-        """A call of the present step. Raises Conflict when the task has moved on: fold and ask anew."""
+        """A call of the present step. Raises Conflict when the task has moved on: fold and ask again."""
         record = self.task.call(call_id)
         if record is None:
             raise Conflict(f"Call {call_id!r} is no longer of the present step.")
@@ -151,7 +151,7 @@ class TaskJournal:
     ) -> None:
         """Append an outcome: again at the new version after a conflict, with the same item id.
 
-        The next facts in the same transaction are decided anew each time: the consequence of the outcome, then the
+        The next facts in the same transaction are decided again each time: the consequence of the outcome, then the
         ``start`` of a call, which is left out where another task has the computer. The outcome is dropped only where
         nothing waits for it any more, such as a reply to a task that has ended.
         """
@@ -195,7 +195,7 @@ class TaskJournal:
         self.task = fold(newer, self.task)
 
     async def _append(self, drafts: list[Draft], after: AgentTask, *, blobs: tuple[bytes, ...] = ()) -> None:
-        """Append ``drafts``, with which the task will be as ``after``, but for what only the store knows.
+        """Append ``drafts``, with which the task will be as ``after``, except for what only the store knows.
 
         With the start of a call the step has its computers; with its own end they are given back.
         """

@@ -320,7 +320,7 @@ class Thinking:
 
     async def _replied(self, reply: ModelReply) -> None:
         content = reply.text.encode("utf-8", "replace")
-        # Half a surrogate pair is not a character: what was meant there nobody knows, so it counts as broken off.
+        # Half a surrogate pair is not a character: nobody knows which one was meant, so it counts as broken off.
         done_reason = reply.done_reason if content.decode() == reply.text else "aborted"
         raw = BlobRef(sha256=sha256_hex(content), size=len(content))
         self.texts[raw.sha256] = content.decode()

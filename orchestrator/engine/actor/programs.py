@@ -133,7 +133,7 @@ class Programs:
         return self.active_policy.watch if call.tool in RUNNERS and self.world.computers is not None else ()
 
     async def _listed(self, computer: ComputerId, globs: Sequence[str], until: float) -> Listed | str:
-        """What is in the watched places, or why nobody can say, as a sentence."""
+        """The content of the watched places, or the reason why nobody can say, as a sentence."""
         states: dict[str, str] = {}
         skipped: dict[str, str] = {}
         pieces: frozenset[str] = frozenset()
@@ -152,7 +152,7 @@ class Programs:
         return sorted({*now.skipped, *(path for path, state in gaps.items() if state == ABSENT)})
 
     async def _changed(self, before: Watched, now: Listed, unseen: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """What differs now, but for what is ``unseen``. Raises NotFound."""
+        """What differs now, except for what is ``unseen``. Raises NotFound."""
         was = read_listing(await self.world.store.get_blob(before.listing))
         return differing(was.states, now.listing.states, unseen)
 

@@ -1,4 +1,4 @@
-"""The steps of a restoration, planned anew in each round from the present content."""
+"""The steps of a restoration, planned again in each round from the present content."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -159,7 +159,7 @@ def _why(task: AgentTask, left: Iterable[facts.ToolCall], homeless: Set[Place]) 
     # The words of a rejection for a model are not a sentence for a person.
     words |= dict.fromkeys((digest for digest, _ in task.rejections), "A person rejected it.")
     told = {place_of(call): words.get(call.call_digest, "") for call in left}
-    told |= dict.fromkeys(homeless, "What it would be in was rejected.")
+    told |= dict.fromkeys(homeless, "The directory for it was rejected.")
     return {str(place): sentence for place, sentence in told.items()}
 
 

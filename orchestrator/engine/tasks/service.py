@@ -1,6 +1,6 @@
 """Every change of a task from outside its actor, decided and appended.
 
-A command is decided on the task as it is, appended at that version, and decided anew after a
+A command is decided on the task as it is, appended at that version, and decided again after a
 conflict; the answer is the task as it stands afterwards.
 """
 
@@ -165,7 +165,7 @@ def must_own(by: Identity, task: AgentTask, does: str) -> None:
     """Raises Forbidden unless this is the person who submitted the task, or an admin; ``does``: what they want."""
     own = by.name == task.user_id or task.counts_for(by.name)
     if by.kind != "person" or (not own and "admin" not in by.roles):
-        raise Forbidden(f"Only the one who submitted a task, or an admin, {does}.", remedy="Ask one of them.")
+        raise Forbidden(f"Only the person who submitted a task, or an admin, {does}.", remedy="Ask one of them.")
 
 
 # -- Everything that may happen to a task from outside its actor, decided and appended
@@ -411,7 +411,7 @@ class TaskService(StoredTasks):
     async def _command(self, task: AgentTask, command: Callable[[], Command], actor: Actor) -> tuple[AgentTask, bool]:
         """The task afterwards, and whether the command changed it (False: it had been carried out before).
 
-        ``command`` is asked anew for each try: time goes on, and the policy may have changed.
+        ``command`` is asked again for each try: time goes on, and the policy may have changed.
         """
         while True:
             drafts = [self.draft(fact, actor) for fact in decide(task, command())]

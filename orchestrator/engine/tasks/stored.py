@@ -292,7 +292,7 @@ class StoredTasks:
         if at is None:
             return NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
         return NotFound(
-            f"Task {task_id} was pruned on {at:%Y-%m-%d}: what it did is no longer kept, and cannot be undone.",
+            f"Task {task_id} was pruned on {at:%Y-%m-%d}: its changes are no longer kept, and cannot be undone.",
             remedy="`cc-orchestrator audit show --system` has the note of it. Pin a task to keep it: `tasks pin`.",
             details={"pruned_at": at.isoformat()},
         )
@@ -319,7 +319,7 @@ class StoredTasks:
         return [task for task in await self.known(rows) if task.request is not None]
 
     async def known(self, rows: Sequence[TaskRow]) -> list[AgentTask]:
-        """The tasks of rows, but for those that were pruned meanwhile, are of a newer version, or broken."""
+        """The tasks of rows, except for those that were pruned meanwhile, are of a newer version, or broken."""
         tasks = [await self.if_known(row.task_id) for row in rows]
         return [task for task in tasks if task is not None]
 

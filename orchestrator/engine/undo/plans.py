@@ -86,8 +86,8 @@ class Plans:
         except NotFound as gone:
             raise Unreadable(
                 f"What {task_id} changed cannot be told, and so it cannot be undone: {gone.message}",
-                remedy="`cc-orchestrator audit verify` tells what else is not kept whole; a backup of the computer may "
-                "have the files: `cc-orchestrator restore`.",
+                remedy="`cc-orchestrator audit verify` tells which other data is not whole; a backup of the computer "
+                "may have the files: `cc-orchestrator restore`.",
             ) from gone
 
     async def wish(self, wanted: Restoration, first: Listing | None = None) -> Wish:
@@ -204,7 +204,7 @@ def _placed(place: Place, there: Found | None, found: Mapping[Place, Found | Non
 
 
 def of_real_places(changed: Changes) -> Changes:
-    """What a task changed but for the copies of rehearsals, which are gone with it."""
+    """What a task changed except for the copies of rehearsals, which are gone with it."""
     return replace(
         changed,
         touches=tuple(one for one in changed.touches if not is_copy(one.place.computer or "")),

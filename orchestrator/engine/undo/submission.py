@@ -293,7 +293,7 @@ def _key_of(key: str) -> str:
 
 def told_of(entries: Sequence[Entry], wanted: Restoration, asked: Set[Place] | None = None) -> str:
     """A plan in one sentence; ``asked``: of what is done only what is done at these places and below, None: all."""
-    begins = "What was rehearsed is carried out" if wanted.applies else "Files go back to how they were"
+    begins = "The rehearsed changes are carried out" if wanted.applies else "Files go back to how they were"
     words = dict(_VERBS)
     if wanted.applies:
         words["restore"] = "written"

@@ -42,7 +42,7 @@ WHOLE_BELOW: Final = 32 * 1024
 _KEY_BYTES: Final = 32
 _LATER: Final = (
     "`cc-orchestrator audit verify` says what differs. Once you know why, move audit.checkpoint away: "
-    "the next one then begins anew."
+    "the next one then begins again."
 )
 
 
@@ -168,7 +168,7 @@ class Checkpoints:
         return self._written(lambda: self._write_whole(dict(heads), at, before))
 
     def advance(self, changed: Mapping[str, Anchor], gone: Collection[str], at: datetime) -> Checkpoint:
-        """Sign what changed since ``known``: at the end of the file, until that is longer than to say all anew.
+        """Sign what changed since ``known``: at the end of the file, until that is longer than to say all again.
 
         Raises AuditBroken.
         """

@@ -98,7 +98,7 @@ def read_heads(path: Path) -> dict[str, dict[int, str]]:
 
 # -- The end of the system stream that a node trusts, and the proof that an item belongs to that stream
 #
-# Theory. A person who can write the database can write any item and any row, and can compute every hash anew.
+# Theory. A person who can write the database can write any item and any row, and can compute every hash again.
 # That person cannot change what a node saw before. So each node of a shared store keeps the version and the hash
 # of the newest policy item that it believed, in a file of its data directory; its checkpoint says the same of a
 # later moment. An item is proven where the stream leads from the one to the other: no version is missing, and
@@ -176,7 +176,7 @@ class TrustedStream:
             return found
         except (OSError, ValueError, TypeError):
             raise AuditBroken(
-                f"{self._path} cannot be read.", remedy="Once you know why, move it away: the node makes it anew."
+                f"{self._path} cannot be read.", remedy="Once you know why, move it away: the node makes a new one."
             ) from None
 
 
@@ -223,13 +223,13 @@ def _refusal(message: str) -> Unreadable:
 # somebody edited its items behind its head. So the file keeps for each stream its end, a digest over its row, and
 # its statements about the tables. A person who can write the store must not be able to forge this: the file is beside
 # the checkpoint and signed with its key. It has clean streams of tasks only. The stream ``system``, on which most
-# tables rest, is read anew each time.
+# tables rest, is read again each time.
 
 NOTE_NAME: Final = "audit.verified"
 _SIGNS: Final = b"cc-orchestrator verified\n"
 """Before what is signed, so that nothing else that the key signed can stand for it."""
 _OUTSIDE: Final = frozenset(get_args(SystemFact))
-_NOTE_REMEDY: Final = "It was left out, and everything was read anew; the next verification makes a new one."
+_NOTE_REMEDY: Final = "It was left out, and everything was read again; the next verification makes a new one."
 
 
 def row_digest(row: KeptRow) -> str:
@@ -250,7 +250,7 @@ class Says:
     newest: int = 0
     work: Work | None = None
     whole: bool = True
-    """Whether it says nothing else."""
+    """Whether the line says nothing else."""
 
     def take(self, item: AgentTaskItem) -> None:
         """The next item."""

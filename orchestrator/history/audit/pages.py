@@ -2,7 +2,7 @@
 
 Theory. A page costs what it shows and not what there is: streams come from an index, a piece at a time, and of each
 only the items that may be shown. The place to go on from is an item, never a count, so that pages hold still while
-items are added. Times within a stream rise with its versions, but for clocks that differ by less than ``SLACK``.
+items are added. Times within a stream rise with its versions, except for clocks that differ by less than ``SLACK``.
 """
 
 from collections.abc import AsyncIterator

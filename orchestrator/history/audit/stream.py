@@ -232,7 +232,7 @@ class Stream:
         self.task = changed(task, turns=())
 
     async def _look_up(self, check: StreamCheck) -> None:
-        """Whether what this page names is there."""
+        """Whether the records that this page names are there."""
         named, self.named = self.named, {}
         sizes = await self.store.blob_sizes(list(named))
         for sha256, (one, version) in named.items():

@@ -1,7 +1,7 @@
 """The verification of a store: every stream, the blobs that its items name, and the tables beside them.
 
 Theory. The rows of the tables are read before the items and after them, because a node may be at work (see
-:mod:`orchestrator.core.audit.tables`). The row of a task is read before its items, and they are held against it as it
+:mod:`orchestrator.core.audit.tables`). The row of a task is read before its items, and they are compared with it as it
 was then.
 """
 
@@ -62,12 +62,12 @@ class Verification(Value):
     full: bool = True
     """Whether every item and every blob was read."""
     read: int = 0
-    """Streams that were read anew."""
+    """Streams that were read again."""
     noted: int = 0
     """Streams that were taken from the note of an earlier verification: an edit of their items shows only if it
     changed how many there are."""
     noted_at: AwareDatetime | None = None
-    """When that note was written."""
+    """When the last note was written."""
     faults: tuple[Fault, ...] = ()
 
 
@@ -218,7 +218,7 @@ class _Verifying:
     # -- the note ------------------------------------------------------------------------
 
     async def _earlier(self) -> Verified | None:
-        """The note of the verification before; where it cannot be believed, all is read anew."""
+        """The note of the verification before; where it cannot be believed, all is read again."""
         if self.checkpoints is None or self.away:
             return None
         try:
@@ -231,7 +231,7 @@ class _Verifying:
     async def _unchanged(
         self, earlier: Verified, heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor]
     ) -> dict[str, Line]:
-        """The streams that are as they were noted, but for those whose turn it is to be read again."""
+        """The streams that are as they were noted, except for those whose turn it is to be read again."""
         same: dict[str, Line] = {}
         async for row in rows_of(self.store, "tasks"):
             name, head = str(row["task_id"]), anchor_of(row)
@@ -323,7 +323,7 @@ LEFT_S: Final = 10.0
 
 @dataclass
 class VerifyJob:
-    """The one verification of a node; who asks while it goes on hears of the same."""
+    """The one verification of a node; askers while it goes on hear of the same one."""
 
     verify: Callable[[Told, bool | None], Coroutine[Any, Any, Verification]]
     """With whom to tell, and whether all is to be read (see ``verify_store``)."""
@@ -341,8 +341,8 @@ class VerifyJob:
     ) -> Verification | None:
         """What it found; None: it goes on, and the caller has to ask again soon, or is ``gone``.
 
-        ``wait_s`` None: until it is found. ``full``: as of ``verify_store``; who wants more than the one that goes on
-        reads has it begin again, and all hear of that.
+        ``wait_s`` None: until it is found. ``full``: as of ``verify_store``. If an asker wants more than the present
+        one reads, it begins again, and all askers hear of that.
         """
         if self._leaving is not None:
             self._leaving.cancel()

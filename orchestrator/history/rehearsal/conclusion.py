@@ -85,7 +85,7 @@ def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
     told = f"It changed {changed} place{'s' if changed != 1 else ''} in the copy: {outcome.told}."
     if outcome.status is TaskStatus.COMPLETED and outcome.undone_by is None:
         return told
-    return f"{told} `cc-orchestrator rehearsal {task.task_id} --apply` asks for all of it anew."
+    return f"{told} `cc-orchestrator rehearsal {task.task_id} --apply` asks for all of it again."
 
 
 async def _change(path: str, was: str, now: str, store: Store) -> ShownChange:
@@ -139,7 +139,7 @@ class Concluding:
                 raise InvalidRequest(f"{task_id} {why}.", remedy="Look at what it came to.")
             if over.applied_by is not None and await self._goes_on(task_id, over.applied_by):
                 return over.applied_by
-            # One that was begun and never noted, since a kill came between, may be over by now: then anew.
+            # One that was begun and never noted, since a kill came between, may be over by now: then again.
             begun = await self.undoing.begun(_requester(task), _key_of(task))
             applied_by = await self._submitted(task, rehearsal, over.after, by)
             message = f"{by.name} wants it applied: {applied_by} asks for all of it."
@@ -150,7 +150,7 @@ class Concluding:
                     return applied_by
 
     async def _goes_on(self, task_id: TaskId, applied_by: TaskId) -> bool:
-        """Whether the task that applies a rehearsal goes on; else it is to be applied anew.
+        """Whether the task that applies a rehearsal goes on; else it is to be applied again.
 
         Raises InvalidRequest where it did it and that was not taken back, NotFound where it was pruned.
         """
@@ -162,7 +162,7 @@ class Concluding:
         if outcome.status is TaskStatus.COMPLETED and outcome.did and outcome.undone_by is None:
             raise InvalidRequest(
                 f"{task_id} is already {outcome.told}, and that was not taken back.",
-                remedy=f"Take that back first: `cc-orchestrator undo {applied_by}`; then it can be applied anew.",
+                remedy=f"Take that back first: `cc-orchestrator undo {applied_by}`; then it can be applied again.",
             )
         return outcome.open
 
@@ -183,7 +183,7 @@ class Concluding:
         return task
 
     async def _came_to(self, home: Home, task: AgentTask, rehearsal: Rehearsal) -> facts.RehearsalEnded:
-        """What it came to, with what it changed submitted. Raises RehearsalFailed when nobody can tell."""
+        """The result of the rehearsal, with its changes submitted. Raises RehearsalFailed when nobody can tell."""
         store = self.undoing.service.store
         base = read_listing(await store.get_blob(rehearsal.base))
         after = await self._left(home, task.task_id, base)

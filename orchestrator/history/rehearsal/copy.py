@@ -357,7 +357,7 @@ class Copying:
         except TimeoutError:
             raise CannotRehearse(
                 f"Computer {info.computer} was not copied within {COPY_WITHIN_S:.0f} s.",
-                remedy="Try again: what was read by now is kept and not read again.",
+                remedy="Try again: the files that were read are kept and not read again.",
             ) from None
 
     async def _tried(self, info: ComputerInfo, roles: tuple[str, ...], transfer: Transfer) -> Rehearsal:

@@ -384,7 +384,7 @@ class Rehearsals:
                 logger.warning("the singleton job %s was not renewed: %s", name, error)
 
     async def _tried(self, task_id: TaskId) -> None:
-        """See it through; what fails, but for a store that is away, is recorded and tried a few times."""
+        """See it through; what fails, except for a store that is away, is recorded and tried a few times."""
         for tries in count():
             try:
                 try:

@@ -106,7 +106,7 @@ class Dump:
                 "the counts and the sha256 of the rows are not those that its end tells: it was cut, or changed"
             )
         if self._read(1):
-            raise self._refusal("something stands behind its end")
+            raise self._refusal("there is something after its end")
 
     def _header(self) -> Header:
         line = self._read_line(_MOST_HEADER)

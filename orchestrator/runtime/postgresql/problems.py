@@ -184,7 +184,7 @@ def _of_moment(error: BaseException, where: str, option: str) -> Trouble | None:
                 Kind.AWAY,
                 f"PostgreSQL at {where} takes no writes now{_words(error)}.",
                 f"Where it is a standby, name the server that writes in the URL of {option}; else see why "
-                "default_transaction_read_only is on there. What waits goes on by itself afterwards.",
+                "default_transaction_read_only is on there. Waiting tasks go on by themselves afterwards.",
             )
         case asyncpg.TooManyConnectionsError():
             return _full(error, where)
@@ -219,7 +219,7 @@ def _of_locks(error: BaseException, where: str, _option: str) -> Trouble | None:
             return Trouble(
                 Kind.BUSY,
                 f"PostgreSQL at {where} did not end a statement in time{_words(error)}.",
-                "Try again; where it stays so, see in pg_stat_activity what else the server does.",
+                "Try again; where it stays so, look in pg_stat_activity for the other work of the server.",
             )
         case asyncpg.DeadlockDetectedError() | asyncpg.SerializationError() | asyncpg.LockNotAvailableError():
             return Trouble(

@@ -38,7 +38,9 @@ Task = Annotated[str | None, typer.Argument(metavar="TASK", help="A task's id. D
 def show(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     task: Task = None,
     request: Annotated[str | None, typer.Option(help="Only what concerns this request.")] = None,
-    sha256: Annotated[str | None, typer.Option(help="Who approved exactly these bytes, and what happened.")] = None,
+    sha256: Annotated[
+        str | None, typer.Option(help="The person who approved exactly these bytes, and the result.")
+    ] = None,
     file: Annotated[Path | None, typer.Option(help="As --sha256, of the bytes of this file.")] = None,
     by: Annotated[str | None, typer.Option(help="Only what this person, computer or program did.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only this kind, such as decision_recorded.")] = None,
@@ -174,7 +176,7 @@ def export(
 
 _NOTES = {
     True: "Every item as it was written: each hash can be verified.",
-    False: "Secrets were taken out. An item with redacted: true is not what its hash was taken over.",
+    False: "Secrets were taken out. The hash of an item with redacted: true is over the item with its secrets.",
 }
 
 
@@ -310,9 +312,7 @@ _UNITS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 def prune(
     older_than: Annotated[
         float | None,
-        typer.Option(
-            "--older-than", metavar="DAYS", min=0, max=36_500, help="Ended tasks that nothing happened to since."
-        ),
+        typer.Option("--older-than", metavar="DAYS", min=0, max=36_500, help="Ended tasks without an event since."),
     ] = None,
     down_to: Annotated[
         str, typer.Option("--down-to", metavar="SIZE", help="The oldest ended tasks, until the rest has 500M or 2G.")
@@ -357,7 +357,7 @@ def _told(one: dict[str, Any], verb: str) -> str:
 def _sure(going: list[dict[str, Any]]) -> bool:
     """Whether somebody at the terminal wants these tasks removed. Raises InvalidRequest without a terminal."""
     many = f"{len(going)} tasks" if len(going) > 1 else "1 task"
-    what = f"{many} would go for good: what they did could not be undone any more."
+    what = f"{many} would go for good: their changes could not be undone any more."
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidRequest(what, remedy="Say --yes to remove them, or --dry-run to see which.")
     for one in going:

@@ -111,7 +111,7 @@ _LISTING_CHARS: Final = 12
 
 def backup(
     computer: Computer,
-    note: Annotated[str, typer.Option(help="What it is to be remembered by.")] = "",
+    note: Annotated[str, typer.Option(help="A note to remember it by.")] = "",
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -205,7 +205,7 @@ def restore(
     path: Annotated[
         list[str] | None, typer.Option("--path", help="Only this path and what is below it; may be repeated.")
     ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Also remove what the backup does not have.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Also remove files that the backup does not have.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     detach: Detach = False,
     as_json: AsJson = False,

@@ -32,7 +32,7 @@ from orchestrator.terminal.cli.tasks import answer, cancel, rehearsal, stop, tas
 
 # -- The prompt on the command line: read it, and check one before `serve` does ----------
 
-prompt_app = typer.Typer(no_args_is_help=True, help="What models are told before each task: read it, check another.")
+prompt_app = typer.Typer(no_args_is_help=True, help="The text for models before each task: read it, check another.")
 
 
 @prompt_app.command("show", epilog="Example: cc-orchestrator prompt show > my-prompt.md")
@@ -124,7 +124,7 @@ class Commands(TyperGroup):
             raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
         except UnicodeError:
             # Bytes that are not text come as halves of surrogates, which nothing takes; our own output takes all.
-            complain(InvalidRequest("What was typed or piped is not text in UTF-8.", remedy="Write it in UTF-8."))
+            complain(InvalidRequest("The typed or piped input is not text in UTF-8.", remedy="Write it in UTF-8."))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             if sys.stderr.isatty():

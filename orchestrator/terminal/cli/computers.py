@@ -65,7 +65,7 @@ def computers(context: typer.Context, as_json: AsJson = False, url: Url = None, 
 def show(name: Name, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Show a computer, and why it is frozen.
 
-    When it came last and, if it is frozen, who was known and who came instead.
+    The time when it came last and, if it is frozen, the known computer and the one that came instead.
     """
     with client_of(url, data_dir) as client:
         found = client.request("GET", f"/v1/computers/{as_segment(name)}")
@@ -81,7 +81,7 @@ def release(name: Name, as_json: AsJson = False, url: Url = None, data_dir: Data
     """Let a frozen computer come back.
 
     The one that dials next is it. What was under way there when it was frozen is shown as unknown, for a person
-    to look at. Where two computers came with one token, switch off the other first, or pair it anew under another
+    to look at. Where two computers came with one token, switch off the other first, or pair it again under another
     name.
     """
     with client_of(url, data_dir) as client:
@@ -263,7 +263,7 @@ type_keys.__name__ = "type"
 
 
 class _Unseen(OrchestratorError):
-    """Something is as it is, and no fault of who asks."""
+    """Something is as it is; the asker made no mistake."""
 
 
 def _why(computer: str, kind: str, data: Mapping[str, Any]) -> str:

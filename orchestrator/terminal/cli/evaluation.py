@@ -38,7 +38,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How often the whole set is played.")] = 1,
     reviewer: Annotated[
         Literal["auto", "none"],
-        typer.Option(help="auto: what asks is approved. none: it waits for you at another terminal."),
+        typer.Option(help="auto: each request is approved. none: it waits for you at another terminal."),
     ] = "auto",
     max_wall: Annotated[float, typer.Option(min=1, help="Seconds for one task at most, waiting included.")] = 900.0,
     ollama_url: Annotated[str, typer.Option(help="Where Ollama listens. Default: as `serve --ollama-url`.")] = "",

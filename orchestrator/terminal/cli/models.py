@@ -104,7 +104,7 @@ def pull(
 ) -> None:
     """Get a model, at each Ollama server that does not have it.
 
-    It asks first. What was fetched stays when it is broken off: the same command goes on where it stopped. A server
+    It asks first. The fetched part stays when it is broken off: the same command goes on where it stopped. A server
     that does not answer is named and left out.
     """
     from orchestrator.adapters.models.kept_models import has
@@ -155,7 +155,7 @@ def _pull(where: str, name: str, as_json: bool) -> None:
             showing.tell(progress)
     except KeyboardInterrupt:
         screen.close()
-        typer.echo("\nStopped. What was fetched stays: the same command goes on where it stopped.", err=True)
+        typer.echo("\nStopped. The fetched part stays: the same command goes on where it stopped.", err=True)
         raise
     except ModelFailed as error:
         screen.close()

@@ -69,7 +69,9 @@ def people_add(
     agent: Agent = False,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", metavar="NAME", help="Of an agent: whose tasks its tasks count as. Default: you."),
+        typer.Option(
+            "--owner", metavar="NAME", help="For an agent: the person whose tasks its tasks count as. Default: you."
+        ),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -110,7 +112,7 @@ def people_revoke(
 
 @token_app.command("computer")
 def token_computer(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the computer is called here.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the computer here.")],
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,

@@ -161,7 +161,7 @@ def check(
     if policy.mode == "plan":
         parts.append("plan mode, in which nothing may be changed")
     if policy.undo == "auto":
-        parts.append("what failed tasks changed is put back by itself")
+        parts.append("changes of failed tasks are put back by themselves")
     typer.echo(f"{one_line(loaded.source, limit=1000)} is in order: {', '.join(parts)}.")
     _print_gaps(unnamed)
     _print_roles((rule.id, rule.roles or ()) for rule in policy.rules)
@@ -174,17 +174,17 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="Such as cc_write.")],
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Its arguments; what is not text is written as JSON."),
+        typer.Argument(metavar="KEY=VALUE", help="Its arguments; a value that is not text is written as JSON."),
     ] = None,
     args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments as one JSON object.")] = "",
     computer: Annotated[str | None, typer.Option(help="The computer that it is for.")] = None,
-    family: Annotated[str | None, typer.Option(help=f"What kind the computer is: {FAMILIES}.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"The kind of the computer: {FAMILIES}.")] = None,
     label: Annotated[str | None, typer.Option(help="The computer's label.")] = None,
     program: Annotated[str | None, typer.Option(help="The path of the program that it resolves to.")] = None,
     role: Annotated[list[str] | None, typer.Option(help="A role of the requester; may be repeated.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="The task is read-only.")] = False,
     policy: Annotated[
-        Path | None, typer.Option(help="Ask this file, without a server. Default: the policy in force.")
+        Path | None, typer.Option(help="Ask this file, without a server. Default: the active policy.")
     ] = None,
     as_json: AsJson = False,
     url: Url = None,

@@ -84,7 +84,7 @@ def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     reason: Annotated[str, typer.Option(help="Why; with --reject the model may be told.")] = "",
     on_reject: Annotated[
         Literal["cancel", "continue"] | None,
-        typer.Option(help="What a rejection does to the task. Default: as it was submitted."),
+        typer.Option(help="The effect of a rejection on the task. Default: as it was submitted."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to; it prints them all the same.")] = False,
     as_json: AsJson = False,
@@ -135,7 +135,7 @@ def grants_list(
 ) -> None:
     """List the grants.
 
-    What each allows without asking, for whose tasks, until when, and who gave it.
+    The calls that each allows without asking, the tasks, the end, and the person who gave it.
     """
     from orchestrator.terminal.output import Screen, table
 
@@ -164,7 +164,7 @@ def grants_revoke(
 ) -> None:
     """Take a grant back.
 
-    What has not begun to run asks again; what runs goes on.
+    Calls that have not begun to run ask again; running calls go on.
     """
     with client_of(url, data_dir) as client:
         answer = client.request("DELETE", f"/v1/grants/{grant_id}")

@@ -122,7 +122,7 @@ class Outcome:
 
 
 def listed(console: Console, requests: Sequence[HitlResponse]) -> Iterator[Line]:
-    """What waits, each call on a line."""
+    """The open requests, each call on a line."""
     now = console.now()
     for request in requests:
         left = "" if request.expires_at is None else f" ─ {_expires(request, console)}"

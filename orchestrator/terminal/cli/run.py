@@ -128,9 +128,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     max_tokens: Annotated[
         int | None, typer.Option(min=0, max=100_000_000, help="Tokens in and out at most; 0: no limit.")
     ] = None,
-    priority: Annotated[
-        int, typer.Option(min=-100, max=100, help="Of the tasks that wait, the higher goes first.")
-    ] = 0,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Among waiting tasks, the higher goes first.")] = 0,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="It may only look: whatever changes something is denied.")
     ] = False,
@@ -148,7 +146,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ] = False,
     on_reject: Annotated[
         Literal["cancel", "continue"] | None,
-        typer.Option(help="What a rejection does to the task. Default: as the policy says, else cancel."),
+        typer.Option(help="The effect of a rejection on the task. Default: as the policy says, else cancel."),
     ] = None,
     check: Annotated[
         list[str] | None,
@@ -162,7 +160,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         typer.Option(
             "--file",
             metavar="FILE",
-            help="A task with its options and checks, as TOML or JSON; what is typed here goes first, checks add up.",
+            help="A task with its options and checks, as TOML or JSON; options typed here go first, checks add up.",
         ),
     ] = None,
     as_json: Annotated[

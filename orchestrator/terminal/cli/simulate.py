@@ -53,7 +53,7 @@ def simulate(
         typer.Option(help=f"Their kind: {', '.join(FAMILIES)}. Given several times they take turns. Default advanced."),
     ] = None,
     world: Annotated[
-        Path | None, typer.Option(help="JSON of what stands around each: peripherals, redstone, blocks, the turtle.")
+        Path | None, typer.Option(help="JSON of the world around each: peripherals, redstone, blocks, the turtle.")
     ] = None,
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Keep their disks and logs here. Default: they are removed.")
@@ -114,7 +114,7 @@ def need_simulator() -> None:
 
 
 def _refuse_taken(client: "Client", names: list[str]) -> None:
-    """Pairing a name anew cuts off who has it: that must not be a computer in use."""
+    """Pairing a name again cuts off who has it: that must not be a computer in use."""
     rows = client.request("GET", "/v1/computers")["computers"]
     taken = [row["computer"] for row in rows if row["online"] and row["computer"] in names]
     if taken:

@@ -139,8 +139,8 @@ def store_migrate(
 def store_admin(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
     """Make one more admin's token, where the last one is lost.
 
-    Who can open the store may: a server on SQLite has to be stopped for it, nodes on PostgreSQL go on. The token is
-    shown once; the making of it is in the audit.
+    A person who can open the store may do this: a server on SQLite has to be stopped for it, nodes on PostgreSQL go on.
+    The token is shown once; the making of it is in the audit.
     """
     from orchestrator.app.first_start import one_more_admin
 

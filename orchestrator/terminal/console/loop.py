@@ -148,7 +148,7 @@ class ReviewLoop:
     async def _served(self, socket: "ClientConnection", until_empty: bool) -> None:
         """Review over this connection until nothing is left to do. Raises what ended it before that."""
         self._gone = self._known = self._left = False
-        # The snapshot tells anew what waits.
+        # The snapshot tells again what waits.
         self._due, self._rest = [], set()
         reading = asyncio.create_task(self._read(socket))
         try:
@@ -197,7 +197,7 @@ class ReviewLoop:
     def _begin_with(self, message: review.Snapshot) -> None:
         self._known = True
         if self._connections.stands():
-            self._notices.append("The connection stands again; this is what waits now.")
+            self._notices.append("The connection is back; these requests wait now.")
         self._due = [*self._inbox.requests, *self._inbox.questions]
         if not self.undecided:
             self._notices.append(_NOTHING)
@@ -287,7 +287,7 @@ class ReviewLoop:
         if self._how:
             return closed_meanwhile(self._how)
         if self._inbox.find(asked) is not None:
-            return "It has changed meanwhile; this is how it is now."
+            return "It has changed; this is how it is now."
         return "It needs no answer any more."
 
     def _ask(self, asked: Asked | None) -> Sent | bool | None:
@@ -315,7 +315,7 @@ class ReviewLoop:
         return answering(question, answer)
 
     def _show_again(self) -> bool:
-        """Whether what was left is shown again."""
+        """Whether the request that was left is shown again."""
         count = len(self._inbox.requests) + len(self._inbox.questions)
         if count:
             left = "1 is left open" if count == 1 else f"{count} are left open"
@@ -357,7 +357,7 @@ class ReviewLoop:
         if isinstance(asked, review.OpenQuestion):
             self._inbox.questions.pop(asked.question_id, None)
         elif present is not None and _alike(asked, present):
-            # Else what is left of it was opened anew already.
+            # Else what is left of it was opened again already.
             del self._inbox.requests[asked.request_id]
             decisions = sent.resume.decisions if isinstance(sent, review.DecideRequest) else None
             if decisions is not None and len(decisions) < len(asked.tool_calls):

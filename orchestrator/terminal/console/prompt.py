@@ -50,7 +50,7 @@ _ABOUT: Final[Mapping[str, tuple[str, str]]] = {
     "check": ("[c]heck again", "look at the computer once more"),
     "mark_done": ("mark [d]one", "it was carried out"),
     "mark_failed": ("mark [f]ailed", "it was not; the model is told that it failed"),
-    "retry": ("re[t]ry", "ask for it anew, as a new call"),
+    "retry": ("re[t]ry", "ask for it again, as a new call"),
     "details": ("[d]etails", "all of it as JSON: digests, hashes, rules"),
     "whole": ("[w]hole", "fetch and show all of it"),
     "extend": ("e[x]tend", "an hour more before it expires"),
@@ -179,7 +179,7 @@ class Deciding:
         return self._choices.decision("reject", reason, on_reject=then[typed])
 
     def _respond(self) -> ResumeRequest | None:
-        answer = self._person.typed("What the model is told in place of a result (empty: decide nothing): ")
+        answer = self._person.typed("The text for the model in place of a result (empty: decide nothing): ")
         if not answer or len(answer) > MAX_ANSWER_CHARS:
             long = f"That is longer than {MAX_ANSWER_CHARS} characters; n" if answer else "N"
             self._person.tell(f"{long}othing was decided.")
@@ -233,7 +233,7 @@ class Deciding:
         count = len(self._request.tool_calls)
         if count > 1:
             self._person.tell(f"  1 to {count} choose one call for the next key, 0 all of them.")
-        self._person.tell("  Ctrl-C leaves; what was not decided stays open.")
+        self._person.tell("  Ctrl-C leaves; undecided requests stay open.")
 
 
 # -- A call's arguments in the person's own editor ---------------------------------------

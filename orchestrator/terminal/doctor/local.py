@@ -127,7 +127,7 @@ def data_dir(patient: Patient) -> Finding:
 
 
 def store(patient: Patient) -> Finding:
-    """The journal: whether it can be opened, and who has it."""
+    """The journal: whether it can be opened, and the process that has it."""
     url = patient.settings.store_url
     if not url.startswith(_SQLITE):
         kept = "in memory only: it ends with the server" if url == "memory:" else "elsewhere; it was not opened"
@@ -156,7 +156,7 @@ def _schema(path: Path) -> Finding:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
             row, least = (connection.execute(READ_META, (key,)).fetchone() for key in (SCHEMA_KEY, NEEDS_KEY))
     except sqlite3.Error as error:
-        remedy = "Put a backup of it back, or move it away to begin anew."
+        remedy = "Put a backup of it back, or move it away to begin again."
         return Finding("store", "fail", f"{path} cannot be read: {error}.", (remedy,))
     known, found = SCHEMA, int(row[0]) if row else 0
     if found > known and (least is None or int(least[0]) > known):
@@ -270,7 +270,7 @@ def _served(wanted: str, where: str, num_ctx: int) -> Finding:
         return Finding("model", "warn", f"{program} names no model {wanted}.", (known,))
     window = options.within(facts.context).num_ctx
     if facts.context is None and own is None:
-        remedy = ("Set --num-ctx to what it was started with.",)
+        remedy = ("Set --num-ctx to the value that it was started with.",)
         return Finding("model", "warn", f"{program} has {wanted}, and does not say how long its window is.", remedy)
     return Finding("model", "ok", f"{program} has {wanted}; the window is {window} tokens.")
 
@@ -288,7 +288,7 @@ def _finding(wanted: str, num_ctx: int, seen: Seen) -> Finding:
         return Finding("model", "fail", f"{wanted} at {url} writes no text.", remedy)
     notes = []
     if facts.cloud:
-        notes.append("It runs in Ollama's cloud: what it is sent leaves this network, and no form holds its replies.")
+        notes.append("It runs in Ollama's cloud: all requests leave this network, and no form holds its replies.")
     if seen.window.num_ctx < num_ctx:
         length = seen.window.num_ctx
         sentence = f"{wanted} at {url} has a window of {length} tokens, and num_ctx is {num_ctx}."

@@ -133,7 +133,7 @@ def arrivals(patient: Patient) -> Finding:
     """Whether anything came from the game since the server started; if not, what keeps it away."""
     seen = patient.seen
     if seen is None:
-        return Finding("game", "ok", "What comes from the game is seen only while the server runs.")
+        return Finding("game", "ok", "Connections from the game are seen only while the server runs.")
     waiting = _untouched(seen)
     if waiting:
         name = f" for {waiting['computer']}" if waiting["computer"] else ""
@@ -218,7 +218,7 @@ def refused(patient: Patient) -> list[Finding]:
 
 
 def computers(patient: Patient) -> list[Finding]:
-    """The computers that have a token: who is frozen, away, or runs an older client."""
+    """The computers that have a token: those that are frozen, away, or run an older client."""
     if patient.seen is None:
         return []
     rows = patient.seen["computers"]
@@ -355,7 +355,7 @@ def _token(patient: Patient) -> tuple[Patient, list[Finding]]:
 
 def _refused_token(error: ServerRefused) -> Finding:
     if error.status == 403:
-        sentence = "The token is good, and no admin's: what the server saw is not shown."
+        sentence = "The token is good, but not an admin's: the server's observations are not shown."
         return Finding("token", "warn", sentence, ("Look with an admin's token.",))
     return failed("token", error)
 

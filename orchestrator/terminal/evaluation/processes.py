@@ -72,7 +72,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process has not ended."""
         return self._process.poll() is None
 
     def say(self, line: str) -> None:
@@ -98,7 +98,7 @@ class Process:
                 return line.removeprefix(start).strip()
 
     def ended_within(self, seconds: float) -> bool:
-        """Whether it ends by itself."""
+        """Whether the process ends by itself."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -138,7 +138,7 @@ class Evaluation:
     def rows(self) -> Generator[Row, None, None]:
         """The rows, each as its task has ended. Raises PartFailed, ServerRefused, ServerUnreachable."""
         for turn in range(1, self.repeat + 1):
-            # A server of its own for each turn: the same computers come anew, with new disks.
+            # A server of its own for each turn: the same computers come again, with new disks.
             where = None if self.directory is None else self.directory / str(turn)
             with own_server(where, {"model": self.model, **self.options}) as server:
                 if self.reviewer == "none":

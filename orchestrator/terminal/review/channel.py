@@ -52,7 +52,7 @@ class OddRequest:
 
     request_id: str
     raw: Any
-    """As it came."""
+    """The message as it came."""
 
 
 @dataclass(frozen=True)
@@ -283,15 +283,17 @@ _DONE: Final = {
     "check": "checked again",
     "mark_done": "marked as done by you",
     "mark_failed": "marked as failed by you",
-    "retry": "asked for anew by you",
+    "retry": "asked for again by you",
 }
 _NAMED: Final = 3
 """Places that a task changed: as many as fit a line."""
 OVER: Final = frozenset({"not_pending", "expired", "not_found", "task_ended"})
 """The refusals after which there is nothing left to decide."""
 
-AGAIN: Final = "What you decided last is sent again, since nobody heard what became of it; it counts once."
-OPEN_ENDED: Final = "Whether what you decided last was taken is not known; `cc-orchestrator review` shows what waits."
+AGAIN: Final = "Your last decision is sent again, since nobody heard its result; it counts once."
+OPEN_ENDED: Final = (
+    "It is not known whether your last decision was taken; `cc-orchestrator review` shows open requests."
+)
 
 
 def needs_no_answer(task_id: str) -> str:
@@ -338,7 +340,7 @@ def left_behind(over: review.TaskOver) -> str:
     """A task failed or was canceled after it had changed something, and what becomes of that."""
     if not over.undo.unseen:
         return _changed(over)
-    unknown = "what a program of it changed is not known, and no undo puts that back"
+    unknown = "changes by its programs are not known, and no undo puts them back"
     if not over.changes:
         return f"Task {one_line(over.task_id)} is {over.status}; {unknown}."
     return f"{_changed(over).removesuffix('.')}. And {unknown}."
@@ -369,7 +371,7 @@ def closed_meanwhile(how: str) -> str:
 
 
 def refused(code: str, message: str, remedy: str, details: Mapping[str, Any], *, now: datetime | None = None) -> str:
-    """It was not taken, and why: in time or too late, and who was first."""
+    """The reason why it was not taken: in time or too late, and the person who was first."""
     what_to_do = f" {one_line(remedy, limit=2000)}".rstrip()
     if code == "expired":
         return f"Too late: nobody answered it in time, and it has expired.{what_to_do}"

@@ -138,7 +138,7 @@ def parsed(text: str) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise EditorFailed(f"{twice!r} stands there twice.")
+            raise EditorFailed(f"{twice!r} is there twice.")
         return dict(pairs)
 
     def never(name: str) -> Any:
@@ -326,7 +326,7 @@ SCOPES: Final[Mapping[str, GrantScope]] = {"1": "call", "2": "task", "3": "sessi
 def never_granted(call: RequestedCallView) -> str:
     """Why no grant can be given for calls like this one; empty: it can."""
     critical = call.evaluation.risk is RiskLevel.CRITICAL or call.tool not in BUILT_IN_CATALOG
-    return "What is critical is decided each time: approve it this once." if critical else ""
+    return "A critical call is decided each time: approve it this once." if critical else ""
 
 
 def scope_lines(call: RequestedCallView) -> list[Line]:

@@ -195,7 +195,7 @@ def restore_told(preview: Mapping[str, Any]) -> Iterator[str]:
         yield "1 is as it was." if same == 1 else f"{same} are as they were."
     since = preview["came_since"]
     if since is None:
-        yield "The computer is not connected: what is there now is not known."
+        yield "The computer is not connected: its present state is not known."
     elif since and not preview["exact"]:
         yield f"{since} came since and stay."
 
@@ -367,7 +367,7 @@ def _call(call: RequestedCallView, number: str) -> Iterator[Line]:
     if observed.note:
         yield from field("note", observed.note, prose=True)
     if call.original_args is not None:
-        yield Line("  a person edited it; this is what they changed of what had been asked for:")
+        yield Line("  a person edited it; these are their changes of the request:")
         yield from changes(call.original_args, call.args)
     yield from _verdict(call)
 

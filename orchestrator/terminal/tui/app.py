@@ -45,7 +45,7 @@ _EVERYWHERE: Final[Sequence[tuple[str, str]]] = (
     ("m", "what was said lately"),
     ("Ctrl+T", "light or dark"),
     ("Ctrl+Z", "set it aside; `fg` in the shell brings it back"),
-    ("q Ctrl+C", "leave; what was not decided stays open"),
+    ("q Ctrl+C", "leave; undecided requests stay open"),
 )
 
 
@@ -79,7 +79,7 @@ _OLD_NEWS_S: Final = 2.0
 _POLL_S: Final = 3.0
 """How often is looked where the server does not say by itself that something changed."""
 _AGES_S: Final = 20.0
-"""How often ages and times left are drawn anew."""
+"""How often ages and times left are drawn again."""
 
 
 class ConsoleApp(App[int]):
@@ -270,7 +270,7 @@ class ConsoleApp(App[int]):
             self.tell(why)
 
     async def _hear_changes(self) -> None:
-        """Read anew what changed, as the server tells; one that refuses to is asked again and again."""
+        """Read again what changed, as the server tells; one that refuses to is asked again and again."""
         try:
             told = self.live.hear("/v1/watch")
             async with aclosing(told):

@@ -319,7 +319,7 @@ class Approvals(Pane):
     # -- what is only looked at ----------------------------------------------------------
 
     def action_choose(self, by: int) -> None:
-        """The next call is what keys are about, or all of them."""
+        """Keys apply to the next call, or to all of them."""
         shown = self._shown
         if shown is None or len(shown.tool_calls) < 2:
             return

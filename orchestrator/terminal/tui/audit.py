@@ -99,7 +99,7 @@ def _who(item: Mapping[str, Any]) -> str:
 
 def _wrong(filled: Filled) -> str:
     if filled.ticked["outside"] and (filled.lines["task"] or filled.lines["request"]):
-        return "What belongs to no task is of no task and no request: one of them."
+        return "Facts without a task have no task and no request: choose one of the filters."
     since = filled.lines["since"]
     try:
         datetime.fromisoformat(since or "2026-11-20")
@@ -183,7 +183,7 @@ class Audit(Pane):
             return
         new = {f"{one['task_id']} {one['version']}": one for one in found["items"]}
         if older or not self._items or not new.keys() & self._items.keys():
-            # Where nothing of it was known, the items in between are not known either: it begins anew.
+            # Where nothing of it was known, the items in between are not known either: it begins again.
             self._items = {**self._items, **new} if older else new
             self._next = found["next"]
         else:

@@ -78,7 +78,7 @@ class Together(Dialog[None]):
             if closed:
                 self._note(one, closed_meanwhile(message.how))
             elif present is not None and not same(one, present):
-                self._note(one, "It has changed meanwhile: look at it as it is now.")
+                self._note(one, "It has changed: look at it as it is now.")
             elif present is None and isinstance(message, review.Snapshot):
                 self._note(one, closed_meanwhile("while there was no connection"))
 
@@ -134,7 +134,7 @@ class Together(Dialog[None]):
         if word == "approve" and not self._was_read:
             self.query_one(".dialog-keys", Static).update(_UNREAD)
         elif self._open():
-            # Not of this screen: who leaves it is told all the same what became of what was sent.
+            # Not of this screen: a person who leaves it still hears the result of the decision that was sent.
             begin(self._pane, self._decide, word)
 
     async def _decide(self, word: Literal["approve", "reject"]) -> None:

@@ -48,7 +48,7 @@ def computer_lines(found: Mapping[str, Any], client: str = "", task: Mapping[str
 
 
 def _frozen_lines(frozen: Mapping[str, Any]) -> Iterator[Line]:
-    """Why it is frozen, what to do, and who came."""
+    """Why it is frozen, what to do, and which computer came."""
     since = f" since {moment(frozen['since'])}" if frozen["since"] else ""
     yield Line(f"  FROZEN{since}: {one_line(frozen['message'], limit=1000)}", "alarm", prose=True)
     yield Line(f"  to do    {one_line(frozen['remedy'], limit=1000)}", prose=True)
@@ -211,7 +211,7 @@ class Computers(Pane):
         yield Picture()
 
     def changed(self) -> None:
-        """Read the list anew."""
+        """Read the list again."""
         begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
@@ -317,7 +317,7 @@ class Computers(Pane):
             self.desk.tell(f"Computer {name_of(name)} is not frozen.")
             return
         title = f"Let {name_of(name)} come back? Whichever of them dials next is it from then on."
-        lines = [*computer_lines(found), Line("What was under way there is shown as unknown.", prose=True)]
+        lines = [*computer_lines(found), Line("Calls that were under way there are shown as unknown.", prose=True)]
         if not await self.app.push_screen_wait(Choose(title, lines, [("y", "let it come back")])):
             return
         done = await self.desk.ask("POST", f"/v1/computers/{segment(name)}/release")
@@ -361,7 +361,7 @@ class Computers(Pane):
             self._show_screen(name, screens[(at + 1) % len(screens)])
 
     def action_type(self) -> None:
-        """Type a line at the computer, as if one sat there."""
+        """Type a line at the computer, as a player there would."""
         if self.rows.chosen is not None:
             begin(self, self._type, self.rows.chosen)
 

@@ -54,7 +54,7 @@ ASKS: Final = {
     "check": "Ask the computer once more?",
     "mark_done": "It was carried out: tell the model so?",
     "mark_failed": "It was not carried out: tell the model that it failed?",
-    "retry": "Ask for it anew, as a new call with a new approval?",
+    "retry": "Ask for it again, as a new call with a new approval?",
 }
 """The question before a word is sent."""
 
@@ -139,13 +139,13 @@ class Editing:
             try:
                 args = await self._once(request, key, call.tool, args, here)
             except EditorFailed as error:
-                kept = " What you wrote is kept for the next edit." if key in self._drafts else ""
+                kept = " Your text is kept for the next edit." if key in self._drafts else ""
                 self._desk.tell(f"{error} Nothing was decided.{kept}")
                 return None
             if request.request_id not in self._desk.reviews.requests:
                 # A dialog was taken back then, and has said why.
                 if not here:
-                    self._desk.tell("It was closed meanwhile: nothing was sent.")
+                    self._desk.tell("It was closed in the meantime: nothing was sent.")
                 return None
             differs = changed_lines(call, args)
             if not differs:

@@ -371,11 +371,11 @@ class Listing(Dialog[str]):
         self.read()
 
     def read(self) -> None:
-        """Read the list anew."""
+        """Read the list again."""
         raise NotImplementedError
 
     def read_again(self) -> None:
-        """Read it anew if this is still looked at."""
+        """Read it again if this is still looked at."""
         if self.is_attached:
             self.read()
 

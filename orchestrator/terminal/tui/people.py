@@ -75,7 +75,7 @@ _ROLES: Final = (
 _TAKES_ADMIN: Final = "This needs the role admin: ask an admin."
 _PROGRAM: Final = "it is a program: it submits tasks, and never decides"
 _ENDS: Final = {
-    "person": "Every token of theirs ends at once, and so does what they have open. Their tasks go on.",
+    "person": "All their tokens and open connections end at once. Their tasks go on.",
     "agent": "The program is refused from now on. Its tasks go on.",
     "computer": "Its connection ends at once, and its tasks wait. To come back it has to be paired again.",
 }
@@ -97,11 +97,11 @@ class People(Pane):
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
         self._may_know = True
-        """Whether the server has not refused to tell yet."""
+        """Whether the server has told it so far, without a refusal."""
         self._holders: dict[str, dict[str, Any]] = {}
 
     def changed(self) -> None:
-        """Read the list anew."""
+        """Read the list again."""
         begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
@@ -398,7 +398,7 @@ def _hints(url: str) -> Iterator[Line]:
     yield Line("It does not work?", "title")
     yield Line(
         "Domain not permitted: the mod refuses private addresses until a rule allows them. Into "
-        "computercraft-server.toml of the world, before the rule for $private, then start the world anew:",
+        "computercraft-server.toml of the world, before the rule for $private, then restart the world:",
         prose=True,
     )
     yield Line(f'  [[http.rules]] host = "{one_line(host)}" port = {port} action = "allow"', prose=True)

@@ -143,7 +143,7 @@ def _reported(report: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> 
     if at < len(rules) and rules[at]["id"] == report["id"]:
         yield from rule_lines(rules[at], report["number"])
     else:
-        # The policy was loaded anew since.
+        # The policy was loaded again since.
         yield Line(f"── Rule {report['number']}: {one_line(report['id'])}: {report['effect']}", "title")
     if report["missed"]:
         yield Line(f"  not known yet: {_OPEN.get(report['missed'], one_line(report['missed']))}", "warning", prose=True)
@@ -182,7 +182,7 @@ class Grants(Listing):
     ]
 
     def __init__(self, desk: Desk) -> None:
-        super().__init__("Grants: they never cover what the policy denies, nor what is critical.", desk)
+        super().__init__("Grants: they never cover a call that the policy denies, or a critical call.", desk)
         self._grants: dict[str, Mapping[str, Any]] = {}
 
     def read(self) -> None:
@@ -216,10 +216,10 @@ class Grants(Listing):
             # It goes on where this is left, and what became of it is said there.
             begin(self.app, self._take_back, grant)
         elif grant is not None:
-            self.show_news("It is not in force any more: there is nothing to take back.")
+            self.show_news("It is not active any more: there is nothing to take back.")
 
     async def _take_back(self, grant: Mapping[str, Any]) -> None:
-        lines = [*lines_of(grant), Line("What has not begun to run asks again; what runs goes on.", prose=True)]
+        lines = [*lines_of(grant), Line("Calls that have not begun to run ask again; running calls go on.", prose=True)]
         if not await self.app.push_screen_wait(Choose("Take it back?", lines, [("y", "take it back")], enter="y")):
             return
         answer = await self.ask("DELETE", f"/v1/grants/{segment(grant['grant_id'])}")
@@ -381,7 +381,7 @@ class Policy(Pane):
         return self._found["policy"]["rules"] if self._found else ()
 
     def changed(self) -> None:
-        """Read it anew."""
+        """Read it again."""
         begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:

@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 
     taken: bool
     said: str
-    """As a sentence to who sent it."""
+    """A sentence for the person who sent it."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Reviews(Inbox):
                 if isinstance(message, review.Snapshot):
                     self._socket, self.why_away, self.was_there = socket, "", True
                     if attempts.back():
-                        self.tell("The connection stands again.")
+                        self.tell("The connection is back.")
                     attempts.heard()
                 self.take(message)
                 if isinstance(message, review.Done | review.Failed):
@@ -132,7 +132,7 @@ class Reviews(Inbox):
         """Send a decision on a request as it was shown; what became of it."""
         present = self.requests.get(request.request_id)
         if present is not None and not same(request, present):
-            return Outcome(False, "It has changed meanwhile, so nothing was sent. Look at it as it is now.")
+            return Outcome(False, "It has changed, so nothing was sent. Look at it as it is now.")
         return await self._carry_out(deciding(request, resume))
 
     async def answer(self, question: review.OpenQuestion, answer: str) -> bool:

@@ -209,7 +209,7 @@ class Pane(Container):
 
     @abstractmethod
     def changed(self) -> None:
-        """Something may be different: read it anew."""
+        """Something may be different: read it again."""
 
     @abstractmethod
     def chosen(self, key: str | None) -> None:

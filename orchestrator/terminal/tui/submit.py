@@ -209,7 +209,7 @@ class LogScreen(Screen):
     """Whether the first new line replaces the last one that was drawn."""
     _growing: str | None = None
     _prose: bool = False
-    """Whether what grows is broken at blanks."""
+    """Whether a growing text is broken at blanks."""
 
     @property
     def columns(self) -> int | None:
@@ -297,7 +297,7 @@ class TaskLog:
             case Lost():
                 self._progress.note("The server went away; it is looked for.")
             case Back():
-                self._progress.note("The connection stands again.")
+                self._progress.note("The connection is back.")
             case AgentTaskItem():
                 self._progress.item(event)
                 if isinstance(event.fact, facts.ReviewRequested):

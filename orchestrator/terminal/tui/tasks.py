@@ -183,7 +183,7 @@ class Tasks(Pane):
         ("o", "its request"),
         ("h", "what it rehearsed, and ask for it"),
         ("p", "keep it, or no longer"),
-        ("r", "ask anew what lapsed"),
+        ("r", "ask again for the lapsed request"),
         ("f", "filter"),
         ("/", "search"),
     )
@@ -206,7 +206,7 @@ class Tasks(Pane):
     # -- the list ------------------------------------------------------------------------
 
     def changed(self) -> None:
-        """Read the list anew, soon."""
+        """Read the list again, soon."""
         self._again.set()
 
     async def _read_again(self) -> None:
@@ -364,7 +364,7 @@ class Tasks(Pane):
             self.changed()
 
     def action_renew(self) -> None:
-        """Ask again what nobody answered in time."""
+        """Ask again for the request that nobody answered in time."""
         task = self._chosen_task()
         if task is not None:
             begin(self, self._renew, task["task_id"])
@@ -375,9 +375,9 @@ class Tasks(Pane):
             return
         lapsed = found["lapsed_request"]
         if not lapsed or found["status"] in _ENDED:
-            self.desk.tell("No request of it lapsed: there is nothing to ask anew.")
+            self.desk.tell("No request of it lapsed: there is nothing to ask again.")
         elif await self.desk.ask("POST", f"/v1/requests/{lapsed}/renew", {}) is not None:
-            self.desk.tell("Carried out: it is asked anew.")
+            self.desk.tell("Carried out: it is asked again.")
 
     def action_answer(self) -> None:
         """Answer what the task asks."""

@@ -68,7 +68,7 @@ async def cc_info(deps: CCAgentDeps) -> str:
         lines = [*_facts(result.data), *_slots(result.data, entries), *_redstone(entries), *_neighbours(entries)]
         lines += _tabs(entries)
     except (ValueError, TypeError, KeyError) as error:
-        raise ToolFailed("What the computer says of itself cannot be read.") from error
+        raise ToolFailed("The computer's facts about itself cannot be read.") from error
     return capped("\n".join(lines))
 
 
@@ -246,7 +246,7 @@ async def observe_peripheral_call(deps: CCAgentDeps, *, name: str, method: str, 
     try:
         found = {shown_name(one["name"]): one for one in neighbours_of(entries_of(result.body))}
     except (ValueError, TypeError, KeyError) as error:
-        raise ToolFailed("What the computer says of its peripherals cannot be read.") from error
+        raise ToolFailed("The computer's facts about its peripherals cannot be read.") from error
     one = found.get(name)
     if one is None:
         others = f" There are: {_listed(found)}." if found else " There are none."

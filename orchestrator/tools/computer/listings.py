@@ -174,7 +174,7 @@ def nobody_waits(files: int, of_files: int, size: int) -> None:
 async def keep_tree(
     deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf, on_read: OnRead = nobody_waits
 ) -> Kept:
-    """Keep the bytes of every file of a listing, but for those that are kept already.
+    """Keep the bytes of every file of a listing, except for those that are kept already.
 
     A file that changes meanwhile is listed as it is when it is read. Once ``most`` new bytes were read, others are
     skipped. Raises ToolFailed.

@@ -53,7 +53,7 @@ async def observe_stop(deps: CCAgentDeps, *, tab: str) -> Observed:
     try:
         found = next((one for one in entries_of(result.body) if one.get("tab") == tab and "ended" not in one), None)
     except (ValueError, TypeError) as error:
-        raise ToolFailed("What the computer says of its tabs cannot be read.") from error
+        raise ToolFailed("The computer's facts about its tabs cannot be read.") from error
     if found is None:
         raise ToolFailed(f"No program runs in {tab}.", remedy="cc_info lists the tabs.")
     return Observed(state={}, note=f"In {tab} runs: {tab_program(found)}, for {found.get('seconds', 0)} s now.")
@@ -220,7 +220,7 @@ async def _ran_by_stub(deps: CCAgentDeps, name: str) -> Ran:
 
 
 def _times(deps: CCAgentDeps, observe_s: int | None, timeout_s: int | None) -> dict[str, int]:
-    """The limits of a run as the wire has them: whole seconds, at least one; who is watched may run for so long."""
+    """The limits of a run as the wire has them: whole seconds, at least one; a watched program may run for so long."""
     limit = timeout_s or (RUN_TIMEOUT_S if deps.timeout_s is None else max(1, int(deps.timeout_s)))
     if observe_s is None:
         return {"timeout_s": limit}

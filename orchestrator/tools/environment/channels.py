@@ -183,7 +183,7 @@ class Listening:
 
 @dataclass
 class Replaying:
-    """A channel that answers with a result heard at settling, so that the tool words it as ever."""
+    """A channel that answers with a result heard at settling, so that the tool words it as always."""
 
     result: CallResult | Exception
 

@@ -41,7 +41,7 @@ Refused = Callable[[str, Identity | None, OrchestratorError], Awaitable[None]]
 
 @dataclass(frozen=True)
 class _Asked:
-    """One request, and for whom it is."""
+    """One request, and its receiver."""
 
     line: ComputerLine
     request: wire.Desk
@@ -82,7 +82,7 @@ class InGameCommands:
         self._news.opened(line)
 
     def asked(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
-        """Begin to answer; a request that comes again is answered anew."""
+        """Begin to answer; a request that comes again is answered again."""
         before = self._open.get(line, {}).pop(request.desk, None)
         if before is not None:
             before.cancel()
@@ -173,7 +173,7 @@ class InGameCommands:
         if not asked.text:
             raise InvalidRequest("Nothing was asked.", remedy='Say what to do: cc ask "fix my farm program".')
         new = self._defaults
-        # Sent again in the middle of it, the request is answered anew, and what was begun is still made whole.
+        # Sent again in the middle of it, the request is answered again, and what was begun is still made whole.
         submitting = self._service.submit(
             asked.text,
             user=asked.person,

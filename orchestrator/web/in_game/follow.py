@@ -115,7 +115,7 @@ _LOOKED_AT: Final = 1000
 """Tasks of one status that are looked through, the newest first."""
 _LOADED: Final = 10
 """Tasks of the computer: a task that a player means without a name is one of the last."""
-_UNSEEN: Final = "What a program of it changed is not known: no undo puts that back."
+_UNSEEN: Final = "Changes by its programs are not known: no undo puts them back."
 _NAMED: Final = 3
 """Changed places that are named on the screen."""
 

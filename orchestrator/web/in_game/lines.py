@@ -65,7 +65,7 @@ class Line:
     text: str
 
     def form(self) -> dict[str, str]:
-        """As it travels."""
+        """The form as it travels."""
         return {"is": self.kind, "text": self.text}
 
 
@@ -297,7 +297,7 @@ class Rate:
 
 @dataclass
 class Limits:
-    """All computers' rates."""
+    """The rates of all computers."""
 
     asks: Rate = field(default_factory=lambda: Rate(ASKS_A_MINUTE))
     others: Rate = field(default_factory=lambda: Rate(OTHERS_A_MINUTE))

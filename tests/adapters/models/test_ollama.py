@@ -281,7 +281,7 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         (
             refuses(404, b"404 page not found", "text/plain"),
             "Ollama at {} answered 404: 404 page not found. Look at Ollama's log; "
-            "a proxy or another program may stand at this address.",
+            "a proxy or another program may be at this address.",
         ),
         (
             refuses(400, TOO_LONG),
@@ -382,7 +382,7 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         (
             refuses(500, {"error": {"error": {"message": "odd\nthing"}}}),
             "Ollama at {} answered 500: odd thing. Look at Ollama's log; "
-            "a proxy or another program may stand at this address.",
+            "a proxy or another program may be at this address.",
         ),
         (refuses(500, _wrapped("deep", 30)), "Ollama at {} answered 500: {'error': {'error':"),
         (
@@ -393,7 +393,7 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         (
             refuses(500, b'{"error": "unfinished', "application/json"),
             'Ollama at {} answered 500: {"error": "unfinished. Look at Ollama\'s log; '
-            "a proxy or another program may stand at this address.",
+            "a proxy or another program may be at this address.",
         ),
         (
             refuses(307, b"", Location="http://elsewhere.example/api/chat"),
@@ -409,7 +409,7 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         (
             refuses(200, b"<html><title>Log in\x1b[2J</title></html>\n", "text/html"),
             "{} answered with something that Ollama does not say: <html><title>Log in\\u{1b}[2J</title></html> "
-            "A proxy or another program may stand at this address: look at OLLAMA_HOST or --ollama-url.",
+            "A proxy or another program may be at this address: look at OLLAMA_HOST or --ollama-url.",
         ),
         (garbles(b"no JSON\n", after="{"), "{} answered with something that Ollama does not say: no JSON"),
         (garbles(b"[1]\n"), "{} answered with something that Ollama does not say: [1]"),

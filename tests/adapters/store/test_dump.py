@@ -93,8 +93,8 @@ async def test_a_refusal_says_where_and_what(tmp_path: Path, dump: bytes) -> Non
     row = next(number for number, line in enumerate(lines) if line.startswith(b'["t1","Paused"'))
     for broken, said in (
         (b"".join(lines[:-1]), f"line {len(lines)}: it ends here"),
-        (dump + b"x", "something stands behind its end"),
-        (dump + dump, "something stands behind its end"),
+        (dump + b"x", "there is something after its end"),
+        (dump + dump, "there is something after its end"),
         (b"".join([*lines[: row + 1], *lines[row:]]), f"line {row + 2}: a row of tasks stands twice"),
         (b"".join([*lines[:row], *lines[row + 1 :]]), "the counts and the sha256"),
         (b"".join([*lines[:row], b'["t1"]\n', *lines[row:]]), f"line {row + 1}: a row of tasks has 19 values"),

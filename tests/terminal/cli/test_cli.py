@@ -414,7 +414,7 @@ def test_a_channel_that_does_not_open_is_told_as_a_sentence(tmp_path: Path) -> N
 @pytest.mark.parametrize("arguments", [("run", "caf\udce9"), ("cancel", "\udce9"), ("tasks", "--status", "\udce9")])
 def test_what_is_no_text_is_told_as_a_sentence(served: Served, arguments: tuple[str, ...]) -> None:
     """Bytes of another encoding, as an old terminal sends them, are no text: nothing is sent."""
-    refused(served.cli(*arguments), "What was typed or piped is not text in UTF-8.")
+    refused(served.cli(*arguments), "The typed or piped input is not text in UTF-8.")
 
 
 def test_a_server_that_refuses_is_told_in_its_words(served: Served) -> None:

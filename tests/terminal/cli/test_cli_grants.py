@@ -109,7 +109,7 @@ def test_who_may_not_revoke_a_grant_is_told_why(talker: Served) -> None:
     grant_id = remembered(talker, paused(talker), scope="task")
     token = talker.cli("people", "add", "eve", "--role", "submitter").stdout.strip()
     eve = {"CC_ORCHESTRATOR_TOKEN": token, "CC_ORCHESTRATOR_URL": talker.url}
-    refused(cli(talker.home, "grants", "revoke", grant_id, **eve), "Only who gave a grant", code=3)
+    refused(cli(talker.home, "grants", "revoke", grant_id, **eve), "Only the person who gave a grant", code=3)
     nothing = cli(talker.home, "grants", "list", **eve)
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert nothing.stderr == "No grant can be used now; --all shows those that ended, too.\n"

@@ -247,7 +247,7 @@ async def test_a_token_that_is_missing_weak_or_revoked(server: Server, tmp_path:
     empty.mkdir()
     (empty / "admin.token").write_text(await server.person("bob", "submitter"))
     weak = await looked(empty, server.url)
-    assert [(one.state, "no admin's" in one.sentence) for one in weak["token"]] == [("warn", True)]
+    assert [(one.state, "not an admin's" in one.sentence) for one in weak["token"]] == [("warn", True)]
     assert {"store", "model", "game"} <= set(weak)
     await server.ask("DELETE", "/v1/tokens/person/bob")
     assert (await one(empty, "token", server.url)).state == "fail"

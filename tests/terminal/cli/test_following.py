@@ -130,11 +130,11 @@ def test_a_restart_is_ridden_out(tmp_path: Path) -> None:
         server.process.wait()
         before += until(follower, "The server went away.")
         with talking(tmp_path, tmp_path / "data", server.port) as again:
-            before += until(follower, "The connection stands again.")
+            before += until(follower, "The connection is back.")
             again.cli("cancel", before.split()[1])
             after, errors = follower.communicate(timeout=HANG_S)
     assert follower.returncode == 1, errors
-    assert before.splitlines()[-2:] == ["The server went away. Trying again for 90 s.", "The connection stands again."]
+    assert before.splitlines()[-2:] == ["The server went away. Trying again for 90 s.", "The connection is back."]
     assert (before + after).count("[TOOL]") == 1
     assert "[FINAL] Success=False" in after
 
@@ -425,11 +425,11 @@ def test_output_that_a_lost_connection_cut_is_finished_before_its_result(grows: 
     for item in story.items:
         progress.item(item)
     progress.hint(prints(0, "tick 1\n"))
-    progress.note("The connection stands again.")
+    progress.note("The connection is back.")
     story.finished("c1", text="Program a.lua executed successfully.\nOutput:\ntick 1\ntick 2\n")
     progress.item(story.items[-1])
     assert out.getvalue().endswith(
-        "[OUTPUT] cc_run_program on 3\n    tick 1\nThe connection stands again.\n"
+        "[OUTPUT] cc_run_program on 3\n    tick 1\nThe connection is back.\n"
         f"[OUTPUT] cc_run_program on 3\n    tick 2\n{ABOVE}"
     )
 

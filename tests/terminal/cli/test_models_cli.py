@@ -371,7 +371,7 @@ async def test_ctrl_c_stops_a_pull_and_says_that_it_goes_on(tmp_path: Path) -> N
         code, text = await asyncio.to_thread(at_the_terminal)
         await within(server.left.wait())
     assert code == 130
-    assert "Stopped. What was fetched stays: the same command goes on where it stopped." in text
+    assert "Stopped. The fetched part stays: the same command goes on where it stopped." in text
     assert "Traceback" not in text
 
 

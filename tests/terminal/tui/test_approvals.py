@@ -72,7 +72,7 @@ async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None
         await seat.asks("i", "Edit the arguments, as JSON")
         await seat.press("ctrl+home")
         await seat.type("-- mine ")
-        await seat.asks("ctrl+s", "That is not JSON", "What you wrote is kept for the next edit.")
+        await seat.asks("ctrl+s", "That is not JSON", "Your text is kept for the next edit.")
         await seat.asks("i", "Edit the arguments", "-- mine {")
         assert (await fixture.server.ask("POST", request.rejection_url)).status_code == 200
         await seat.sees("Decided elsewhere: rejected by admin.")

@@ -65,7 +65,7 @@ async def test_a_request_is_given_time_and_looked_at_from_all_sides(tmp_path: Pa
         (shown_call,) = before.tool_calls
         other = before.model_copy(update={"tool_calls": (shown_call.model_copy(update={"action_digest": "0" * 64}),)})
         assert not await seat.app.reviews.decide(other, decision(other, "approve"))
-        await seat.sees("It has changed meanwhile, so nothing was sent.")
+        await seat.sees("It has changed, so nothing was sent.")
 
 
 @pytest.mark.deep
@@ -201,7 +201,7 @@ async def test_every_word_about_an_unknown_outcome_has_its_key(tmp_path: Path) -
     model, disk = Listening(says(call("cc_run_program", path="a.lua")), final(success=False)), Disk({"a.lua": NEW})
     async with running(tmp_path, model=model) as server, seated(server) as seat:
         task_id = await cut_off(server, disk, seat)
-        for key, asks in (("c", "Ask the computer once more?"), ("t", "Ask for it anew, as a new call")):
+        for key, asks in (("c", "Ask the computer once more?"), ("t", "Ask for it again, as a new call")):
             await seat.press(key)
             await seat.sees(asks)
             await seat.press("escape")

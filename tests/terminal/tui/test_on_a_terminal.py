@@ -205,7 +205,7 @@ def test_a_decision_of_which_nobody_heard_is_told_when_it_is_left(tmp_path: Path
             sight.type("y")
             sight.until(lambda: "Let it run" not in sight.text, "it is sent")
             sight.type("q")
-            sight.terminal.expect("Whether what you decided last was taken is not known")
+            sight.terminal.expect("It is not known whether your last decision was taken")
 
 
 def test_without_a_terminal_or_a_server_it_says_so(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ async def test_a_file_that_cannot_be_used_is_told_and_the_one_before_stays(tmp_p
 
 def test_a_file_that_is_only_another_is_not_called_unusable() -> None:
     """Of several nodes one's file may hold another policy than all have: it is told as that, and nothing else."""
-    alert = "policy.toml holds another policy than the one in force on all nodes."
+    alert = "policy.toml holds another policy than the active one of all nodes."
     policy = default_policy().model_dump(mode="json")
     found = {"alert": alert, "policy": policy, "mode": "normal", "source": "policy apply by ann", "policy_version": "v"}
     told = "\n".join(line.text for line in in_force_lines(found))
@@ -90,7 +90,7 @@ async def test_a_standing_approval_is_listed_and_taken_back(tmp_path: Path) -> N
         answer = await server.ask("POST", f"/v1/resume/{one.request_id}", body)
         assert answer.status_code == 202, answer.text
         await seat.asks("g", "in force", "cc_write on 3: a.lua; any text", "calls like it, in its session")
-        await seat.asks("x", "Take it back?", "what runs goes on")
+        await seat.asks("x", "Take it back?", "running calls go on")
         await seat.asks("escape", "x takes it back")
         assert (await server.ask("GET", "/v1/grants")).json()["grants"][0]["usable"]
         await seat.agrees("x", "Take it back?", "Carried out: it is taken back.", "taken back")

@@ -82,7 +82,7 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
         task = (await server.ask("GET", f"/v1/tasks/{row['task_id']}")).json()
         assert (task["session_id"], task["max_steps"], task["max_wall_s"]) == ("castle", 7, 5400)
         await seat.sees("> Completed")
-        await seat.asks("r", "there is nothing to ask anew.")
+        await seat.asks("r", "there is nothing to ask again.")
         await seat.asks("h", "is not a rehearsal.")
 
 
@@ -102,6 +102,6 @@ async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
         assert (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["pinned"]
         await seat.asks("p", "is kept no longer than others.")
         await server.until(task_id, "request_ended")
-        await seat.asks("r", "Carried out: it is asked anew.")
+        await seat.asks("r", "Carried out: it is asked again.")
         noted = (await server.ask("GET", f"/v1/audit?task={task_id}&kind=review_noted")).json()["items"]
         assert "renewed" in [one["fact"]["what"] for one in noted]

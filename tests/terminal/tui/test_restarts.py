@@ -30,7 +30,7 @@ async def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
             await seat.press("y")
             await seat.sees("Not delivered: there is no connection.")
             with talking(tmp_path, data, server.port):
-                await seat.sees("The connection stands again.", "waiting: 1 request")
+                await seat.sees("The connection is back.", "waiting: 1 request")
                 await seat.press("1")
                 await seat.sees(task_id, "[REVIEW] local_write waits for a person", "+new")
                 await seat.press("o", "a")

@@ -288,7 +288,7 @@ async def test_what_was_approved_and_is_stale_is_said_to_be_asked_anew(
     await seat.go(f"tasks/{task_id}")
     pc.write("build.lua", b"print('and again')\n")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
-    await expect(seat.page.locator(".said")).to_contain_text("It is asked anew.")
+    await expect(seat.page.locator(".said")).to_contain_text("It is asked again.")
     await expect(seat.request(await waiting(api, task_id, 3)).locator("tr.del")).to_contain_text("and again")
 
 

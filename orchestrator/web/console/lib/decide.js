@@ -13,7 +13,7 @@ import { span } from "./ui.js";
 const DONE = {
   approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you",
   respond: "answered by you in its place", check: "checked again", mark_done: "marked as done by you",
-  mark_failed: "marked as failed by you", retry: "asked for anew by you",
+  mark_failed: "marked as failed by you", retry: "asked for again by you",
 };
 const KEPT = 100;
 

@@ -120,7 +120,7 @@ const explained = (one, fact) =>
 
 const AFTER = {
   approve: "approved", edit: "approved", reject: "rejected", respond: "answered", check: "checking",
-  mark_done: "marked done", mark_failed: "marked failed", retry: "asked anew",
+  mark_done: "marked done", mark_failed: "marked failed", retry: "asked again",
 };
 
 function decided(journal, fact, item) {

@@ -34,7 +34,7 @@ function Hints({ line, url }) {
       <li><b>Domain not permitted</b>: the mod refuses private addresses until a rule allows them.
         Into <code>computercraft-server.toml</code>${" "}
         (the folder <code>serverconfig</code> of the world, or <code>config</code>), before the rule
-        for <code>"$private"</code>, then start the world anew:
+        for <code>"$private"</code>, then restart the world:
         <pre class="text">${`[[http.rules]]\n    host = "${hostname}"\n    port = ${port || (protocol === "https:" ? 443
           : 80)}\n    action = "allow"`}</pre></li>
       <li>The <b>Minecraft server</b> dials, not your own machine. ${loopback

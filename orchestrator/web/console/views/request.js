@@ -41,7 +41,7 @@ function useWhole(request) {
 export const Anew = ({ request }) => request && html`<div class="note warn" role="status">
   <p>${request.reason === "outcome_unknown"
     ? "Nobody knows whether it ran."
-    : "It did not run as it was shown: what it is about is another now. It is asked anew."}</p>
+    : "It did not run as it was shown: what it is about is another now. It is asked again."}</p>
   <a class="button" href=${link("approvals", [request.request_id])}>Show it</a></div>`;
 
 export function Outcome({ outcome, children }) {
