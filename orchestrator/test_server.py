@@ -87,7 +87,7 @@ async def _stub(url: str, orchestrator: Orchestrator, number: int) -> StubComput
 
 
 async def _all_welcome(stubs: Sequence[StubComputer]) -> None:
-    """Until every stub is connected. Raises OrchestratorError."""
+    """Wait until every stub is connected. Raises OrchestratorError."""
     try:
         async with asyncio.timeout(_WELCOME_WITHIN_S):
             await asyncio.gather(*(stub.welcomed.wait() for stub in stubs))

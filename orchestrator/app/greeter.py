@@ -146,7 +146,7 @@ class JournalGreeter:
         self._changed(computer)
 
     async def _judged(self, record: ComputerRecord, visitor: Visitor, side: ComputerSide, *, anew: bool) -> Verdict:
-        """What becomes of a visitor; a copy is written down."""
+        """The verdict on a visitor; a copy is written down."""
         # Only of a token that nobody was welcome with yet it counts who got it.
         new = (record.known is None or anew) and visitor.token
         row = await self._store.find_token(visitor.token) if new else None

@@ -206,7 +206,7 @@ class Watching:
             self.tracing.observe(items)
 
     def keep(self) -> list[asyncio.Task[None]]:
-        """What goes on as long as the node does, begun."""
+        """The background work of the node, begun."""
         parts = [watch_lag(self.metrics.lagged), *([self.tracing.keep()] if self.tracing is not None else [])]
         return [asyncio.create_task(part) for part in parts]
 

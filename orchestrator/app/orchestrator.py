@@ -66,7 +66,7 @@ _BUS_AGAIN_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Foundation:
-    """What stands while anything else does."""
+    """The foundation for all other parts."""
 
     settings: Settings
     node: str
@@ -74,7 +74,7 @@ class Foundation:
     watching: Watching
     authorizer: TokenAuthorizer
     guests: dict[str, Identity]
-    """By the hash of its token: each copy of a rehearsal that may come in."""
+    """The copies of rehearsals that may come in, each by the hash of its token."""
     active_policy: NodePolicy
     service: TaskService
     policy: PolicyKeeper
@@ -128,12 +128,12 @@ async def open_ground(
 
 
 def name_of(settings: Settings) -> str:
-    """What people call this node."""
+    """The name that people use for this node."""
     return settings.node or platform.node()
 
 
 async def _reached(line: Bus, settings: Settings, store: Store) -> Bus:
-    """This store's part of the bus, open; one whose server just starts again is waited for. Raises BusAway."""
+    """This store's part of the bus, open; it waits for a server that is starting again. Raises BusAway."""
     alone = settings.bus == "local:"
     bus = line if alone else InstallationBus(line, await installation_of(store), node=name_of(settings))
     loop = asyncio.get_running_loop()
@@ -255,7 +255,7 @@ async def _workspace(ground: Foundation) -> Workspace:
 
 
 def _presence(ground: Foundation, url: str, tasks: Callable[[], int]) -> Presence:
-    """What this node says of itself to the others."""
+    """The facts that this node tells the others of itself."""
     service, settings = ground.service, ground.settings
     return Presence(
         service.bus,

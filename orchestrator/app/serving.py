@@ -214,7 +214,7 @@ _REFUSALS = _Refusals()
 
 
 def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE) -> PortServer:
-    """What serves the endpoints: frames as large as ours, no compression, no signals of its own.
+    """The server of the endpoints: frames as large as ours, no compression, no signals of its own.
 
     ``most``: connections. ``spare``: open files that are not for connections.
     """
@@ -244,7 +244,7 @@ def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE
 
 
 def _signals() -> tuple[asyncio.Event, asyncio.Event]:
-    """What the first signal sets, and what each further one does."""
+    """The effect of the first signal, and of each further one."""
     stop, at_once = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -373,7 +373,7 @@ class Client:
         return "ws" + self.url.removeprefix("http") + "/reviewer"
 
     def _offer(self) -> dict[str, Any]:
-        """What a reviewer's handshake says."""
+        """The facts in a reviewer's handshake."""
         from orchestrator.core.wire.messages import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 
         protocols = [REVIEWER_SUBPROTOCOL_1_1, REVIEWER_SUBPROTOCOL]
@@ -427,7 +427,7 @@ def _token(data_dir: Path | None) -> str:
 
 
 def trusted() -> ssl.SSLContext | bool:
-    """Those whom this host trusts, or those that OpenSSL's own variables name, such as a school's authority."""
+    """The authorities that this host trusts, or those that OpenSSL's own variables name, such as a school's."""
     named = any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     return ssl.create_default_context() if named else True
 

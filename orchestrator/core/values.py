@@ -55,7 +55,7 @@ FAR_S: Final = 2.0
 
 
 def told_apart(whose: str, by_s: float) -> str:
-    """That somebody's clock is so many seconds ahead of the store's, as a sentence; empty: it is near enough."""
+    """A sentence that a clock is so many seconds ahead of the store's; empty: it is near enough."""
     if abs(by_s) < FAR_S:
         return ""
     where = "ahead of" if by_s > 0 else "behind"

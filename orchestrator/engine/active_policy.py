@@ -40,7 +40,7 @@ class NodePolicy:
     policy: Callable[[], Policy] = default_policy
     """Raises PolicyUnusable where this node cannot load it; then nothing is judged."""
     context: Callable[[ComputerId | None], PolicyContext] = field(default=_knows_nothing)
-    """What is known of a computer."""
+    """The known facts of a computer."""
     custom: Callable[[], Sequence[CustomPolicy]] = tuple
     """The plugins that the policy names."""
 
@@ -115,7 +115,7 @@ class NodePolicy:
         return strict(verdict, task.restores)
 
     def _context(self, task: AgentTask, computer: ComputerId | None) -> PolicyContext:
-        """What is known of a computer of a task; of a copy what is known of the real one."""
+        """The known facts of a computer of a task; of a copy what is known of the real one."""
         if task.rehearses is not None and computer is not None and is_copy(computer):
             return task.rehearses.context
         return self.context(computer)

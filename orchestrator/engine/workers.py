@@ -110,9 +110,9 @@ _OF_A_LEASE = 1 / 4
 _TAKEN_S = 0.02
 """About how long, where something is due and another node is just taking it: more than a transaction takes."""
 _NOT_HAD_S = 0.5
-"""At most, where it goes on being due and is not to be had: each look waits twice as long as the one before."""
+"""The most seconds between two looks at a due task that cannot be had: each wait is twice as long as the one before."""
 _NEWER_S = 60.0
-"""So long a task is left to newer versions before it is looked at again: this node may be the newer one by then."""
+"""Seconds for which a task is left to newer versions: this node may be the newer one by then."""
 _MOST_NEWER = 128
 """Tasks that are left to newer versions; where there are more, each is looked at at this pace:"""
 _NEXT_NEWER_S = 1.0
@@ -121,7 +121,7 @@ _MOST_DOUBLED = 6
 _HELD_S = 1.0
 """How soon a worker that may not act looks whether it may."""
 _AGAIN_S = 0.5
-"""Until a worker asks a store again that failed; then twice as long each time."""
+"""Seconds until a worker asks a store again that failed; then twice as long each time."""
 _AGAIN_AT_MOST_S = 5.0
 _POSTPONED_S = 5.0
 """A task whose actor failed is due again after this."""
@@ -141,7 +141,7 @@ class Workers:
     """Whether tasks are taken on now."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Whose turn it is to look at the queue: one query of a node for each notification, however many are idle."""
+    """The worker whose turn it is to look at the queue: a node asks once a notification, however many are idle."""
     _leaving: Leaving = field(default_factory=Leaving)
     _working: set[asyncio.Task[None]] = field(default_factory=set)
     _newer: dict[TaskId, float] = field(default_factory=dict)

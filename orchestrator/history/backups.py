@@ -30,7 +30,7 @@ What = Literal["backup", "rehearsal"]
 
 @dataclass
 class Transfer:
-    """One that goes on."""
+    """One transfer that goes on."""
 
     transfer_id: str
     what: What
@@ -39,7 +39,7 @@ class Transfer:
     files: int = 0
     """Files that were read, those with the same bytes once."""
     of_files: int | None = None
-    """So many have to be read; None: it is not known yet what there is."""
+    """The number of files to read; None: it is not known yet."""
     bytes: int = 0
     """Read so far."""
 
@@ -50,7 +50,7 @@ class Transfer:
 
 @dataclass
 class Transfers:
-    """Those that go on at this node."""
+    """The transfers that go on at this node."""
 
     clock: Clock
     _now: dict[str, Transfer] = field(default_factory=dict)

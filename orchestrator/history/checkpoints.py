@@ -45,7 +45,7 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """As a person wrote it."""
+        """The name as a person wrote it."""
 
     def send(self, lines: Sequence[str], at: datetime) -> None:
         """Have them taken. Blocks. Raises OSError, httpx2.HTTPError."""
@@ -202,7 +202,7 @@ class CheckpointKeeper:
     every_s: float = EVERY_S
     away: HeadsAway = field(default_factory=HeadsAway)
     _since: datetime | None = None
-    """From when on what changed is looked at; None: everything is."""
+    """The time from which changes are looked at; None: all are."""
     _turn: int = 0
     _own: Anchor | None = None
     """The note of the last checkpoint where nothing came between: it is an item too, and alone it is not news."""
@@ -271,7 +271,7 @@ class CheckpointKeeper:
             await self.away.send(heads, self.service.clock.now(), key, digest)
 
     async def _news_of_computers(self) -> dict[ComputerId, tuple[str, int]]:
-        """What was heard of computers since the last note: it rises without an item, and must not fall."""
+        """The facts heard of computers since the last note: it rises without an item, and must not fall."""
         records = await self.service.store.list_computers()
         heard = {one.computer: (one.known.boot if one.known else "", one.heard) for one in records if one.heard}
         return {name: said for name, said in heard.items() if self._heard.get(name) != said}

@@ -42,11 +42,11 @@ from orchestrator.runtime.policy_file import LoadedPolicy, load_content, load_fi
 logger = logging.getLogger(__name__)
 
 _LOOKS: Final = 3
-"""At a row and its item, until both are of one moment."""
+"""Looks at a row and its item, until both are of one moment."""
 LOOK_S: Final = 1.0
 """How soon a changed file, or another policy of the store, is noticed; a look is one stat and one row."""
 SUBJECT: Final = "policy"
-"""On the bus: another policy is in force."""
+"""The subject on the bus: another policy is active."""
 JUDGING: Final = "policy.judging"
 """The singleton job that judges waiting requests again."""
 JUDGING_S: Final = 300.0

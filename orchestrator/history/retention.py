@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 GRACE: Final = timedelta(hours=1)
 """Between the touch of a blob and the record that names it lie seconds, or minutes where a computer is slow."""
 FIRST_S: Final = 60.0
-"""After the start, so that servers that run for an hour at a time prune, too."""
+"""Seconds after the start, so that servers that run for an hour at a time prune, too."""
 EVERY_S: Final = 3600.0
 DUTY: Final = "pruning"
 _BATCH: Final = 64
@@ -104,7 +104,7 @@ class Pruner:
 
     service: TaskService
     rule: Rule = field(default_factory=Rule)
-    """What the settings say."""
+    """The rule of the settings."""
     first_s: float = FIRST_S
     every_s: float = EVERY_S
     _running: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -245,7 +245,7 @@ class _Weighing:
         return size, await self._needed(named)
 
     async def _needed(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of the names that are blobs, and the blobs that these name."""
+        """The names that are blobs, and the blobs that these name."""
         found: set[str] = set()
         left = [name for name in names if name in self._sizes]
         while left:

@@ -17,12 +17,12 @@ class SystemClock:
 
 
 def ahead_s(of: datetime) -> float:
-    """By how many seconds this machine's clock is ahead of one that shows this just now."""
+    """Seconds by which this machine's clock is ahead of one that shows this time now."""
     return (datetime.now(UTC) - of).total_seconds()
 
 
 def steady_s() -> float:
-    """This machine's moment, in seconds since some moment: nobody sets it."""
+    """The present time of this machine in seconds since some moment: nobody sets this clock."""
     return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
 
 

@@ -27,7 +27,7 @@ from orchestrator.core.task.items import AgentTaskItem
 
 PREFIX: Final = "cc_orchestrator_"
 _CALL_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-"""From one tick of the game to the longest run that is usual."""
+"""Bounds of the buckets, from one tick of the game to the longest run that is usual."""
 _PEOPLE_BUCKETS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400)
 _MODEL_BUCKETS_S: Final = (0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 _LAG_BUCKETS_S: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -137,7 +137,7 @@ class Snapshot:
     queue_age_s: float = 0.0
     """How long the task longest due has waited for a worker; 0: none waits."""
     wire_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Since this node started, ``in`` and ``out``."""
+    """Bytes since this node started, ``in`` and ``out``."""
     wire_frames: Mapping[str, int] = field(default_factory=dict)
     store_errors: Mapping[str, int] = field(default_factory=dict)
     """Errors of the store since this node started, by code."""

@@ -101,7 +101,7 @@ def read_file(path: Path) -> bytes:
 
 
 def stamp_of(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file does; None: it is not there."""
+    """A value that changes with the file; None: the file is not there."""
     try:
         found = path.stat()
     except OSError:

@@ -12,7 +12,7 @@ from typing import Final
 
 NAME: Final = "cc-orchestrator"
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SYSTEMROOT", "PYTHONHOME")
-"""What of the environment a simulated computer gets."""
+"""The variables of the environment that a simulated computer gets."""
 
 
 def program() -> str:
@@ -36,7 +36,7 @@ def reaching(url: str | None, data_dir: Path | None) -> str:
 
 
 def bare_environment() -> dict[str, str]:
-    """What of the environment a simulated computer gets: nothing that could be a secret."""
+    """The environment of a simulated computer: nothing that could be a secret."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     spec = find_spec("cc_client")
     places = [Path(spec.origin).parent.parent] if spec is not None and spec.origin else []

@@ -1,6 +1,6 @@
 """The settings of a node: their fields, and their sources.
 
-What settings there are.
+All settings.
 
 Each field says what it means, and its unit where it has one; docs/settings.md is drawn from them.
 """

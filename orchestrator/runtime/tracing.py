@@ -170,7 +170,7 @@ class Story:
                 yield from self._end(ANSWER_WAIT, question_id, item.at, {"outcome": "answered"})
 
     def _said(self, request_id: str, said: Mapping[str, str], at: datetime) -> Iterator[Span]:
-        """What became of calls of a request, which is over with the last of them."""
+        """The outcome of calls of a request, which is over with the last of them."""
         request = self._requests.get(request_id)
         if request is not None:
             request.left -= set(said)

@@ -52,11 +52,11 @@ class Follower:
     """The last item that was shown."""
     _events: "queue.Queue[Event | BaseException]" = field(default_factory=lambda: queue.Queue(_MAX_AHEAD))
     _held: "deque[Event | BaseException]" = field(default_factory=deque)
-    """What came while a prompt stood open."""
+    """The events that came while a prompt was open."""
     _look: bool = False
     """Whether something may wait for a person."""
     _left: set[str] = field(default_factory=set)
-    """What was asked or told once, and is not asked again."""
+    """The requests that were asked or told once, and are not asked again."""
     _told: set[str] = field(default_factory=set)
     """The tasks whose goal was shown."""
     _kept: Drafts = field(default_factory=Drafts)

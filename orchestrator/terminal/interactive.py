@@ -71,7 +71,7 @@ def not_known(client: Client, task_id: str) -> list[str]:
 
 
 def _unseen(told: Mapping[str, Any]) -> list[str]:
-    """What is said of the first such programs."""
+    """The words about the first such programs."""
     lines = []
     for one in told["unseen"][:_NAMED]:
         at = f" on {one_line(one['computer'])}" if one["computer"] else ""
@@ -176,7 +176,7 @@ def run_task_interactive(
 
 @dataclass
 class _Session:
-    """What is typed, carried out."""
+    """The typed text, carried out."""
 
     client: Client
     screen: Screen

@@ -113,7 +113,7 @@ def age(then: str, now: datetime | None = None) -> str:
 
 
 def counted(number: int, one: str) -> str:
-    """So many of something, such as ``1 step`` or ``2 steps``."""
+    """A number of something, such as ``1 step`` or ``2 steps``."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 

@@ -29,7 +29,7 @@ _TENTHS: Final = 10
 _PACE_S: Final = 10.0
 """Over so long the pace is taken: long enough to stand still, short enough to follow a line that gets slow."""
 _SURE_S: Final = 1.0
-"""Before that a pace is a guess."""
+"""Seconds before which a pace is a guess."""
 APART_S: Final = 5.0
 """Between two lines where no bar can move."""
 
@@ -41,13 +41,13 @@ class Pace:
     _seen: "deque[tuple[float, float]]" = field(default_factory=deque)
 
     def told(self, done: float, now: float) -> None:
-        """So much was done at this moment."""
+        """The amount that was done at this moment."""
         self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= _PACE_S:
             self._seen.popleft()
 
     def a_second(self) -> float | None:
-        """What is done in a second; None: nobody can say yet."""
+        """The work of a second; None: nobody can say yet."""
         if not self._seen:
             return None
         (first, before), (last, done) = self._seen[0], self._seen[-1]
@@ -209,7 +209,7 @@ class Progress:
     _calls: int = 0
     """Calls of the present step."""
     _done: int = 0
-    """Those of them that are through."""
+    """The requests that are through."""
     _doing: str = "waiting in the queue"
     _answer: str = ""
     """The end of the answer that is being written."""

@@ -40,7 +40,7 @@ class BusNetwork:
         return bus
 
     async def nodes(self, number: int) -> list[Bus]:
-        """So many of them."""
+        """A number of nodes."""
         return [await self.node() for _ in range(number)]
 
     def outage(self) -> AbstractAsyncContextManager[None]:
@@ -99,14 +99,14 @@ class Server:
         return Answer({"by": self.name, "to": payload}, body)
 
     async def until_begun(self, number: int = 1) -> None:
-        """So many requests were begun."""
+        """Wait until so many requests were begun."""
         async with asyncio.timeout(SOON_S):
             while len(self.begun) < number:
                 self._news.clear()
                 await self._news.wait()
 
     async def until_ended(self, number: int = 1) -> None:
-        """So many requests were answered, or given up."""
+        """Wait until so many requests were answered, or given up."""
         async with asyncio.timeout(SOON_S):
             while self.ended < number:
                 self._news.clear()

@@ -8,7 +8,7 @@ from orchestrator.core.ports.bus import Answer, Bus
 from orchestrator.testing.bus_hints import LONG_S, SOON_S, BusNetwork, Heard, Server
 
 AGAIN_S = 30.0
-"""By then every node has connected again."""
+"""Seconds by which every node has connected again."""
 PAUSE_S = 0.05
 
 

@@ -28,7 +28,7 @@ SYSTEM = TaskId(SYSTEM_STREAM)
 
 
 def sign_in(session_hash: str, at: datetime, name: str = "alice", token_hash: str = "h1") -> SignInRow:
-    """One that was not used since it began."""
+    """A sign-in that was not used since it began."""
     return SignInRow(session_hash, token_hash, name, at, at)
 
 

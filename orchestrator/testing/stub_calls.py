@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass
 class StubCalls:
-    """What the computer knows of its calls."""
+    """The computer's record of its calls."""
 
     line: Line
     disk: StubDisk

@@ -15,9 +15,9 @@ from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.stub_parameters import ABSENT, Params, StubFailure, canonical, checked
 
 CAPACITY_BYTES: Final = 1_000_000
-"""What a computer in the game has."""
+"""The capacity of a computer in the game."""
 ENTRY_BYTES: Final = 500
-"""What the game charges at least for a file or a directory."""
+"""The least that the game counts for a file or a directory."""
 MAX_LINES: Final = 5
 MAX_BIGGEST: Final = 5
 MAX_LINE_BYTES: Final = 200

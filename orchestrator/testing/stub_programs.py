@@ -21,12 +21,12 @@ from orchestrator.testing.stub_parameters import ABSENT, Params, StubFailure, ch
 # -- What is beside a stub computer: peripherals whose methods are Python callables, and monitors to look at
 
 MAX_VALUE_BYTES: Final = 32 * 1024
-"""What a computer answers at most of what a peripheral returned."""
+"""The most bytes that a computer answers of a peripheral's result."""
 
 
 @dataclass
 class StubPeripheral:
-    """One of them, by the name under which it hangs on the computer."""
+    """One peripheral, by the name under which it is on the computer."""
 
     types: Sequence[str]
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class StubScreen:
         self._watches.clear()
 
     def take(self, line: Line, message: wire.Watch | wire.Look | wire.Keys, body: bytes, journal_seq: int) -> None:
-        """What the server wants of the screen."""
+        """The server's request about the screen."""
         self._line, self._seq = line, journal_seq
         match message:
             case wire.Watch():

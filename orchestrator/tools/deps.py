@@ -47,13 +47,13 @@ class CommandChannel(Protocol):
 
 @dataclass
 class CCAgentDeps:
-    """What the tools of one task work with. ``mode="stub"`` needs no other field."""
+    """The dependencies of the tools of one task. ``mode="stub"`` needs no other field."""
 
     mode: Literal["stub", "live"] = "live"
     ws_client: CommandChannel | None = None
     """The computer's channel; None in stub mode."""
     file_cache: dict[str, str] = field(default_factory=dict)
-    """In stub mode, the files: canonical path to content."""
+    """The files in stub mode: canonical path to content."""
     workspace: Workspace | None = None
     """Where ``local_*`` works; None: every ``local_*`` is refused."""
     computer: str | None = None
@@ -79,7 +79,7 @@ class CCAgentDeps:
     fetch: Callable[[str], Awaitable[bytes]] | None = None
     """The bytes of an earlier state by their sha256; raises NotFound. None: nothing is kept."""
     after: dict[str, str] = field(default_factory=dict)
-    """What the call left behind, told by the tool: path to sha256 or ``absent``."""
+    """The state that the call left, told by the tool: path to sha256 or ``absent``."""
     ran: Ran | None = None
     """The program that the call ran, told by the tool; None: it ran none that ended well."""
 
@@ -227,7 +227,7 @@ def numbered_lines(data: bytes, path: str, start: int | None = None, most: int |
 
 
 class Change(NamedTuple):
-    """What becomes of the bytes of a file."""
+    """What happens to the bytes of a file."""
 
     diff: str | None
     """The diff of all text in it, with the binary files left out; None: there is none."""

@@ -45,13 +45,13 @@ async def local_patch(deps: CCAgentDeps, *, path: str, patch: str) -> str:
 
 
 async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observed:
-    """What is there now, and the unified diff to what would be."""
+    """The present file, and the unified diff to the new one."""
     before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
     return await _observed(deps, path, before, content)
 
 
 async def observe_patch(deps: CCAgentDeps, *, path: str, patch: str) -> Observed:
-    """What is there now, and the diff that the patch amounts to."""
+    """The present file, and the diff of the patch."""
     before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
     return await _observed(deps, path, before, _patched(path, before, patch).decode())
 
@@ -85,7 +85,7 @@ async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) ->
 
 
 async def observe_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> Observed:
-    """What is there now, and the diff to what was. Raises ToolFailed unless it is what the plan found."""
+    """The present state, and the diff to the earlier one. Raises ToolFailed unless it is what the plan found."""
     workspace = _workspace(deps)
     _must_be(path, await _state(deps, path), found)
     if found == DIRECTORY:

@@ -69,7 +69,7 @@ class DirectoryWorkspace:
         return self._root
 
     def read_bytes(self, path: str) -> bytes | None:
-        """What the file holds; None: there is no such file.
+        """The bytes of the file; None: there is no such file.
 
         Raises UnsafePath when ``path`` leaves the workspace by any way or goes through a link;
         ToolFailed when it is too large or not a file.
@@ -311,7 +311,7 @@ def _link(path: str, part: str) -> UnsafePath:
 
 @contextlib.contextmanager
 def _told(path: str) -> Iterator[None]:
-    """What the system refuses becomes a sentence."""
+    """An error of the system becomes a sentence."""
     try:
         yield
     except OSError as error:

@@ -87,7 +87,7 @@ OPEN_FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_N
 
 @dataclass(frozen=True)
 class Change:
-    """What is staged for a run, and the place that it is for; both directories are open."""
+    """The staged file of a run, and the place that it is for; both directories are open."""
 
     staging: int
     run: str

@@ -288,7 +288,7 @@ class AuditEndpoints(Room):
         return None
 
     async def _requester(self, stream: str) -> str | None:
-        """Whose task a stream is, as its first item says."""
+        """The requester of a stream's task, by its first item."""
         first = decode_item((await self.service.store.kept_items(stream, 0, 1))[0].data).fact
         return first.user_id if isinstance(first, TaskSubmitted) else None
 

@@ -43,7 +43,7 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Origin(NamedTuple):
-    """Whose page it is."""
+    """The origin of the page."""
 
     scheme: str
     host: str
@@ -158,7 +158,7 @@ class Browser:
 
     identity: Identity
     csrf: str
-    """What its page shows with everything that changes something: no other page can read it."""
+    """A text that its page sends with every change: no other page can read it."""
     ends_at: datetime
     """Unless it is used again before."""
 

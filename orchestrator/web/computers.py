@@ -179,7 +179,7 @@ class ComputerEndpoints(Room):
         return NodeList(**self.nodes(), connected=self.service.bus.connected)
 
     async def _known(self, request: HTTPConnection) -> ComputerRecord:
-        """What is kept of the computer that the path names. Raises NotFound."""
+        """The stored facts of the computer that the path names. Raises NotFound."""
         name = ComputerId(request.path_params["name"])
         record = await self.service.store.computer(name)
         if record.number == 0 and record.frozen is None and name not in await self.computer_names():

@@ -93,7 +93,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._peers = Peers() if peers is None else peers
         self._kept = b""
-        """What came of further requests."""
+        """The result of further requests."""
         self._allowed, self._counted_at = BURST, self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

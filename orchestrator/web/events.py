@@ -37,7 +37,7 @@ KEEP_ALIVE_S: Final = 15.0
 """A comment this often keeps proxies from hanging up; the usual limit is 60 s."""
 MAX_HINTS: Final = 256
 MAX_HINT_BYTES: Final = 1024 * 1024
-"""What waits for one slow reader at most."""
+"""The most bytes that wait for one slow reader."""
 _MAX_ITEMS: Final = 16
 """Items read ahead of the reader."""
 
@@ -189,7 +189,7 @@ _NOT_IN: Final = frozenset({401, 403})
 
 
 Endpoint = Callable[[HTTPConnection], Awaitable[EventStream]]
-"""What answers with events. Raises OrchestratorError."""
+"""An endpoint that answers with events. Raises OrchestratorError."""
 Note = Callable[[WebSocket, OrchestratorError], Awaitable[None]]
 """Writes a refusal down."""
 

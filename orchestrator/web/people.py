@@ -137,7 +137,7 @@ class PeopleEndpoints(Room):
 # code that is sent again and again is not a guess, and is bounded for itself.
 
 MAX_LABEL_CHARS: Final = 32
-"""What the game takes."""
+"""The most that the game takes."""
 MOST_OF_ADDRESS: Final = 100
 """Wrong codes of all computers behind one address within a minute, before its codes have to wait."""
 MOST_OF_CODE: Final = 30
@@ -180,7 +180,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Paired:
-    """What a code became."""
+    """The result of a code."""
 
     computer: str
     token: str

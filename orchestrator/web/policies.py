@@ -65,7 +65,7 @@ class PolicyEndpoints(Room):
 
     policy: PolicyKeeper
     context_of: Callable[[ComputerId], PolicyContext]
-    """What is known of a computer now."""
+    """The known facts of a computer now."""
     trying: asyncio.Lock
     """Held by the dry run that works."""
 

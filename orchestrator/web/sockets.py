@@ -284,7 +284,7 @@ class Tokens(Protocol):
 
 
 class Connection(Protocol):
-    """What stays open, and can be ended."""
+    """A connection that stays open, and can be ended."""
 
     async def close(self, code: int, reason: str) -> None:
         """Close; closing twice is harmless."""

@@ -215,7 +215,10 @@ class TaskEndpoints(Room):
         return await redacted(TaskList(tasks=shown))
 
     async def _row_reason(self, row: TaskRow) -> str:
-        """What an open task waits for, or that the journal does not support a success; else the status says enough."""
+        """The reason why an open task waits, or that the journal does not support a success.
+
+        Else the status says enough.
+        """
         if row.status is TaskStatus.COMPLETED:
             return "unverified" if await self.proofs.missing(row) else ""
         away = row.status is TaskStatus.QUEUED and not all(self._online(one) for one in row.computers)

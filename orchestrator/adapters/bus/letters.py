@@ -66,7 +66,7 @@ class Post(Protocol):
 
     @property
     def id(self) -> str:
-        """This node."""
+        """The id of this node."""
 
     @property
     def connected(self) -> bool:
@@ -77,10 +77,10 @@ class Post(Protocol):
         """Bytes of the largest letter."""
 
     def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
-        """To a node; where it is not there, the tag ``answer_to`` of this one gets RETURNED."""
+        """Send to a node; where it is not there, the tag ``answer_to`` of this one gets RETURNED."""
 
     def offer(self, subject: str, tag: str, letter: bytes) -> None:
-        """To one of those who serve the subject; where there is none, ``tag`` gets RETURNED."""
+        """Send to one of the nodes that serve the subject; where there is none, ``tag`` gets RETURNED."""
 
 
 class Mail:
@@ -111,7 +111,7 @@ class Mail:
             self.wait_no_more(tag)
 
     def wait(self, tag: str, take: Take) -> None:
-        """From now on ``take`` gets what comes for the tag."""
+        """From now on ``take`` gets the letters for the tag."""
         self._waiting[tag] = take
 
     def wait_no_more(self, tag: str) -> None:
@@ -171,11 +171,11 @@ class Mail:
 ANSWER_S: Final = 2.0
 """A node that does not say how late it is in this time is taken for one that is gone."""
 KNOWN_S: Final = 600.0
-"""So long holds what was learned: two clocks that are off by 500 millionths part by 0.3 s in it."""
+"""Seconds for which a learned difference holds: clocks that are off by 500 millionths differ by 0.3 s then."""
 MOST_NODES: Final = 1_000
 
 now: Final = steady_s
-"""This node's moment."""
+"""The present time by this node's clock."""
 
 
 class Clocks:
@@ -248,9 +248,9 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 ROOM_BYTES: Final = MOST_BYTES + 16 * 1024 * 1024
 """The same with the JSON beside it, and what a node fetches at once: the others wait until there is room."""
 PART_BYTES: Final = 256 * 1024
-"""So short that other letters get through between two parts."""
+"""Bytes of a part: so few that other letters get through between two parts."""
 AHEAD_BYTES: Final = 4 * PART_BYTES
-"""So much is asked for before the first of it has come."""
+"""Bytes that are asked for before the first of them has come."""
 PART_S: Final = 5.0
 """A part that does not come in this time does not come."""
 IDLE_S: Final = 2 * PART_S

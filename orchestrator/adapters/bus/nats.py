@@ -41,7 +41,7 @@ class NatsServers:
         self._named = tuple(server for server in found if (server.host, server.port) not in known)
 
     def leave(self, server: NatsServer) -> None:
-        """That one was lost: it is tried last."""
+        """That server was lost: it is tried last."""
         self._left = server.shown
 
     def in_turn(self) -> list[NatsServer]:
@@ -84,9 +84,9 @@ async def first_that_answers(
 logger = logging.getLogger(__name__)
 
 WAITING_BYTES: Final = 16 * 1024 * 1024
-"""So much of notifications waits for a network that is slow; more is dropped."""
+"""Bytes of notifications that wait for a slow network; more are dropped."""
 QUIET_S: Final = 60.0
-"""That notifications are dropped is logged once in this time."""
+"""Seconds between two notes in the log that notifications are dropped."""
 QUEUE: Final = "one"
 """The queue group of those who serve."""
 
@@ -110,11 +110,11 @@ class NatsBus(RemoteBus[Link]):
         return min(self._line.max_payload, LETTER_BYTES) if self._line is not None else LETTER_BYTES
 
     def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
-        """To the inbox of a node."""
+        """Send to the inbox of a node."""
         self._publish(self._inbox(node, tag), letter, self._inbox(self.id, answer_to) if answer_to else "")
 
     def offer(self, subject: str, tag: str, letter: bytes) -> None:
-        """To one of the queue group."""
+        """Send to one of the queue group."""
         if not self._up:
             raise BusAway("The bus is not connected.")
         self._publish(f"{self._prefix}.r.{subject}", letter, self._inbox(self.id, tag))
@@ -157,7 +157,7 @@ class NatsBus(RemoteBus[Link]):
         self._unsubscribe(f"{self._prefix}.r.{subject}")
 
     def _subscribe(self, subject: str, queue: str = "") -> None:
-        """Without a connection nothing is said: the next begins with all that is wanted."""
+        """Without a connection nothing is said: the next one begins with all wanted subjects."""
         if self._line is not None and subject not in self._subscriptions:
             with suppress(BusAway):
                 self._subscriptions[subject] = self._line.subscribe(subject, queue)

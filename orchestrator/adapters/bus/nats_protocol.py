@@ -66,7 +66,7 @@ class Parser:
     def __init__(self) -> None:
         self._kept = bytearray()
         self._needed = 0
-        """Before so many bytes are there, there is no use in looking."""
+        """The bytes that must be there before it is worth looking."""
 
     def alone(self, data: bytes) -> Message | None:
         """The message, where ``data`` is one, whole, and nothing else; None: :meth:`receive` has to look at it.
@@ -169,7 +169,7 @@ def subscribe(subject: str, queue: str, number: int) -> bytes:
 
 
 def unsubscribe(number: int) -> bytes:
-    """They are no longer wanted."""
+    """The subscriptions are no longer wanted."""
     return b"UNSUB %d\r\n" % number
 
 

@@ -12,11 +12,11 @@ from orchestrator.core.errors import BusAway
 # -- What a node of the PostgreSQL bus has yet to send: it outlives the connections, and never grows without end
 
 MAX_HINTS: Final = 10_000
-"""So many notifications wait for a database that is slow or away; then the oldest are dropped."""
+"""The most notifications that wait for a slow or absent database; then the oldest are dropped."""
 MAX_HINT_BYTES: Final = 32 << 20
 """And so many bytes of them."""
 _BATCH: Final = 500
-"""So many letters go in one statement, so that no statement takes long."""
+"""Letters that go in one statement, so that no statement takes long."""
 
 
 class Outbox:
@@ -36,7 +36,7 @@ class Outbox:
         self.news.set()
 
     def batch(self) -> list[Note]:
-        """What goes next: so much that what comes after it does not wait long."""
+        """The next messages: so much that what comes after it does not wait long."""
         batch: list[Note] = []
         size = 0
         while self._waiting and len(batch) < _BATCH and size < LETTER_BYTES:
@@ -86,11 +86,14 @@ class PostgresBus(RemoteBus[Session]):
         self._offered: set[str] = set()
 
     def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
-        """To the channel of a node, with this connection or the next. Nobody knows of a node that is gone."""
+        """Send to the channel of a node, with this connection or the next.
+
+        Nobody knows whether a node that is gone gets it.
+        """
         self._outbox.put(Note("letter", node, tag, letter))
 
     def offer(self, subject: str, tag: str, letter: bytes) -> None:
-        """To one of those who serve the subject by the list, and live."""
+        """Send to one of the nodes that serve the subject by the list, and live."""
         if not self.connected:
             raise BusAway("The database of the bus cannot be reached.")
         self._outbox.put(Note("request", subject, tag, letter))

@@ -151,7 +151,7 @@ WITH ended AS (DELETE FROM bus_offers WHERE node = $1 AND NOT subject = ANY ($2:
 INSERT INTO bus_offers (node, subject) SELECT $1, s FROM unnest($2::text[]) AS s ON CONFLICT DO NOTHING
 """
 _KEY: Final = 12
-"""So many characters at the end of a node's name no other has: the name of a channel is short."""
+"""Characters at the end of a node's name that make it unique: the name of a channel is short."""
 SEND: Final = f"""
 WITH m AS MATERIALIZED (
     SELECT u.*, CASE WHEN u.subject IS NOT NULL THEN (
@@ -231,15 +231,15 @@ _SETTINGS: Final = {
 
 
 class Sending(Protocol):
-    """What is to be sent."""
+    """The messages to send."""
 
     news: asyncio.Event
 
     def batch(self) -> list[Note]:
-        """What goes next."""
+        """The next messages."""
 
     def again(self, batch: list[Note]) -> None:
-        """That may not have gone."""
+        """This letter may not have gone."""
 
 
 class Session:
@@ -258,7 +258,7 @@ class Session:
         self._sender_turn = asyncio.Lock()
         self._declared: frozenset[str] | None = None
         self._ended = asyncio.Event()
-        """One of the connections is."""
+        """One of the connections has ended."""
         self._channel = ""
         self._coming: deque[tuple[Note, str]] = deque()
         self._come = asyncio.Event()
@@ -288,7 +288,7 @@ class Session:
         self._running = asyncio.create_task(self._run(outbox, offered))
 
     async def close(self) -> None:
-        """Take this node off the list, unless that is in vain, and let go of the connections."""
+        """Take this node off the list, if the database answers, and close the connections."""
         if self._running is not None:
             if not self.lost.is_set():
                 with suppress(*LOSSES):

@@ -69,7 +69,7 @@ class RemoteBus(ABC, Generic[L]):
     def __init__(self, *, node: str, network: str) -> None:
         # Unique for each start, so that what is left over from another of the same name is not taken for its own.
         self.id: Final = f"{re.sub(r'[^a-zA-Z0-9_-]', '-', node)[:40]}-{token_hex(6)}"
-        """This bus among those of all nodes."""
+        """The name of this bus among those of all nodes."""
         self._network = network
         self._local = LocalBus()
         self._heard_subjects: Counter[str] = Counter()
@@ -232,7 +232,7 @@ class RemoteBus(ABC, Generic[L]):
 
     @abstractmethod
     def _unlisten(self, subject: str) -> None:
-        """They no longer are."""
+        """The subscriptions are no longer wanted."""
 
     @abstractmethod
     def _offer(self, subject: str) -> None:
@@ -240,7 +240,7 @@ class RemoteBus(ABC, Generic[L]):
 
     @abstractmethod
     def _withdraw(self, subject: str) -> None:
-        """They no longer are; those that were taken are finished."""
+        """The handlers are no longer served; requests that were taken are finished."""
 
     # -- what comes --------------------------------------------------------------------------
 

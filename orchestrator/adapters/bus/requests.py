@@ -52,7 +52,7 @@ class _Waiting:
             self.outcome.set_result(letter)
 
     def overdue(self) -> None:
-        """It was due, and nothing came."""
+        """A sign of life was due, and nothing came."""
         if self.outcome.done():
             return
         if self.due == self._until:
@@ -204,7 +204,7 @@ class Answering:
         self._begun: set[asyncio.Task[None]] = set()
         """Those of the requests whose handlers were begun and have not ended."""
         self._timer: asyncio.TimerHandle | None = None
-        """For all signs of life: most requests are answered before it comes, and cost no timer."""
+        """One timer for all signs of life: most requests are answered before it comes, and cost no timer."""
         self._closing = False
 
     def open(self) -> None:

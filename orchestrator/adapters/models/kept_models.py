@@ -136,7 +136,7 @@ class Progress:
     """How far a pull has come."""
 
     status: str
-    """As Ollama says it, such as ``pulling manifest``."""
+    """The status as Ollama says it, such as ``pulling manifest``."""
     done: int = 0
     """Bytes of all parts that are known so far."""
     total: int = 0

@@ -63,17 +63,17 @@ _CLOUD = "https://ollama.com"
 
 @dataclass
 class _Known:
-    """What is known of the model at one server."""
+    """The known facts of the model at one server."""
 
     api: OllamaApi
     facts: ModelFacts | None = None
     """None: it has to be asked."""
     unsure_until: float = 0.0
-    """On the loop's clock; above 0 the server told nothing, and is asked again then."""
+    """A time of the loop's clock; above 0 the server told nothing, and is asked again then."""
     barred: AskAnother | None = None
     """Why this server cannot serve this model, though it is well; None: it can, as far as is known."""
     barred_until: float = 0.0
-    """On the loop's clock; until then it is taken for granted, where there is another server."""
+    """A time of the loop's clock; until then the server is taken for unusable, where there is another one."""
     counts_all: bool | None = None
     loaded: int | None = None
     """The window with which it is loaded, once that was looked at; None: it is to be looked at."""
@@ -193,7 +193,7 @@ class OllamaModel:
     # -- facts ---------------------------------------------------------------------------
 
     async def _usable(self, urls: Sequence[str]) -> tuple[list[str], list[ModelFailed]]:
-        """Those of the servers that have the model or may have it, and why the others cannot be used."""
+        """The servers that have the model or may have it, and why the others cannot be used."""
         found = await asyncio.gather(*(self._unusable(url) for url in urls))
         usable = [url for url, why in zip(urls, found, strict=True) if why is None]
         return usable, [why for why in found if why is not None]

@@ -60,7 +60,7 @@ _SAID: Final = ("error", "message", "detail", "errors", "msg")
 _MARKUP: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*(?:>|$)", re.DOTALL | re.IGNORECASE)
 _LONGEST_PAGE: Final = 4000
 _LONG: Final = ("exceeds the available context size", "input length exceeds the context length")
-"""As llama-server says it, and as Ollama's own runner does."""
+"""The words of llama-server, and of Ollama's own runner."""
 _MEMORY: Final = ("requires more system memory", "out of memory", "unable to allocate", "cudamalloc failed")
 
 

@@ -196,7 +196,7 @@ class OllamaApi:
         self._looking = False
         """Whether somebody looks now whether it answers."""
         self._quiet_until = 0.0
-        """On the loop's clock; until then nobody looks."""
+        """A time of the loop's clock; until then nobody looks."""
 
     def client(self) -> httpx2.AsyncClient:
         """A client for requests to this server alone."""

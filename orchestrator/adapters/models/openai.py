@@ -32,10 +32,10 @@ _FORMS: Final = ("json_schema", "json_object", "")
 """How the form of a reply is asked for, the strictest first; empty: in words alone."""
 _ENDINGS: Final = {"stop": "stop", "eos": "stop", "length": "length", "tool_calls": "stop"}
 _LAST_TOKENS: Final = 8
-"""What a window may seem to be passed by where it is not: the last token is counted and not kept."""
+"""So many tokens may seem to be over the window without being so: the last token is counted and not kept."""
 _MAX_COUNT: Final = 2**31
 _FRESH_S: Final = 10.0
-"""So long the window of a server is believed: a person may load the model with another one at any time."""
+"""Seconds for which the window of a server is believed: a person may load the model with another one at any time."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class ServedModel:
         self._facts: ServerFacts | None = None
         """None: it has to be asked."""
         self._fresh_until = 0.0
-        """On the loop's clock."""
+        """A time of the loop's clock."""
         self._form = 0
         """The place of the form that the server takes, as far as is known."""
         self._surplus: set[str] = set()

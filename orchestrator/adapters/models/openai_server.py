@@ -179,7 +179,7 @@ class ModelServer(OllamaApi):
         return name != b"data" or data.strip() == b"[DONE]" or _decoded(data) is not None
 
     async def facts(self, model: str) -> ServerFacts:
-        """What is known of a model.
+        """The known facts of a model.
 
         Raises AskAnother and TimeoutError where the server does not answer, Refusal where it wants a key or loads.
         """

@@ -128,7 +128,7 @@ class OllamaOptions:
     fact_s: float = 5.0
     """Seconds for a short answer about a model; a server that loads one may take longer, and is asked again later."""
     first_token_s: float = 300.0
-    """Until the first line of an answer: the model may have to be loaded, and the prompt read, before it."""
+    """Seconds until the first line of an answer: the model may have to be loaded, and the prompt read, before it."""
     silence_s: float = 60.0
     """Between two lines after that: a token takes seconds at most, even without a graphics card."""
     whole_s: float = 1800.0

@@ -118,7 +118,7 @@ class Pool:
         self._serve()
 
     def rests_s(self, url: str) -> float:
-        """For how many seconds a server is still left out; 0: it is not."""
+        """Seconds for which a server is still left out; 0: it is not."""
         return max(0.0, self._servers[url].rests_until - asyncio.get_running_loop().time())
 
     def _leave(self, url: str) -> None:

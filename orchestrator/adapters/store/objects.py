@@ -242,7 +242,7 @@ def _schema() -> Script[int]:
 
 
 _AUTOMATIC: Final = "automatic"
-"""In place of a definition: the index of a primary key has none."""
+"""Objects without a definition: the index of a primary key has none."""
 
 
 @cache

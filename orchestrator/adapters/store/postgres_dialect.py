@@ -284,7 +284,7 @@ class StoreTime(Protocol):
     """Where the store's time comes from."""
 
     async def ask_now_and_then(self, connection: Any) -> None:
-        """Before a transaction on this connection."""
+        """Ask it before a transaction on this connection."""
 
     def now(self) -> int:
         """Microseconds since 1970 in UTC."""

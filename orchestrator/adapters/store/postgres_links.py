@@ -38,7 +38,7 @@ If it answers none, it is given up.
 """
 
 AT_WORK: Final = "cc-orchestrator node"
-"""By what the connections of nodes are known in the server's list."""
+"""The name of the connections of nodes in the server's list."""
 _COMMON: Final = {
     "application_name": AT_WORK,
     # Statements are small; to compile them takes longer than they do.
@@ -108,7 +108,7 @@ class Links:
         """Whether there was a connection ever."""
         self._doubted = doubted
         self._lent: dict[Any, float] = {}
-        """Since when."""
+        """Since when it is lent."""
         self._watching: asyncio.Task[None] | None = None
 
     @asynccontextmanager
@@ -189,7 +189,7 @@ class Links:
         return await connect(self._url, self._settings)
 
     def _at_hand(self) -> Any:
-        """One that is idle; None: none is."""
+        """An idle connection; None: there is none."""
         while self._idle:
             connection = self._idle.pop()
             if self._doubted:
@@ -203,7 +203,7 @@ class Links:
         return isinstance(error, asyncpg.TooManyConnectionsError) and bool(self._lent)
 
     async def _come_back(self, within_s: float) -> Any:
-        """One that another has done with by then; None: none was."""
+        """A connection that another user has given back by then; None: there is none."""
         if (connection := self._at_hand()) is not None:
             return connection
         self._back.clear()

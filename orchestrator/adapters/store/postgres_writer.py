@@ -52,7 +52,7 @@ ALONE: Final = 4
 URGENTLY: Final = 1
 """And of an urgent one, so that a lease is renewed also while all others wait for what somebody has locked."""
 _TRIES: Final = 5
-"""For one that finds something made meanwhile that it was to make: the second time it is seen before."""
+"""Tries of an operation that finds something made that it was to make: the second time it sees it before."""
 _PAUSE_S: Final = 0.004
 _MOST_PAUSES: Final = 50
 _MANY: Final = Unnested()

@@ -99,7 +99,7 @@ def decode_known(rows: Iterable[tuple[str, int, int]]) -> list[GrantState]:
 
 
 def oldest_first(grants: list[GrantState]) -> list[GrantState]:
-    """In the order in which they were given."""
+    """The grants in the order in which they were given."""
     return sorted(grants, key=lambda one: (one.grant.created_at, one.grant.grant_id))
 
 

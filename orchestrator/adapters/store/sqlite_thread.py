@@ -52,7 +52,7 @@ class _Operation:
     plain: Append | None = None
     """The append that ``script`` is, when it may be run together with others; None: it may not."""
     done: bool = False
-    """It was run with others, and ``value`` is its answer once the transaction is kept."""
+    """The operation was run with others, and ``value`` is its answer once the transaction is kept."""
     value: Any = None
     error: Exception | None = None
 
@@ -60,8 +60,8 @@ class _Operation:
 class SqliteThread:
     """Runs transaction scripts on ``connection`` until it is stopped.
 
-    One that is ``reading`` runs each by itself: a read has no commit to share, and a long one
-    must not hold back the answers of those before it.
+    A thread that is ``reading`` runs each alone: a read has no commit to share, and a long one must not hold back the
+    answers of those before it.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, path: Path, clock: Clock, reading: bool = False) -> None:
@@ -72,7 +72,7 @@ class SqliteThread:
         self._path = path
         self._clock = clock
         self._accepted: deque[_Operation] = deque()
-        """From the callers to the thread."""
+        """The queue from the callers to the thread."""
         self._bell: SimpleQueue[None] = SimpleQueue()
         """Rung after something was accepted, for a thread that found nothing to do and waits."""
         self._about_to_ring: asyncio.AbstractEventLoop | None = None

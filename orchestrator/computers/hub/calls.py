@@ -56,7 +56,7 @@ def deliver(session: Session, event: events.LinkEvent) -> None:
 
 
 async def settlement(session: Session, call: wire.SettledCall, wait: Wait) -> Settlement:
-    """What a settle says of one run. A result still in memory comes before the answer that names it finished."""
+    """The result of a settle for one run. A result still in memory comes before the answer that names it finished."""
     heard = wait.future.done() or session.link.receiving(RunId(call.call_id))
     if call.state not in ("running", "finished") or (call.state == "finished" and not heard):
         return Settlement(call=call)

@@ -101,7 +101,7 @@ class Hub(Calls):
     # -- the port ------------------------------------------------------------------------
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
-        """What is known of a computer."""
+        """The known facts of a computer."""
         return self.known.info(computer, online=self.here(computer))
 
     def list_computers(self) -> list[ComputerInfo]:
@@ -246,7 +246,7 @@ class Hub(Calls):
         return signed(self._client, key_of(self._update_secret, visitor.token), wire.from_wire(visitor.hello.boot))
 
     async def _meet(self, session: Session, visitor: Visitor) -> Met | None:
-        """What becomes of a visitor; None: a newer connection of the same computer is there already."""
+        """The verdict on a visitor; None: a newer connection of the same computer is there already."""
         other = self._sessions.get(visitor.computer)
         if (copy_of := await self._copy_of(other, visitor)) is not None:
             return Met(copy_of=copy_of)

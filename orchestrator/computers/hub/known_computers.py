@@ -31,7 +31,7 @@ class Visitor:
     """The computer that said hello."""
 
     computer: ComputerId
-    """Whose token it is."""
+    """The computer whose token it is."""
     hello: wire.Hello
     token: str = ""
     """The token's hash; empty: it is not known."""
@@ -41,7 +41,7 @@ class Visitor:
 
 @dataclass(frozen=True)
 class Met:
-    """What becomes of a visitor."""
+    """The verdict on a visitor."""
 
     number: int = 0
     """Newly allotted, for the welcome."""
@@ -79,7 +79,7 @@ class Greeter(Protocol):
         """A newly allotted number of the computer."""
 
     async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
-        """Those of the runs in a computer's journal that nobody waits for any more."""
+        """The runs in a computer's journal that nobody waits for any more."""
 
     async def labelled(self, computer: ComputerId, label: str, former_labels: tuple[str, ...]) -> None:
         """Keep the label that a computer has, beside the former ones; waiting requests are judged by a new one."""
@@ -105,7 +105,7 @@ class Rival:
     computer_id: int
     boot: str
     age_s: float
-    """For how long it has been open."""
+    """How long the connection has been open, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -217,9 +217,9 @@ class Refused:
     message: str
     """Why, as a sentence."""
     computer: str = ""
-    """Whose token it was; empty: nobody's that is known."""
+    """The computer whose token it was; empty: nobody's that is known."""
     remedy: str = ""
-    """What a person can do."""
+    """The remedy for a person."""
 
 
 class Refusals:
@@ -233,7 +233,7 @@ class Refusals:
         self._last.append(refused)
 
     def last(self) -> list[Refused]:
-        """Those that are remembered, the newest first."""
+        """The refusals that are remembered, the newest first."""
         return list(reversed(self._last))
 
 

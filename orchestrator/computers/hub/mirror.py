@@ -69,7 +69,7 @@ class Line(Protocol):
 
     @property
     def capabilities(self) -> Sequence[str]:
-        """What its client can do."""
+        """The capabilities of its client."""
 
     def tell(self, message: wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
         """Send a message soon; nothing is sent to a computer that is gone."""
@@ -80,7 +80,7 @@ class Line(Protocol):
 
 @dataclass(frozen=True)
 class Typed:
-    """What became of keys."""
+    """The outcome of keys."""
 
     delivered: bool | None
     """None: nobody knows."""
@@ -95,7 +95,7 @@ class _Open:
     line: Line
     budget: Budget
     looks: dict[int, "asyncio.Future[tuple[wire.ScreenSize, ...]]"] = field(default_factory=dict)
-    """At most one: all who ask meanwhile get its answer."""
+    """At most one look: all who ask in that time get its answer."""
     keys: dict[int, "asyncio.Future[Typed]"] = field(default_factory=dict)
 
 

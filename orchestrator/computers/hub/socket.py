@@ -71,7 +71,7 @@ class Timed(Protocol):
     """Something with a deadline."""
 
     due: float
-    """On the loop's clock; infinite: never."""
+    """A time of the loop's clock; infinite: never."""
 
     def overdue(self, now: float) -> None:
         """The deadline has come; sets the next one. Never raises."""
@@ -82,7 +82,7 @@ class Sweeper:
 
     def __init__(self) -> None:
         self._things: dict[Timed, None] = {}
-        """In the order in which they came: two that are due at once are told in the same order each time."""
+        """The items in the order in which they came: two that are due at once are told in the same order each time."""
         self._timer: asyncio.TimerHandle | None = None
         self._at = math.inf
 
@@ -176,7 +176,7 @@ class Wait:
         self.due, self.span, self.what = now + span, span, what
 
     def overdue(self, now: float) -> None:
-        """It was too long, unless the game has had less time."""
+        """The wait was too long, unless the game has had less time."""
         left = self._left_s()
         if left > 0:
             self.due = now + left

@@ -88,7 +88,7 @@ class Fleet:
     # -- what is known -------------------------------------------------------------------
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
-        """What is known of a computer, wherever it is or was last."""
+        """The known facts of a computer, wherever it is or was last."""
         mine = self.hub.info(computer)
         if mine is not None and mine.online:
             return mine

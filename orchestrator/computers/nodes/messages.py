@@ -60,7 +60,7 @@ class Said(BaseModel):
             raise InvalidRequest(f"Another node's {cls.__name__} cannot be read: {said_of(first, where)}.") from None
 
     def told(self) -> dict[str, Any]:
-        """As a payload."""
+        """The message as a payload."""
         return self.model_dump(mode="json")
 
 
@@ -95,7 +95,7 @@ class Seat(Said):
     computer: ComputerId
     online: bool
     number: int = 0
-    """That of its last welcome there: of two nodes the one with the higher has it."""
+    """The number of its last welcome there: of two nodes the one with the higher number has it."""
     boot: str = ""
     label: str | None = None
     host: str = ""
@@ -216,11 +216,11 @@ class YieldAsked(Said):
     computer_id: int
     boot: str
     age_s: float
-    """For how long the connection there has been open."""
+    """How long the connection there has been open, in seconds."""
 
 
 class YieldAnswer(Said):
-    """What became of the session that the asked node had."""
+    """The outcome of the session that the asked node had."""
 
     outcome: Literal["ended", "newer", "lives"] = "ended"
     """``ended``, or there was none; ``newer``: it is the newer connection and stays; ``lives``: another boot answers
@@ -314,7 +314,7 @@ class PictureTold(Said):
     blink: bool
     palette: str | None = None
     rows: str = ""
-    """As in the body of a picture, in base 64."""
+    """The rows as in the body of a picture, in base 64."""
 
     @property
     def message(self) -> wire.Picture:
@@ -359,7 +359,7 @@ class KeysAsked(Said):
 
 
 class KeysTold(Said):
-    """What became of keys."""
+    """The outcome of keys."""
 
     delivered: bool | None
     message: str = ""

@@ -43,12 +43,12 @@ class Readings:
         self._presence = presence
         self._fleet = fleet
         self._here = here
-        """Those of this node."""
+        """The transfers of this node."""
         self.ops: Ops = {"transfers": self._answer}
-        """What other nodes can ask about them."""
+        """The requests of other nodes about them."""
 
     async def everywhere(self) -> list[dict[str, Any]]:
-        """Those of all nodes that answer, the oldest first."""
+        """The transfers of all nodes that answer, the oldest first."""
         others = await asyncio.gather(*(self._of(beat.node) for beat in self._presence.table.beats()))
         found = [*self._here(), *(one for rows in others for one in rows)]
         return sorted(found, key=lambda one: str(one.get("began_at", "")))
@@ -153,7 +153,7 @@ class Unheard:
         self._since: float | None = None
         """The first time at which the lease could not be taken."""
         self.alert = ""
-        """What is wrong, as sentences; empty: nothing is known to be."""
+        """The faults, as sentences; empty: nothing is known to be."""
 
     async def keep(self) -> None:
         """Look until canceled; of a store that only this process has open there is nothing to see."""
@@ -195,7 +195,7 @@ class Unheard:
 
 
 _AGAIN_S: Final = 1.0
-"""Until a store that failed is asked again."""
+"""Seconds until a store that failed is asked again."""
 
 
 class Waking:

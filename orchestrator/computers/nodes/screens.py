@@ -149,7 +149,7 @@ class Showing:
             "screens": self._screens,
             "keys": self._keys,
         }
-        """What other nodes can ask about screens."""
+        """The requests of other nodes about screens."""
         presence.on_event(self._happened)
 
     def open(self) -> None:
@@ -390,7 +390,7 @@ class Screens:
     def take(
         self, line: FarLine, message: wire.Picture | wire.Unseen | wire.Screens | wire.Keyed, body: bytes = b""
     ) -> None:
-        """What comes of a computer; the mirror drops it where that is not its line any more."""
+        """Take a message of a computer; the mirror drops it where that is not its line any more."""
         self._hub.mirror.told(line, message, body)
 
     def spawn(self, work: Any) -> None:

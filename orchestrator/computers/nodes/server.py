@@ -53,7 +53,7 @@ class ResultTold(Said):
 
 
 class SettlementTold(Said):
-    """What became of one run."""
+    """The outcome of one run."""
 
     call: SettledCall
     result: ResultTold | None = None
@@ -147,7 +147,7 @@ def called(answer: Answer) -> tuple[CallResult, Heard]:
 
 
 def settled_told(settled: Mapping[RunId, Settlement], heard: Heard) -> Answer:
-    """What became of runs, as it is told."""
+    """The outcome of runs, as it is told."""
     rows, parts = [], []
     for one in settled.values():
         result, body = _result_told(one.result)

@@ -118,7 +118,7 @@ class NodeTable:
         return node in self._nodes
 
     def name_of(self, node: str) -> str:
-        """What people call a node."""
+        """The name that people use for a node."""
         known = self._nodes.get(node)
         return known.beat.name or node if known is not None else node
 
@@ -270,7 +270,7 @@ class Presence:
     tasks: Callable[[], int] = lambda: 0
     """How many tasks this node acts for now."""
     clock_ahead_s: Callable[[], float] = lambda: 0.0
-    """By how much this machine's clock is ahead of the store's."""
+    """Seconds by which this machine's clock is ahead of the store's."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What else its beat says: plain JSON."""
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -340,7 +340,7 @@ class Presence:
         self.bus.publish(COMPUTERS, Delta(node=self.node, rev=self.rev, seat=seat).told())
 
     def whole(self) -> TableAnswer:
-        """This node's table."""
+        """The table of this node."""
         return TableAnswer(beat=self.beat(), seats=tuple(self.seats.values()))
 
     def first(self) -> str:

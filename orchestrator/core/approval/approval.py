@@ -201,7 +201,7 @@ class HitlResponse(_Form):
     expires_at: AwareDatetime | None = None
     """None: it does not expire."""
     on_timeout: OnTimeout = "stay_paused"
-    """What becomes of the task when nobody answers in time; it never approves."""
+    """The effect on the task when nobody answers in time; it never approves."""
     on_reject: OnReject = "cancel"
     """The effect of a rejection on the task, unless the person says otherwise."""
     context: tuple[SiblingView, ...] = ()

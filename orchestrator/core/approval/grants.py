@@ -91,7 +91,7 @@ class Grant(Value):
 
     @property
     def bounded(self) -> "Grant":
-        """As it may be used: one without a risk covers no more than the least that its tool can have."""
+        """The grant as it may be used: one without a risk covers no more than the least that its tool can have."""
         if self.risk is not None:
             return self
         spec = BUILT_IN_CATALOG.get(self.tool)

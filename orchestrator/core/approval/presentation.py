@@ -205,7 +205,7 @@ WHO_DECIDES: Final = (
     "By default reviewers and admins decide their own tasks and those of submitters and programs; the setting is "
     "`serve --approvers`."
 )
-"""For those for whom somebody else decides."""
+"""The name for people for whom somebody else decides."""
 
 
 def reviews(roles: Collection[str]) -> bool:

@@ -61,9 +61,9 @@ class Named(NamedTuple):
 
     sha256: str
     size: int | None
-    """In bytes; None: the item does not say."""
+    """The size in bytes; None: the item does not say."""
     what: str
-    """Such as ``the model's reply``."""
+    """The name of the blob, such as ``the model's reply``."""
     is_directory: bool = False
     """Whether it lists the files of a directory, each of which is a blob, too."""
     but: str = ""
@@ -151,7 +151,7 @@ class Fault(Value):
 def verify_stream(
     items: Sequence[AgentTaskItem], *, stream: str = "", anchor: Anchor | None = None, head: Anchor | None = None
 ) -> list[Fault]:
-    """What is wrong with one stream's items, in the order in which the store gives them; empty: nothing.
+    """The faults of one stream's items, in the order in which the store gives them; empty: nothing.
 
     ``stream`` empty: that of the first item. ``anchor``: the head in a checkpoint; the stream may have grown since.
     ``head``: the head in the stream's row, where it must end. None: nobody noted it.

@@ -78,7 +78,7 @@ def standing_of(items: Iterable[AgentTaskItem], known: Standing | None = None) -
 def check(
     items: Iterable[AgentTaskItem], *, standing: Standing | None = None, rights: RightsBook | None = None
 ) -> list[Finding]:
-    """What is to be said of the items of one stream, oldest first.
+    """The findings about the items of one stream, oldest first.
 
     ``standing``: the approvals of all streams; None: a session's approval that another task gave is not looked up.
     ``rights``: what all streams say of people; None: nobody's right is looked up.

@@ -34,7 +34,7 @@ class Wanted:
     since: datetime | None = None
 
     def of(self, items: Iterable[AgentTaskItem]) -> list[AgentTaskItem]:
-        """Those of one stream's items that are meant."""
+        """The wanted items of one stream."""
         items = list(items)
         if self.request_id:
             calls = {call_id for item in items for call_id in self._calls_of(item.fact)}
@@ -68,7 +68,7 @@ def audit_line(item: Mapping[str, Any]) -> str:
 
 
 def fact_line(fact: Mapping[str, Any]) -> str:
-    """What happened, in one line: its kind, and what is told of it."""
+    """The event, in one line: its kind, and what is told of it."""
     return one_line(_told(fact), limit=_LINE_CHARS)
 
 

@@ -64,7 +64,7 @@ def is_unfinished(items: Sequence[AgentTaskItem]) -> bool:
 
 
 def pruned(items: Sequence[AgentTaskItem], why: str) -> TaskPruned:
-    """What is left of a task, from all its items, when it is removed for this reason."""
+    """The remains of a task, from all its items, when it is removed for this reason."""
     first, last = items[0], items[-1]
     told = [item.fact for item in items]
     uses = Counter(one.grant_id for one in told if isinstance(one, facts.ToolStarted) and one.grant_id is not None)
@@ -221,7 +221,7 @@ class BackupBook:
 
     @property
     def kept(self) -> Mapping[str, AgentTaskItem]:
-        """Those that nobody removed, each with the item that made it."""
+        """The backups that nobody removed, each with the item that made it."""
         return {name: item for name, item in self.made.items() if name not in self.removed}
 
     def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:

@@ -125,7 +125,7 @@ class Allowance:
     item: AgentTaskItem
     """The item that gave it."""
     how: str
-    """Such as ``approved by alice``; empty: the policy's own."""
+    """The kind of permission, such as ``approved by alice``; empty: the policy's own."""
     digest: str = ""
     """The digest that it is bound to; for the policy's own: empty."""
     until: datetime | None = None
@@ -148,19 +148,19 @@ class Call:
 
     call: facts.ToolCall
     shown: facts.RequestedCall | None = None
-    """As people saw it last; None: nobody did."""
+    """The arguments as people saw them last; None: nobody did."""
     allowance: Allowance | None = None
     """The one that stands."""
     all: list[Allowance] = field(default_factory=list)
 
     def allow(self, allowance: Allowance) -> None:
-        """It may run from now on; what let it run before no longer does."""
+        """The call may run from now on; an earlier permission no longer counts."""
         self.end("it was allowed anew")
         self.allowance = allowance
         self.all.append(allowance)
 
     def end(self, why: str, *, expired: bool = False) -> None:
-        """It may not run any more."""
+        """The call may not run any more."""
         if self.allowance is not None:
             self.allowance.ended, self.allowance.expired = why, expired
         self.allowance = None
@@ -186,9 +186,9 @@ class ApprovedChecks:
     """The checks that people approved together with calls, and the bytes of programs that these approvals cover."""
 
     shown: dict[CallId, tuple[facts.ShownCheck, ...]] = field(default_factory=dict)
-    """By the call with which they were shown last."""
+    """The checks by the call with which they were shown last."""
     approved: dict[tuple[facts.RequestId, str], facts.ShownCheck] = field(default_factory=dict)
-    """By the request and the digest of the check's call."""
+    """The checks by the request and the digest of the check's call."""
     seen: set[tuple[str, str, str]] = field(default_factory=set)
     """(computer, path, sha256)."""
 

@@ -137,7 +137,7 @@ DUTY_US: Final = 7_200_000_000
 
 @dataclass
 class Since:
-    """From when on codes, welcomes and what nodes agree on have items: version 0.6 wrote none."""
+    """The times from which codes, welcomes and agreed values have items: version 0.6 wrote none."""
 
     at: int | None = None
     """Microseconds since 1970; None: no node that writes them has started."""

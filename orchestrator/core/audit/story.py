@@ -84,7 +84,7 @@ class Story(Value):
     tool: str
     computer: ComputerId | None
     args: dict[str, Any]
-    """Those that may run: a person's, where somebody edited them."""
+    """The arguments that may run: a person's, where somebody edited them."""
     original_args: dict[str, Any] | None = None
     """The model's, where a person edited them."""
     call_digest: str
@@ -132,7 +132,7 @@ class _Told:
 
     @property
     def digests(self) -> set[str]:
-        """Those that it goes by: of the call as it was made, as it was edited, and of what was decided and ran."""
+        """The digests that it goes by: of the call as it was made, as it was edited, and as it was decided and ran."""
         calls = {self.call.call_digest, self.original.call_digest if self.original is not None else ""}
         decided = {one.action_digest for one in self.approvals}
         ran = {one.action_digest for one in self.runs.values()}
@@ -161,7 +161,7 @@ class _Told:
         return any(sha256_hex(content.encode(one)) == sha256 for one in encodings if _fits(content, one))
 
     def story(self, matches: tuple[Match, ...]) -> Story:
-        """As it stands."""
+        """The story as it is."""
         return Story(
             stream=self.item.task_id,
             version=self.item.version,

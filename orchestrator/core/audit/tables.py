@@ -79,7 +79,7 @@ class GrantBook:
     used: Counter[str] = field(default_factory=Counter)
     revoked: set[str] = field(default_factory=set)
     pruned: set[str] = field(default_factory=set)
-    """Those that went with the task that gave them."""
+    """The grants that went with the task that gave them."""
 
     def take(self, item: AgentTaskItem) -> None:
         """The next item of any stream."""
@@ -160,7 +160,7 @@ class TokenBook:
     """The tokens as the system stream tells them."""
 
     named: dict[str, _Issued] = field(default_factory=dict)
-    """Those whose item has their fingerprint."""
+    """The tokens whose item has their fingerprint."""
     begun: bool = False
     """Whether the system stream has an item."""
     impossible: list[Fault] = field(default_factory=list)

@@ -27,7 +27,7 @@ _SHOWS_CONTENT: Final = frozenset({"cc_write", "cc_edit"})
 _ENDED_WELL: Final = frozenset({"finished", "observed", "timed_out"})
 _OUTPUT: Final = "\nOutput:\n"
 BY_JOURNAL: Final = ": the computer's journal says so."
-"""In the first line that tells of a run of which only that is known, and not the output."""
+"""The first line about a run of which only the outcome is known, and not the output."""
 _BESIDE: Final = ("\nWhile it ran, these files changed: ", "\nSince it was started, these files changed: ")
 """What begins the sentence behind an output that says which files changed."""
 
@@ -118,7 +118,7 @@ class Due:
 
     check: Check
     line: str
-    """What results call it."""
+    """Its name in results."""
     computer: ComputerId | None
     """None: ``prints`` of any computer."""
     digest: str = ""
@@ -267,7 +267,7 @@ _Judged = tuple[bool | None, str]
 
 
 def judged(checking: Checking, due: Sequence[Due], now: Mapping[str, str]) -> tuple[CheckResult, ...]:
-    """What came of each check; ``now``: by the line of an ``unchanged`` check what is at its path, where known."""
+    """The result of each check; ``now``: by the line of an ``unchanged`` check what is at its path, where known."""
     made = {one.digest: one.done for one in checking.made}
     results: list[CheckResult] = []
     for place, one in enumerate(due):

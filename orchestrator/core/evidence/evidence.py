@@ -24,7 +24,7 @@ DIRECTORY: Final = "directory"
 UNKNOWN: Final = "?"
 """The state of a path that something changed, where nobody knows to what."""
 TEXT_CHARS: Final = 20_000
-"""So much of a program's output is kept for the claims about it, head and tail."""
+"""Characters of a program's output that are kept for the claims about it, head and tail."""
 CUT: Final = re.compile(r"left out|\[\.\.\.|omitted")
 """Words that tell that a text is shown in part."""
 _ENDINGS: Final = frozenset({"lua", "txt", "json", "cfg", "conf", "ini", "md", "csv", "log", "dat", "data", "bak"})

@@ -67,7 +67,7 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
 
 
 def _writing(evidence: Evidence, record: Over) -> Evidence:
-    """With the file of a write that did not happen, without the one of a write that did."""
+    """The files after a write: with the old file where it did not happen, without it where it did."""
     if record.call.tool not in _WRITERS:
         return evidence
     spot = {_spot(record, _path(record))}

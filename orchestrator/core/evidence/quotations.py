@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from orchestrator.core.evidence.words import FILE, files
 
 _MOST: Final = 30
-"""So many quotations of a text are compared."""
+"""Quotations of a text that are compared."""
 _NEAR_CHARS: Final = 300
 NOT: Final = r"(?:not|never|n't|n\u2019t|without|nicht|nie|ohne|kein\w*|pas|jamais|sans|no|nunca|sin)"
 MAYBE: Final = re.compile(

@@ -117,12 +117,12 @@ class Said:
     before: tuple[str, ...] = ()
     """All files that the sentence names before the verb."""
     goals: tuple[str, ...] = ()
-    """Those of them that are behind a word such as "to"."""
+    """The files that are behind a word such as "to"."""
     is_open: bool = False
     """Whether the verb begins its clause, as an order does."""
     negated: bool = False
     modal: bool = False
-    """It only may, should or will be so."""
+    """The verb says only that it may, should or will be so."""
     there: bool = False
     """Whether it is done "there": in the file that was named last."""
     is_last: bool = False

@@ -118,7 +118,7 @@ class Target:
     its name in it is there and is new or other than before. ``ENSURE``: it is other than before, or ran well."""
     names: tuple[str, ...]
     computers: tuple[str, ...] = ()
-    """On which computers; empty: on any."""
+    """The computers; empty: any."""
     is_state: bool = False
     """It only has to be so now, and may have been so before."""
 
@@ -129,7 +129,7 @@ class Program:
 
     name: str
     computers: tuple[str, ...] = ()
-    """On each of these; empty: on any."""
+    """The computers, each of which is meant; empty: any."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from typing import Final
 from orchestrator.core.evidence.phrases import PHRASES
 
 MAX_CHARS: Final = 20_000
-"""So much of a text is read."""
+"""Characters of a text that are read."""
 MAX_SENTENCE: Final = 2_000
-"""So much of a sentence is read."""
+"""Characters of a sentence that are read."""
 MAX_WORD: Final = 100
-"""So much of a word is read: no path of a computer is longer."""
+"""Characters of a word that are read: no path of a computer is longer."""
 
 
 class Deed(Enum):

@@ -74,7 +74,7 @@ CUT_OFF: Final = "Your reply was cut off at the length limit."
 """How the sentence begins that refuses a reply for it."""
 _SHOWN_CHARS: Final = 200
 _UNREAD_CHARS: Final = 2_000
-"""So much of a reply is searched for secrets: more than is shown, so that none is cut in two."""
+"""Characters of a reply that are searched for secrets: more than are shown, so that no secret is cut in two."""
 
 
 def unread(refused: Sequence[str], last: str, *, num_predict: int, salt: str) -> str:
@@ -145,7 +145,7 @@ class Count:
     """The estimate of the messages that were counted last; 0: none were, or they are no longer what is sent."""
     counted: int = 0
     factor: float = 1.0
-    """By what estimates are multiplied: the most that was ever needed here, and never less than one."""
+    """The factor for estimates: the most that was ever needed here, and never less than one."""
 
     def heard(self, estimated: int, counted: int) -> "Count":
         """Messages of this estimate were counted; ``counted`` 0: the server did not say."""
@@ -175,7 +175,7 @@ _HEADROOM: Final = 0.05
 _AIM: Final = 0.7
 """How much of the budget is filled after masking: the rest lasts a few steps."""
 _WHOLE: Final = 4
-"""So many of the last steps are told whole for as long as that is possible."""
+"""Last steps that are told whole for as long as that is possible."""
 _BRIEF: Final = 6
 _ROWS: Final = (40, 15, 5, 0)
 _RESULT_SHARE: Final = 0.5
@@ -210,7 +210,7 @@ class Plan:
     rows: int = 0
     brief: int = 0
     shown_rows: int = _ROWS[0]
-    """So many of the last rows; of the others their number."""
+    """The last rows that are shown; of the others only the number."""
     chars: int | None = None
     """Characters of the results of a step that is told whole; None: as many as the window allows."""
 

@@ -113,7 +113,7 @@ def _lines(args: Mapping[str, Any]) -> str:
 
 
 def _came(record: CallRecord, text: str) -> str:
-    """What came of a call."""
+    """The result of a call."""
     tool, args = record.call.tool, record.call.args
     if tool in RUNNERS and _ran(record):
         return _ended(record.ran, text, ok=bool(record.ok))

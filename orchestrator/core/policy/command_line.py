@@ -43,7 +43,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "background": "bg",
     "foreground": "fg",
 }
-"""Those that every computer starts with."""
+"""The aliases that every computer starts with."""
 
 _READ_AGAIN: Final = frozenset({"shell", "bg", "fg"})
 _OPAQUE: Final = frozenset({"lua", "exec", "import", "multishell"})
@@ -64,7 +64,7 @@ class CommandLine:
     plain: bool = False
     """It is one program and nothing that runs another: a rule that allows may speak."""
     unclear: bool = False
-    """It cannot be read for certain: a rule that asks or denies takes it for a match."""
+    """The line cannot be read for certain: a rule that asks or denies takes it for a match."""
 
 
 @dataclass(frozen=True)

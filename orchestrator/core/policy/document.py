@@ -78,7 +78,7 @@ class PathCheck(Value):
 
 
 Undo = Literal["offer", "auto"]
-"""What becomes of the changes of a task that failed or was canceled: people may take them back, or it is done."""
+"""What happens to the changes of a task that failed or was canceled: people may take them back, or it is done."""
 
 
 SecretsToModel = Literal["mask", "ask", "allow"]
@@ -102,7 +102,7 @@ class Policy(Value):
     run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)
     """Globs on names of computers, with the seconds of the game that a program may run there; the first counts."""
     checks: tuple[PathCheck, ...] = ()
-    """What has to hold, besides what its user says, when a task that changed a path claims success."""
+    """The checks that have to hold, besides what its user says, when a task that changed a path claims success."""
     secrets_to_model: SecretsToModel | None = None
     """Whether models are told secrets; None: models on a local server are, the others get markers in their place."""
     rules: tuple[PolicyRule, ...]

@@ -111,7 +111,7 @@ def tools_without_a_rule(rules: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def told_of_gaps(tools: Sequence[str]) -> tuple[str, ...]:
-    """What becomes of the calls of these tools, and what to do about it, a sentence each."""
+    """What happens to the calls of these tools, and what to do about it, a sentence each."""
     denied = [tool for tool in tools if not BUILT_IN_CATALOG[tool].governance.requires_hitl]
     asked = [tool for tool in tools if tool not in denied]
     lines = [f"No rule names {', '.join(denied)}: these calls are denied."] if denied else []

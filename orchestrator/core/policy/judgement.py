@@ -102,7 +102,7 @@ PLAN_MODE: Final = "plan_mode"
 _DOES_AS: Final = {("cc_restore", "absent"): "cc_delete", ("cc_restore", "directory"): "cc_mkdir"}
 """The tool that does the same for a model, by the state that a place is to have; else it is the usual one."""
 _REMOVES_AS: Final = "cc_delete"
-"""The tool that does for a model what happens to a file that a directory replaces, or the other way round."""
+"""The tool of a model that removes the file that a directory replaces, or the directory that a file replaces."""
 
 _TOO_MANY_LABELS: Final = (
     "The computer had more labels than are kept, so no rule allows by label here, and each that asks or denies by "

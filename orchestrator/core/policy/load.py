@@ -195,7 +195,7 @@ def parse_policy(text: str, *, source: str = "policy.toml") -> Policy:
 
 
 def _wrong(example: Example, policy: Policy, custom: Sequence[CustomPolicy]) -> str:
-    """What is wrong with an example, as a sentence; empty: nothing."""
+    """The faults of an example, as a sentence; empty: nothing."""
     call = example.call
     model = ALL_TOOL_ARGS.get(call.tool)
     odd = [name for name in call.args if model is not None and name not in model.model_fields]

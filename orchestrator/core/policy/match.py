@@ -219,7 +219,7 @@ class Subject:
     """Its path arguments, canonical."""
     context: PolicyContext
     base_risk: RiskLevel
-    """Before any rule raises it: the catalog's, or what was stated or analysed above that."""
+    """The risk before any rule raises it: the catalog's, or the stated or analysed one above that."""
 
     def __post_init__(self) -> None:
         self.run_files = _run_files(self)

@@ -38,9 +38,9 @@ class ArgRule(Value):
     one_of: Annotated[tuple[Scalar, ...], Field(min_length=1)] | None = Field(default=None, alias="in")
     regex: str | None = None
     max_length: Length | None = None
-    """At most so many characters; only in a rule that allows."""
+    """The most characters; only in a rule that allows."""
     max_number: Number | None = None
-    """At most this; only in a rule that allows."""
+    """The largest number; only in a rule that allows."""
     over_length: Length | None = None
     """More characters than this; only in a rule that asks or denies, as the next."""
     over_number: Number | None = None

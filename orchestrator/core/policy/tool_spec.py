@@ -83,7 +83,7 @@ class ToolSpec(Value):
     deed: str = "written"
     """The change that it made to a path, in a word."""
     done: str = ""
-    """What came of a call in a folded step; empty: the first line of its result."""
+    """The result of a call in a folded step; empty: the first line of its result."""
     rest: str = ""
     """How to ask for what a cut leaves out of its result; empty: there is no way."""
 

@@ -35,7 +35,7 @@ class RiskLevel(StrEnum):
 
 _STRICTNESS: Final = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
 RISKS: Final = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH, RiskLevel.UNKNOWN, RiskLevel.CRITICAL)
-"""From the least to the greatest."""
+"""The risks from the least to the greatest."""
 _SEVERITY: Final = {risk: place for place, risk in enumerate(RISKS)}
 
 

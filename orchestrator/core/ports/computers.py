@@ -35,7 +35,7 @@ class ComputerLine(Protocol):
 
     @property
     def capabilities(self) -> Sequence[str]:
-        """What its client can do, as it said in ``hello``."""
+        """The capabilities of its client, as it said in ``hello``."""
 
     def tell(self, message: Told, body: bytes = b"") -> None:
         """Send an answer soon; nothing is sent to a computer that is gone."""
@@ -89,7 +89,7 @@ class Computers(Protocol):
     """The computers in the game, through whichever socket they hang on."""
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
-        """What is known of a computer; None: it never said hello since this node started."""
+        """The known facts of a computer; None: it never said hello since this node started."""
 
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
@@ -137,7 +137,7 @@ class Computers(Protocol):
 
 @dataclass(frozen=True)
 class Settlement:
-    """What became of one run: the journal's word, and the result itself where it is still in memory."""
+    """The outcome of one run: the journal's word, and the result itself where it is still in memory."""
 
     call: SettledCall
     result: "CallResult | Exception | None" = None

@@ -174,10 +174,10 @@ class TaskPersistenceManager(Protocol):
         """
 
     async def computer(self, computer: ComputerId) -> ComputerRecord:
-        """What is kept of a computer; of one that nobody met, a record of nothing."""
+        """The stored facts of a computer; of one that nobody met, a record of nothing."""
 
     async def list_computers(self) -> list[ComputerRecord]:
-        """What is kept of all computers, by name."""
+        """The stored facts of all computers, by name."""
 
     async def welcome_computer(
         self, computer: ComputerId, coming: "Coming", *, note: Draft | None = None

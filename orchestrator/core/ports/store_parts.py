@@ -103,7 +103,7 @@ class BackupRow:
 
 
 class BlobMark(NamedTuple):
-    """What is known of a blob without reading it."""
+    """The known facts of a blob without reading it."""
 
     sha256: str
     size: int
@@ -206,7 +206,7 @@ class Common(Protocol):
     async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
         """Take or renew a singleton job for so many seconds of the store's clock; False: another holder has it.
 
-        One that would last longer than MOST_DUTY_S from now is nobody's: none of us took it.
+        A singleton job that would last longer than MOST_DUTY_S from now is nobody's: no node here took it.
         """
 
     async def leave_duty(self, name: str, holder: str) -> None:

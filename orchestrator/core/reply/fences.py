@@ -110,7 +110,7 @@ ENDS: Final = "|".join(list(_FAMILIES.values())[1:])
 """How those end that can be told without their beginning."""
 _MARKS: Final = [(re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECASE)) for begin, end in _FAMILIES.items()]
 _LINE_CHARS: Final = 40
-"""So much of a line is looked at: all of it, for each tag on it, would take a square of its length."""
+"""Characters of a line that are looked at: all of it, for each tag on it, would take a square of its length."""
 
 _TAG: Final = re.compile(TAG, re.IGNORECASE)
 _THINKS: Final = re.compile(_THOUGHTS, re.IGNORECASE)

@@ -70,7 +70,7 @@ class Finder:
         self._first_brace: int | None = None
         """Where the first brace is behind the reply."""
         self._begun = 0
-        """Behind the last thoughts that never began."""
+        """The place behind the last thoughts that never began."""
         self._doubt: Literal["", "program", "words"] = ""
         """A text that makes it doubtful that thoughts ended, if it is between them and the next object."""
         self._between: list[str] = []

@@ -21,11 +21,11 @@ from orchestrator.core.errors import ReplyRefused
 # -- What the modules of the reader share: limits, the strict decoder, and how a place is told
 
 MAX_DEPTH: Final = 40
-"""So deep may brackets nest: deeper is a bomb, no reply needs ten."""
+"""The depth to which brackets may nest: a deeper reply is a bomb, none needs ten."""
 MAX_DIGITS: Final = 18
 """No tool and no program of the game can hold an integer of more digits."""
 MAX_CALLS: Final = 4
-"""So many calls may be one request."""
+"""The most calls of one request."""
 SHOWN_CHARS: Final = 60
 """Characters of a text that the model made up, such as a key, in the sentence that refuses it."""
 LONG_CHARS: Final = 2_000
@@ -217,7 +217,7 @@ class Scanner:
         self.in_string = False
         """Whether the fault is inside a string or right behind one: a quote may have ended it too early."""
         self.reached = 0
-        """So far it has read."""
+        """The place that it has read to."""
         self._begun = 0
 
     def value(self, at: int) -> tuple[Any, int]:

@@ -118,7 +118,7 @@ def _is_blank(value: Any) -> bool:
 
 
 def _spoken(reply: dict[str, Any]) -> dict[str, Any]:
-    """Without the frame of a chat message, its text as the explanation."""
+    """The reply without the frame of a chat message, its text as the explanation."""
     spoken = reply.get("role") == "assistant"
     rest = {key: value for key, value in reply.items() if not (spoken and key == "role")}
     if rest.get("content") == "":
@@ -195,7 +195,7 @@ def _held(key: str, value: Any, load: Loader) -> Any:
 
 
 def _without_fillers(reply: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Without the empty fields that say nothing, such as those of a call beside a final result."""
+    """The reply without the empty fields that say nothing, such as those of a call beside a final result."""
     nothing = is_no_call if kind == "final" else is_empty
     names_none = all(nothing(reply[key]) for key in reply.keys() & _NAMES)
     said = {key: value for key, value in reply.items() if not (key in _NAMES | _CALLED | _CALLS and nothing(value))}

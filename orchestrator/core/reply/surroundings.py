@@ -273,7 +273,7 @@ _EXAMPLE: Final = re.compile(
     r"(?:\bexample\s*[0-9]?|\bfor instance|\be\.g\.)\s*[:,]?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE
 )
 _LOOK_BACK: Final = 80
-"""So much of the text before an object tells whether it is there as a value or as an example."""
+"""Characters before an object that tell whether it is there as a value or as an example."""
 _CLOSERS: Final = r"(?:\s*[}\]])+"
 _FRAME: Final = r"(?:\s|[`~]{3,}|</?s>|<\|?/?[a-z_]{1,30}\|?>)*"
 _SURPLUS: Final = re.compile(

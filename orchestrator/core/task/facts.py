@@ -90,7 +90,7 @@ class Observed(Value):
     encoding: Literal["utf-8", "latin-1"] = "utf-8"
     """How a write encodes its text: as the old bytes, whose hash is in ``state``, are encoded."""
     directories: tuple[str, ...] = ()
-    """Those of ``state`` that are directories."""
+    """The paths of ``state`` that are directories."""
     made: tuple[str, ...] = ()
     """Directories above its paths that are not there yet and that it would make."""
     note: str = ""
@@ -199,7 +199,7 @@ class EarlierTask(Value):
     status: EndStatus
     message: str
     since: str = ""
-    """What became of what it did, where its end does not say that: it only rehearsed, or was taken back."""
+    """The outcome of what it did, where its end does not say that: it only rehearsed, or was taken back."""
 
 
 class TaskSubmitted(Value):
@@ -235,7 +235,7 @@ class TaskSubmitted(Value):
     wait_for_model: bool = Field(default=False, exclude_if=is_false)
     """Whether it waits for its model server without an end; else as long as the settings say."""
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
-    """What has to hold when the model claims success, each as its line (see ``core.evidence.user_checks``)."""
+    """The checks of a claim of success, each as its line (see ``core.evidence.user_checks``)."""
     owner: str = Field(default="", exclude_if=is_empty)
     """For a program's task: the person to whom its token belonged; empty: a person's task, or nobody wrote it down."""
 
@@ -304,7 +304,7 @@ class ReplyRefused(Value):
     kind: Literal["reply_refused"] = "reply_refused"
     reason: str
     because: Literal["unreadable", "unproven"] = "unreadable"
-    """It had no single reading, or it claims a success that the journal does not support."""
+    """The reason: it had no single reading, or it claims a success that the journal does not support."""
 
 
 class CallsProposed(Value):
@@ -338,7 +338,7 @@ class ReviewRequested(Value):
     remind_at: AwareDatetime | None = None
     """When people are reminded of it; None: never."""
     on_timeout: OnTimeout = "stay_paused"
-    """What becomes of the task when nobody answers in time."""
+    """The effect on the task when nobody answers in time."""
 
 
 class Decision(Value):
@@ -379,7 +379,7 @@ class DecisionRecorded(Value):
     self_approved: bool = False
     """Whether the requester approved their own task's calls (promise R2)."""
     valid_until: AwareDatetime | None = None
-    """Until when what was approved may start; None: for as long as the task is open."""
+    """The time until which the approved call may start; None: for as long as the task is open."""
     policy_version: str = ""
     """The active policy then."""
     whole_digest: str = ""
@@ -436,7 +436,7 @@ class ToolStarted(Value):
     """Each touched path with its sha256 or ``absent``. Of what a tool changes, the store has the bytes by this
     very hash: of a file its bytes, of a directory the lines that its hash is taken over."""
     directories: tuple[str, ...] = ()
-    """Those of ``before`` that are directories."""
+    """The paths of ``before`` that are directories."""
     made: tuple[str, ...] = ()
     """Directories above the paths of ``before`` that were not there and that it makes."""
     grant_id: GrantId | None = None

@@ -24,7 +24,7 @@ ItemId = NewType("ItemId", str)
 
 
 AT_COMPUTER: Final = "computer:"
-"""Before the name of a computer in ``Actor.auth``: a person who types there counts as its owner."""
+"""The text before the name of a computer in ``Actor.auth``: a person who types there counts as its owner."""
 
 
 class Actor(Value):

@@ -27,7 +27,10 @@ _BYTES_A_TOKEN: Final = 2
 
 
 class Budget:
-    """So much in a second, and no more than ``most`` at once. ``now`` is in seconds, of any clock that only rises."""
+    """An amount for each second, and no more than ``most`` at once.
+
+    ``now`` is in seconds, of any clock that only rises.
+    """
 
     def __init__(self, rate: float, most: float, now: float) -> None:
         self._rate, self._most = rate, most

@@ -25,7 +25,7 @@ NOTICE: Final = (
 )
 """The note for the model of a rehearsal."""
 _MARK: Final = "~"
-"""In the name of each copy, and in no name that an endpoint takes."""
+"""A text in the name of each copy, and in no name that an endpoint takes."""
 _HERE: Final = "It is only changed in the copy."
 _WHOLE: Final = "All rehearsed changes are asked for as a whole."
 

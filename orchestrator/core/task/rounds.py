@@ -33,7 +33,7 @@ GROWTH: Final = 6
 FAILURES: Final = 8
 MESSAGES: Final = 6
 _WARN_BEFORE: Final = 3
-"""So much earlier than it ends a task is warned of the three above."""
+"""How much earlier than the end a task is warned of the three limits above."""
 
 _PATHS: Final = 256
 _STATES: Final = 64
@@ -117,7 +117,7 @@ class Rounds:
     """The signs in the finished steps of a task that goes round."""
 
     paths: tuple[Path, ...] = ()
-    """Those that the task changed, the one changed last at the end."""
+    """The paths that the task changed, the one changed last at the end."""
     state: str = ""
     """The digest of what differs now; empty: nothing."""
     seen: tuple[str, ...] = ("",)

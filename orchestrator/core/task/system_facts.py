@@ -63,10 +63,10 @@ class PolicyRefused(Value):
 
 
 OWNER: Final = "owner:"
-"""Before the name of a computer's owner in the ``roles`` of its token."""
+"""The text before the name of a computer's owner in the ``roles`` of its token."""
 LABELLED: Final = "label:"
 PAIRED: Final = "id:"
-"""Before the id of the computer that got the token for a code, there too."""
+"""The text before the id of the computer that got the token for a code, in the same place."""
 
 
 class TokenIssued(Value):
@@ -256,7 +256,7 @@ class ComputerBackedUp(Value):
     skipped_more: int = 0
     """How many more were skipped than are named."""
     note: str = ""
-    """What its maker wrote."""
+    """The note of its maker."""
 
 
 class BackupRemoved(Value):
@@ -273,7 +273,7 @@ class KeysSent(Value):
     kind: Literal["keys_sent"] = "keys_sent"
     computer: ComputerId
     text: str = ""
-    """What is typed or pasted, without secrets; empty: keys are."""
+    """The typed or pasted text, without secrets; empty: only keys."""
     keys: tuple[str, ...] = ()
     """The keys, by name or character."""
 

@@ -59,7 +59,7 @@ class CallRecord:
     grant_id: GrantId | None = None
     """The grant that stands in for a decision."""
     valid_until: datetime | None = None
-    """Until when the present approval may be used; None: without end."""
+    """The time until which the present approval may be used; None: without end."""
     runs: int = 0
     """How often it was started: the next run's id ends with one more."""
     run_id: RunId | None = None
@@ -141,7 +141,7 @@ class ClosedRequest:
 
     request_id: RequestId
     how: str
-    """Such as ``approved by alice``."""
+    """The kind of permission, such as ``approved by alice``."""
     actor_id: str
     decisions: tuple[facts.Decision, ...] = ()
     key: str = ""
@@ -160,7 +160,7 @@ class StepCall:
     asked: str = ""
     """The tool with its arguments on one line, such as ``cc_read farm.lua lines 131-330``."""
     came: str = ""
-    """What came of it on one line, such as ``200 lines``."""
+    """Its result on one line, such as ``200 lines``."""
     rest: Rest = NO_REST
     """How what a cut leaves out of its result can be asked for."""
     changed: tuple[tuple[str, str], ...] = ()
@@ -175,7 +175,7 @@ class Turn:
 
     raw: BlobRef
     calls: tuple[StepCall, ...] = ()
-    """In the order of the reply."""
+    """The calls in the order of the reply."""
     refused: str | None = None
     """The sentence with which the reply was refused."""
     unproven: bool = False
@@ -233,7 +233,7 @@ class AgentTask:
     rehearses: Rehearsal | None = None
     """The computer of which it works on a copy; None: it works on the real ones."""
     rehearsed: facts.RehearsalEnded | None = None
-    """What became of a rehearsal; None: nobody has looked yet."""
+    """The outcome of a rehearsal; None: nobody has looked yet."""
     siblings: Siblings = "reads"
     """How the present step waits, as the policy said when its calls were proposed; so the one below."""
     partial: Partial = "at_end"
@@ -325,7 +325,7 @@ class AgentTask:
 
     @property
     def checks(self) -> tuple[facts.CheckResult, ...]:
-        """What came of its checks at the last claim of success; before the first, that they were not made."""
+        """The result of its checks at the last claim of success; before the first, that they were not made."""
         return so_far(self.checking)
 
     @property
@@ -341,7 +341,7 @@ class AgentTask:
 
     @property
     def undecided(self) -> tuple[CallRecord, ...]:
-        """Those of them that nobody decided yet."""
+        """The checks that nobody decided yet."""
         open_states = (CallState.PENDING, CallState.OUTCOME_UNKNOWN)
         return tuple(record for record in self.pending_tool_calls if record.state in open_states)
 

@@ -110,7 +110,7 @@ class Transcript:
         return [f"[WAITING] Waiting for the model server at {fact.server}, {long}. {fact.why}"]
 
     def _by_now(self, task_id: str | None) -> str:
-        """What became of a task, behind what was said when it began; empty: nobody told."""
+        """The outcome of a task, behind what was said when it began; empty: nobody told."""
         told = self._became.get(task_id or "")
         return f"; by now {told}" if told else ""
 

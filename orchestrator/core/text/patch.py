@@ -28,7 +28,10 @@ Where every second one differs, matching so many takes 0.2 s, and the time grows
 are shown as replaced.
 """
 CONTEXT_LINES: Final = 3
-"""As everywhere. With none, a line put into a file in CRLF would not show which line ends it means."""
+"""Lines around a change, as everywhere.
+
+With none, a line put into a file in CRLF would not show which line ends it means.
+"""
 NO_NEWLINE: Final = "\\ No newline at end of file"
 NULL: Final = "/dev/null"
 _HUNK: Final = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@.*", re.DOTALL)

@@ -12,7 +12,7 @@ from typing import Final
 from orchestrator.core.errors import UnsafePath
 
 MAX_PATH_BYTES: Final = 500
-"""So that a path fits the header of a frame six times over (each byte may be ``\\u00XX``)."""
+"""Bytes of a path, so that it fits the header of a frame six times over (each byte may be ``\\u00XX``)."""
 MAX_PART_BYTES: Final = 255
 """The game cuts a longer name, which can leave another path (even ``..``) than the one that was judged."""
 _DROPPED: Final = re.compile('[\\x00-\\x1f"*:<>?|]')

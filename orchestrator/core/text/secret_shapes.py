@@ -48,7 +48,7 @@ _KEYS: Final = re.compile(
 )
 
 _MASKED_READ: Final = r"""read[ \t]{0,9}\([ \t]{0,9}\\{0,7}["'][^"'\n\\]\\{0,7}["'][^)\n"']{0,40}\)"""
-"""Also in a string, where each quote has backslashes."""
+"""The same in a string, where each quote has backslashes."""
 _COMPARED: Final = r"""(?P<q>\\{0,7}["'])(?P<secret>(?:(?!(?P=q))[^"'\n])+)"""
 
 _PLACES: Final = (
@@ -131,7 +131,7 @@ _SAID: Final = re.compile(
     r"""(?P<quote>["'`]?)(?P<secret>[^\s"'`,;()\[\]{}]++)""",
     re.I,
 )
-"""As people write it: the password is hunter2."""
+"""The way in which people write it: the password is hunter2."""
 _CODE: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}")
 
 

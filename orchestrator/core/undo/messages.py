@@ -77,7 +77,7 @@ class Outcome(BaseModel):
 
 
 def outcome_of(task: AgentTask, *, waits: str = "", undone_by: TaskId | None = None) -> Outcome:
-    """What became of a task that restores; ``waits``: what it waits for, ``undone_by``: what took it back in turn."""
+    """The outcome of a task that restores; ``waits``: what it waits for, ``undone_by``: what took it back in turn."""
     wanted = task.restores or Restoration()
     details = task.ended.details if task.ended is not None else {}
     return Outcome(
@@ -282,5 +282,5 @@ def told_places(entries: Sequence[Entry]) -> tuple[UndoPlace, ...]:
 
 
 def told_limits(untold: Sequence[Untold]) -> tuple[UndoLimit, ...]:
-    """What of a task no undo takes back, or what it did and nobody knows yet."""
+    """The changes of a task that no undo takes back, or that nobody knows yet."""
     return tuple(UndoLimit(step=one.step, tool=one.tool, computer=one.computer, what=one.what) for one in untold)

@@ -34,7 +34,7 @@ Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
 """``nothing``: it is as it is to be; ``away``: nobody can look there now."""
 
 ANYTHING: Final = "anything"
-"""As what is expected in a place: whatever is there is replaced."""
+"""The expected state of a place where anything may be: whatever is there is replaced."""
 MAX_CALLS: Final = 500
 """Calls of one round: as many as a person may be shown at once; the next round does the rest."""
 MAX_TREE_FILES: Final = 500
@@ -55,7 +55,7 @@ class Goal:
     step: int
     """The last step that is taken back here; 0: it is put back as a listing has it."""
     note: str = ""
-    """What is special about it, as a sentence."""
+    """A note about it, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Op:
 
 
 def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
-    """What is to be put back, in the order of the places."""
+    """The places to put back, in order."""
     places: dict[Place, list[Touch]] = {}
     later: dict[Place, int] = {}
     # A file that was written over with the very same bytes was not changed.
@@ -207,7 +207,7 @@ def _emptied(entry: Entry, going: set[Place]) -> Entry:
 
 
 def _reached(entry: Entry, leaving: set[Place]) -> Entry:
-    """What comes to a place, unless a file that stays is above it."""
+    """The new content of a place, unless a file that stays is above it."""
     under = entry.found.under if entry.found is not None else ""
     if entry.verdict != "restore" or not under or Place(entry.place.computer, under) in leaving:
         return entry
@@ -339,11 +339,11 @@ class Listing:
         return _lines(self.states)
 
     def state(self, path: str) -> str:
-        """What is at a path: the sha256 of a file, ``directory`` or ``absent``."""
+        """The state of a path: the sha256 of a file, ``directory`` or ``absent``."""
         return self.states.get(path, ABSENT)
 
     def found(self, path: str) -> Found:
-        """What is at a path, as somebody who looks there finds it."""
+        """The state of a path, as a look finds it."""
         state = self.state(path)
         if state != DIRECTORY:
             return Found(state)
@@ -369,11 +369,11 @@ class Listing:
 
 @dataclass(frozen=True)
 class Listed:
-    """What is on a computer, as far as it can be told."""
+    """The files of a computer, as far as they are known."""
 
     listing: Listing
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """What is there and not in the listing, each with why as a sentence."""
+    """The entries that are there and not in the listing, each with the reason as a sentence."""
     pieces: frozenset[str] = frozenset()
     """The pieces of the computer's own token in the names."""
 

@@ -96,7 +96,7 @@ class Untold:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a task changed, in the order in which it did."""
+    """The changes of a task, in the order in which it did."""
 
     touches: tuple[Touch, ...] = ()
     untold: tuple[Untold, ...] = ()
@@ -145,10 +145,10 @@ class _Reading:
     touches: list[Touch] = field(default_factory=list)
     untold: list[Untold] = field(default_factory=list)
     started: dict[RunId, facts.ToolStarted] = field(default_factory=dict)
-    """Without an outcome so far."""
+    """The calls without an outcome so far."""
     calls: dict[CallId, facts.ToolCall] = field(default_factory=dict)
     done: set[CallId] = field(default_factory=set)
-    """That changed something."""
+    """The calls that changed something."""
     step: int = 0
     replied: bool = False
     """Whether the present step is a reply of the model that is already counted."""
@@ -241,7 +241,7 @@ class _Reading:
     def _touched(
         self, started: facts.ToolStarted, call: facts.ToolCall, after: Mapping[str, str] | None
     ) -> Iterator[Touch]:
-        """What a call that changes files did; ``after`` None: it is not known whether it did it."""
+        """The change of a call; ``after`` None: it is not known whether it was made."""
         one = Touch(self.step, started.call_id, call.tool, Place(started.computer, ""), ABSENT, None)
         for path in started.made:
             yield replace(one, place=_place(started.computer, call, path), after=None if after is None else DIRECTORY)

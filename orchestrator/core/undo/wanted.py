@@ -9,7 +9,7 @@ from orchestrator.core.values import Value
 from orchestrator.core.wire.wire import ComputerId
 
 OnConflict = Literal["keep", "restore", "beside"]
-"""What becomes of a place that somebody else changed: it stays, it is replaced, or the old file is put beside it."""
+"""What happens to a place that somebody else changed: it stays, it is replaced, or the old file is put beside it."""
 
 MODEL: Final = "undo"
 """Stands where a task names its model: no model has a hand in a restoration."""
@@ -65,5 +65,5 @@ class Restoration(Value):
         return self.exact and not any(not one or f"{path}/".startswith(f"{one}/") for one in self.leaves)
 
     def choice(self, place: str) -> OnConflict:
-        """What becomes of a conflict at a place."""
+        """What happens to a conflict at a place."""
         return self.choices.get(place, self.on_conflict)

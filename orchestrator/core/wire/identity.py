@@ -91,7 +91,7 @@ class ComputerRecord:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a hello."""
+    """The verdict on a hello."""
 
     freeze: ComputerFrozen | None = None
     """None: it is welcome."""
@@ -112,7 +112,7 @@ def judge(
     paired_anew: bool,
     paired_id: int | None,
 ) -> Verdict:
-    """What becomes of a hello; ``record`` is not frozen.
+    """The verdict on a hello; ``record`` is not frozen.
 
     ``token``: the hash of the one that it comes with. ``paired_anew``: that is another than the last one, which is
     worth nothing any more. ``paired_id``: the id of the computer that got it for a code; None: not known.
@@ -223,7 +223,7 @@ def why_frozen(reason: FreezeReason) -> str:
 
 
 def frozen_sentence(fact: ComputerFrozen) -> str:
-    """What happened, for people."""
+    """A sentence about it for people."""
     return f"Computer {fact.computer} is frozen: {why_frozen(fact.reason)}. Nothing is sent to it."
 
 

@@ -168,7 +168,7 @@ class Settled(WireMessage):
 
 
 class SettledCall(WireMessage):
-    """What became of one call, as the computer's journal has it."""
+    """The outcome of one call, as the computer's journal has it."""
 
     call_id: CallIdString
     state: Literal["finished", "running", "interrupted", "unknown", "void"]

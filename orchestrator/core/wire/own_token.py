@@ -127,7 +127,7 @@ class Watched:
     def pieces(self, text: str) -> tuple[str, ...]:
         """The pieces that are in a text: those that :func:`hidden` takes out.
 
-        As letters and digits alone; those that have too few of them, as they are written.
+        The pieces as letters and digits alone; those that have too few of them, as they are written.
         """
         if self._sight is None:
             return ()

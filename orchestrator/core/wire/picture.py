@@ -25,7 +25,7 @@ class Row:
     """One row of a screen, each part as long as the screen is wide."""
 
     text: bytes
-    """In the game's characters."""
+    """The text in the game's characters."""
     fg: str
     """A digit for the colour of each character, as ``blit`` takes them."""
     bg: str
@@ -45,7 +45,7 @@ class Shown:
     palette: tuple[str, ...]
     """The 16 colours as ``#rrggbb``."""
     rows: tuple[Row | None, ...]
-    """From the top; None: not come yet."""
+    """The rows from the top; None: not come yet."""
 
     @property
     def is_complete(self) -> bool:

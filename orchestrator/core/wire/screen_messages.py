@@ -45,7 +45,7 @@ Stroke = dict[str, str | bool]
 """One of ``key``, ``char``, ``paste`` and ``terminate``; texts are byte strings, one character for each byte."""
 
 TERMINATE: Final = "terminate"
-"""What the game makes of Ctrl and T, held for a second: it ends the program in front."""
+"""The effect of Ctrl and T in the game, held for a second: it ends the program in front."""
 KEY_NAMES: Final = (
     *("enter", "tab", "backspace", "delete", "insert", "up", "down", "left", "right", "home", "end", "pageUp"),
     *("pageDown", *(f"f{number}" for number in range(1, 13)), "leftCtrl", "leftAlt", "leftShift", TERMINATE),
@@ -57,7 +57,7 @@ Restart and shutdown are not among them: a computer that is off stays off.
 MAX_STROKES: Final = 40
 """Each is up to three events of the computer's 256."""
 MAX_TEXT_CHARS: Final = 512
-"""What the game pastes at once."""
+"""The most characters that the game pastes at once."""
 
 
 def of_text(text: str) -> list[Stroke]:

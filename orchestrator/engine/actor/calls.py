@@ -115,7 +115,7 @@ class Calls:
             await self.world.acknowledge(effect.computer, settled.run_id)
 
     def _given_up(self, settled: facts.ToolSettled) -> facts.ToolSettled:
-        """What would be done once more, but was begun too often, is told as a failure."""
+        """A call that would run once more, but was begun too often, is told as a failure."""
         record = self.journal.record(settled.call_id)
         if settled.code == "stale":
             text, code = _kept_changing(record, settled.text, settled.code)
@@ -127,7 +127,7 @@ class Calls:
         return settled.model_copy(update={"state": "finished", "ok": False, "text": text, "code": "interrupted"})
 
     async def _looked(self, settled: facts.ToolSettled) -> facts.ToolSettled:
-        """What became of a program, with what changed since it was started. Raises ComputerAway, CallLost."""
+        """The outcome of a program, with what changed since it was started. Raises ComputerAway, CallLost."""
         if settled.state == "void" or settled.code in NEVER_RAN:
             return settled
         seen = await self.programs.after(self.journal.record(settled.call_id), _SINCE)
@@ -205,7 +205,7 @@ class Calls:
         return None
 
     async def _void(self, record: CallRecord, run_id: RunId, void: OrchestratorError) -> float | None:
-        """It never ran and never will; its allowance stands for a run under a new id."""
+        """The call never ran and never will; its permission holds for a run under a new id."""
         if record.runs >= MAX_VOIDS:
             text = f"The computer refused it {record.runs} times: {void}"
             await self._finished(record, run_id, ok=False, text=text, code="refused")

@@ -158,7 +158,7 @@ class Gate:
         return tuple(noted)
 
     async def _grants(self) -> list[GrantState]:
-        """Those given for this task or its session by people who may still decide for it."""
+        """The grants for this task or its session by people who may still decide for it."""
         task, service = self.journal.task, self.journal.service
         given = [
             one

@@ -328,7 +328,7 @@ class Thinking:
         await self.journal.happened(replied, AGENT, blobs=(content,), follow=self._understood, start=self.begin)
 
     def _understood(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
-        """What a reply amounts to: an end, calls with the policy's verdicts, or a refusal that tells the model why."""
+        """The meaning of a reply: an end, calls with the policy's verdicts, or a refusal that tells the model why."""
         if task.phase is not Phase.REPLIED or task.reply is None or self._claim(task) is not None:
             return ()
         try:

@@ -72,7 +72,7 @@ class Programs:
         return max(int(limit), int(call.args.get("observe_s") or 0))
 
     def _time(self, call: ToolCall) -> str:
-        """For how long it runs, as a sentence for the reviewer."""
+        """The time that it may run, as a sentence for the reviewer."""
         watched = call.args.get("observe_s")
         if watched:
             return f"It is watched for {watched} s of game time and then stopped."
@@ -101,7 +101,7 @@ class Programs:
         return Watched(globs=globs, listing=await self._keep(states), gaps=gaps, why=why)
 
     async def after(self, record: CallRecord, when: str) -> Seen:
-        """What is there after a program; ``when`` begins the sentence. Raises ComputerAway, CallLost."""
+        """The listings after a program; ``when`` begins the sentence. Raises ComputerAway, CallLost."""
         before, computer = record.watched, record.call.computer
         if before is None or computer is None:
             return UNSEEN
@@ -152,7 +152,7 @@ class Programs:
         return sorted({*now.skipped, *(path for path, state in gaps.items() if state == ABSENT)})
 
     async def _changed(self, before: Watched, now: Listed, unseen: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """What differs now, except for what is ``unseen``. Raises NotFound."""
+        """The present differences, except for paths in ``unseen``. Raises NotFound."""
         was = read_listing(await self.world.store.get_blob(before.listing))
         return differing(was.states, now.listing.states, unseen)
 
@@ -168,7 +168,7 @@ def with_told(text: str, told: str) -> str:
 
 
 async def _patiently(look: Callable[[], Awaitable[_Looked]], until: float) -> _Looked | str:
-    """What a look found, or why it could not be taken; a computer that refuses it is asked again."""
+    """The listing of a look, or the reason why it failed; a computer that refuses it is asked again."""
     while True:
         try:
             return await look()

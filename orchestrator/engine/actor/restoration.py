@@ -102,7 +102,10 @@ class Restoring:
         return f"Everything was already as it was before the task{by}"
 
     def _until_seen(self, computers: Sequence[ComputerId]) -> Wait:
-        """Until one that nobody could look at is back. Raises CallVoid for one that is connected and refused it."""
+        """Wait until a computer that nobody could look at is back.
+
+        Raises CallVoid for one that is connected and refused it.
+        """
         for computer in filter(self.undoing.world.online, computers):
             raise CallVoid("unseen", f"Nobody could look at computer {computer}, though it is connected.")
         return Wait(computer=computers[0])
@@ -140,7 +143,7 @@ def _call(op: Op) -> facts.ToolCall:
 
 
 class _LastWords(NamedTuple):
-    """What is said at the end, besides what is there now."""
+    """The words at the end, beside the present state."""
 
     done: str
     """What is done to a place, in a word."""

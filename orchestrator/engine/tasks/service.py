@@ -116,7 +116,7 @@ class MissedHints:
         self._heard = {task_id: version for task_id, version in self._heard.items() if task_id in found}
 
     async def _versions(self) -> Versions:
-        """Those of the tasks that people look at without following them."""
+        """The versions of the tasks that people look at without following them."""
         store = self._tasks.store
         rows = await store.list_tasks(limit=_NEWEST)
         rows += await store.list_tasks(status=TaskStatus.PAUSED, limit=_MOST_PAUSED)

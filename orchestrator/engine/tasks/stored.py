@@ -72,7 +72,7 @@ logger = logging.getLogger(__name__)
 AWAY: Final = (StoreAway, StoreBusy)
 """Errors of a store that will answer in a while; no other error goes away by waiting."""
 _FIRST_S: Final = 0.1
-"""Until the second try; then twice as long each time."""
+"""Seconds until the second try; then twice as long each time."""
 _AT_MOST_S: Final = 2.0
 
 
@@ -80,7 +80,7 @@ T = TypeVar("T")
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], *, for_s: float) -> T:
-    """What ``ask`` answers, asked again while the store is away, for about ``for_s`` seconds; infinite: until canceled.
+    """The answer of ``ask``, asked again while the store is away, for about ``for_s`` s; infinite: until canceled.
 
     It must be harmless to ask twice: that nothing was heard does not say that nothing was done. Raises what the last
     try raised.

@@ -77,7 +77,7 @@ class Plans:
     world: Environment
 
     async def changes(self, task_id: str) -> Changes:
-        """What a task changed. Raises NotFound, Unreadable where what it takes to tell was not kept whole."""
+        """The changes of a task. Raises NotFound, Unreadable where what it takes to tell was not kept whole."""
         items = await self.service.store.read(TaskId(task_id))
         if not items:
             raise await self.service.no_task(TaskId(task_id))
@@ -91,7 +91,7 @@ class Plans:
             ) from gone
 
     async def wish(self, wanted: Restoration, first: Listing | None = None) -> Wish:
-        """What is to be put back; ``first``: what was there at the first look, None: this is the first.
+        """The places to put back; ``first``: what was there at the first look, None: this is the first.
 
         Raises NotFound, ToolFailed where the computer cannot be listed and that is needed.
         """
@@ -111,7 +111,7 @@ class Plans:
         return Wish(goals, unseen=unseen, present=present, came=tuple(sorted(came)))
 
     async def first_look(self, task: AgentTask) -> Listing | None:
-        """What was there when an exact restoration looked first; None: it has not, or is another. Raises NotFound."""
+        """The state when an exact restoration looked first; None: it has not, or is another. Raises NotFound."""
         if task.restores is None or not task.restores.exact:
             return None
         proposed = (item.fact for item in await self.service.store.read(task.task_id))
@@ -195,7 +195,7 @@ def _above(place: Place) -> Iterator[Place]:
 
 
 def _placed(place: Place, there: Found | None, found: Mapping[Place, Found | None]) -> Found | None:
-    """What was found, and which file is above it."""
+    """The state that was found, and the file above it."""
     if there is None or there.state != ABSENT:
         return there
     higher = ((one, found[one]) for one in _above(place))
@@ -204,7 +204,7 @@ def _placed(place: Place, there: Found | None, found: Mapping[Place, Found | Non
 
 
 def of_real_places(changed: Changes) -> Changes:
-    """What a task changed except for the copies of rehearsals, which are gone with it."""
+    """The changes of a task except for the copies of rehearsals, which are gone with it."""
     return replace(
         changed,
         touches=tuple(one for one in changed.touches if not is_copy(one.place.computer or "")),

@@ -44,7 +44,7 @@ _LINE_END: Final = "\n"
 
 @dataclass(frozen=True)
 class Left:
-    """What a task left changed."""
+    """The changes that a task left."""
 
     changes: tuple[TaskChange, ...] = ()
     unseen: int = 0
@@ -62,7 +62,7 @@ class Preview:
     entries: tuple[Entry, ...]
     untold: tuple[Untold, ...]
     open: tuple[Untold, ...] = ()
-    """What is waited for first: calls of the task of which nobody has heard yet how they ended."""
+    """The calls to wait for first: those of the task of which nobody has heard yet how they ended."""
 
 
 class Undoing(Plans):
@@ -235,7 +235,10 @@ class Undoing(Plans):
         return f"{task.task_id} only rehearsed: it changed nothing on {real}; {applied.told}.", remedy
 
     async def offer(self, task: AgentTask, left: Left | None = None) -> UndoOffer | None:
-        """What a task left changed (``left``; None: it is looked up), and what became of it; None: it is not over."""
+        """The changes that a task left (``left``.
+
+        None: it is looked up), and what became of it; None: it is not over.
+        """
         if task.ended is None:
             return None
         left = await self.left_behind(task) if left is None else left
@@ -251,7 +254,7 @@ class Undoing(Plans):
         )
 
     async def applied(self, task: AgentTask) -> Outcome | None:
-        """What became of the task that carries out what this one rehearsed; None: there is none."""
+        """The outcome of the task that carries out what this one rehearsed; None: there is none."""
         if task.rehearsed is None or task.rehearsed.applied_by is None:
             return None
         return that_counts(await outcomes((task.rehearsed.applied_by,), self.service.store, self.world))
@@ -270,7 +273,7 @@ class Undoing(Plans):
         return tuple(found)
 
     async def left_behind(self, task: AgentTask) -> Left:
-        """What a task left changed; nothing where what it takes to tell was not kept."""
+        """The changes that a task left; nothing where what it takes to tell was not kept."""
         try:
             changed = of_real_places(await self.changes(task.task_id))
             return Left(told_changes(changed), len(changed.unseen))

@@ -91,7 +91,7 @@ class _Line(Value):
     hmac: str = ""
 
     def content(self) -> bytes:
-        """What is signed."""
+        """The signed content."""
         return canonical_json(self.model_dump(mode="json", by_alias=True, exclude={"hmac"}))
 
     def encoded(self) -> bytes:
@@ -179,14 +179,14 @@ class Checkpoints:
         return self._written(lambda: self._advance(lines, changed, gone, at))
 
     def key_fingerprint(self) -> str:
-        """What tells the key of this directory apart from others, and nothing else of it; empty: there is none.
+        """A text that tells only which key is in this directory; empty: there is none.
 
         Raises AuditBroken for one that is broken.
         """
         return hashlib.sha256(b"checkpoint key " + self.key()).hexdigest()[:16] if self.key_path.exists() else ""
 
     def key(self) -> bytes:
-        """What signs. Raises AuditBroken where it is gone or broken."""
+        """The key that signs. Raises AuditBroken where it is gone or broken."""
         try:
             key = bytes.fromhex(self.key_path.read_text("ascii").strip())
         except (OSError, ValueError):
@@ -330,7 +330,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 class News(NamedTuple):
-    """What is to be signed."""
+    """The heads to sign."""
 
     known: Checkpoint | None
     changed: dict[str, Anchor]
@@ -384,7 +384,10 @@ async def make_checkpoint(
 
 
 async def _pruned_since(store: Journals, known: Mapping[str, Anchor]) -> PruneBook:
-    """What was pruned since a checkpoint; whether the notes follow from what it knew is seen with their stream."""
+    """The streams that were pruned since a checkpoint.
+
+    Whether the notes follow from what it knew is seen with their stream.
+    """
     version, _ = known.get(SYSTEM_STREAM, (0, ""))
     book = PruneBook()
     # Where it is broken nothing is explained, and :func:`_must_hold` says so.

@@ -36,7 +36,7 @@ from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoints, repl
 # again
 
 MARK: Final = "cc-orchestrator-heads "
-"""Before the JSON of each line."""
+"""The text before the JSON of each line."""
 _A_LINE: Final = 8
 """Streams of one line: about a kilobyte, which every syslog takes whole."""
 
@@ -227,7 +227,7 @@ def _refusal(message: str) -> Unreadable:
 
 NOTE_NAME: Final = "audit.verified"
 _SIGNS: Final = b"cc-orchestrator verified\n"
-"""Before what is signed, so that nothing else that the key signed can stand for it."""
+"""The text before the signed content, so that nothing else that the key signed can replace it."""
 _OUTSIDE: Final = frozenset(get_args(SystemFact))
 _NOTE_REMEDY: Final = "It was left out, and everything was read again; the next verification makes a new one."
 
@@ -270,7 +270,7 @@ class Says:
                 self.whole = self.whole and type(other) not in _OUTSIDE
 
     def encoded(self) -> bytes:
-        """As it is kept."""
+        """The text as it is kept."""
         work = self.work
         value: dict[str, Any] = {
             "i": self.items,
@@ -305,7 +305,7 @@ class Line(NamedTuple):
     head: Anchor
     row: str
     run: int
-    """In which verification it was read."""
+    """The number of the verification that read it."""
     says: bytes
 
 

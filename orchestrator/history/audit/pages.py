@@ -109,7 +109,7 @@ async def page_of(store: Streams, reach: Reach, wanted: Wanted, after: Place | N
 
 
 async def _onward(store: Streams, stream: str, after: int, wanted: Wanted, limit: int) -> AsyncIterator[list[_Row]]:
-    """What is meant of a stream after a version, as it is read."""
+    """The wanted items of a stream after a version, as it is read."""
     if wanted.request_id:
         # Items about a request may be anywhere.
         rows = [row async for part in _onward(store, stream, 0, Wanted(), _ITEMS) for row in part]
@@ -168,7 +168,7 @@ class _Newest:
             self.rows = sorted([*self.rows, *older], key=lambda row: row[:2], reverse=True)[: self.limit + 1]
 
     async def _back(self, head: StreamHead) -> AsyncIterator[list[_Row]]:
-        """What is meant of a stream, from its end on, as long as it may be for this page."""
+        """The wanted items of a stream, from its end on, as long as it may be for this page."""
         stream, found = head.stream, 0
         if self.wanted.request_id or number(head.version) < 0:
             async for rows in _onward(self.store, stream, 0, self.wanted, _ITEMS):

@@ -56,7 +56,7 @@ class Records(Journals, KeptRecords, Protocol):
 
     @property
     def clock(self) -> Clock:
-        """What leases go by."""
+        """The clock of leases."""
 
     async def get_blob(self, sha256: str) -> bytes:
         """The content of a blob. Raises NotFound."""
@@ -137,10 +137,10 @@ class Stream:
     says: Says = field(default_factory=Says)
     """What its items say of the tables."""
     row: KeptRow | None = None
-    """As it was before its items were read; None: it has none."""
+    """The row as it was before its items were read; None: it has none."""
 
     async def verified(self, anchor: Anchor | None, away: Mapping[int, str] = MappingProxyType({})) -> list[Fault]:
-        """What is wrong with it; ``away``: the hashes that left the host, by their versions."""
+        """The faults of it; ``away``: the hashes that left the host, by their versions."""
         check = StreamCheck(self.name, anchor, away)
         try:
             row = self.row = await self.store.kept_task(self.name)
@@ -159,7 +159,7 @@ class Stream:
         return found
 
     def line(self, run: int) -> Line | None:
-        """What is to be noted of it, now that nothing is wrong with it; None: it is read each time."""
+        """The facts to note of it, now that nothing is wrong with it; None: it is read each time."""
         if self.row is None or self.says.work is None or not self.says.whole or not may_be_noted(self.name):
             return None
         return Line(self.head, row_digest(self.row), run, self.says.encoded())
@@ -299,7 +299,7 @@ def broken(stream: str, error: OrchestratorError) -> AuditBroken:
 
 
 async def check_store(store: Journals, names: Sequence[str] | None = None) -> list[Finding]:
-    """What is to be said of streams (None: of all), with the approvals and the people of the whole store looked up.
+    """The findings about streams (None: of all), with the approvals and the people of the whole store looked up.
 
     Where a task that nobody asked about cannot be read, its grants are not missed. Raises AuditBroken.
     """

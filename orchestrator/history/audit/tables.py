@@ -101,7 +101,7 @@ async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
 
 
 async def _claims(store: Records, suspects: Mapping[str, list[tuple[str, Fault]]], books: Books) -> list[Fault]:
-    """Those of the suspected claims that hold: the task has not moved on since it was read, nor the claim."""
+    """The suspected claims that hold: the task has not moved on since it was read, nor the claim."""
     found: list[Fault] = []
     for task_id, faults in suspects.items():
         row, work = await store.kept_task(task_id), books.work.get(task_id)
@@ -164,7 +164,7 @@ async def _blobs(store: Records, now: int) -> list[Fault]:
 def _wrong_mark(blob: KeptBlob, mark: KeptRow, now: int) -> str:
     """The faults of a blob that show without reading it; empty: none.
 
-    One that is not said to list files has them swept as if nobody named them.
+    A blob that is not said to list files has them swept as if nobody named them.
     """
     touched = mark["touched"]
     if mark["size"] != blob.size:

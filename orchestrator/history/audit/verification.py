@@ -119,7 +119,7 @@ class _Verifying:
     within: list[Fault] = field(default_factory=list)
     """The faults of single streams."""
     clean: dict[str, Line] = field(default_factory=dict)
-    """What is to be noted."""
+    """The facts to note."""
 
     async def done(self) -> Verification:
         """What it finds."""

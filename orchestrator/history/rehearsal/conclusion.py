@@ -62,11 +62,11 @@ class Shown:
     changes: tuple[ShownChange, ...]
     """The first of them."""
     outcome: Outcome | None = None
-    """What became of the task that asks for all of it."""
+    """The outcome of the task that asks for all of it."""
 
 
 async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store, outcome: Outcome | None = None) -> Shown:
-    """What a rehearsal came to so far, and what became of that (``outcome``); its changes once it is over."""
+    """The result of a rehearsal so far, and what became of that (``outcome``); its changes once it is over."""
     over = task.rehearsed
     if over is None:
         state: State = "going_on" if task.ended is None else "ending"
@@ -81,7 +81,7 @@ async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store, outcome: Ou
 
 
 def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
-    """What became of a rehearsal, once the task that asked for all of it is over."""
+    """The outcome of a rehearsal, once the task that asked for all of it is over."""
     told = f"It changed {changed} place{'s' if changed != 1 else ''} in the copy: {outcome.told}."
     if outcome.status is TaskStatus.COMPLETED and outcome.undone_by is None:
         return told

@@ -72,7 +72,7 @@ class Performing:
     homes: Path
     """Where their directories are."""
     guests: dict[str, Identity]
-    """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
+    """The copy that may come in, by the hash of its token, which is kept nowhere else."""
     url: str = ""
     """Where this server's endpoint for computers is, once it listens."""
 
@@ -241,7 +241,7 @@ class Rehearsals:
     performing: Performing = field(init=False)
     _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
     _asking: set[TaskId] = field(default_factory=set)
-    """Those of which it is not known yet whether another node sees them through: they take no place here."""
+    """The rehearsals of which it is not known yet whether another node does them: they take no place here."""
     _looking: asyncio.Task[None] | None = None
     _seats: int = 0
     """Rehearsals whose computer is being copied."""
@@ -284,7 +284,7 @@ class Rehearsals:
         return info
 
     async def shown(self, task: AgentTask) -> Shown:
-        """What a rehearsal came to. Raises NotFound for another task."""
+        """The result of a rehearsal. Raises NotFound for another task."""
         rehearsal = rehearsal_of(task)
         if task.ended is not None and task.rehearsed is None:
             # One whose directory a kill came before: nothing else tells a start of the server of it.

@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found in a store."""
+    """The findings in a store."""
 
     store: str
     schema: int

@@ -61,7 +61,7 @@ class SqliteSide:
         return [str(line) for (line,) in rows if line != "ok"]
 
     async def strange(self) -> list[str]:
-        """What else than its schema the file has."""
+        """The objects of the file that are not of its schema."""
         return [one.sentence for one in await self.run(strange_in_file())]
 
     async def odd(self) -> list[str]:

@@ -19,16 +19,16 @@ from orchestrator.runtime.postgresql.sessions import UnreadableFile, is_pooled
 _NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 _NO_SOCKET: Final = "no server has a socket there"
 _LAST_WORDS: Final = "in the middle of operation: "
-"""Behind this asyncpg quotes what the server said before it closed the connection."""
+"""The text after which asyncpg quotes the server's words before it closed the connection."""
 
 
 class Kind(Enum):
-    """What becomes of a trouble."""
+    """What happens to a trouble."""
 
     SETUP = "setup"
-    """It stays until somebody changes a setting."""
+    """A fault that stays until somebody changes a setting."""
     AWAY = "away"
-    """It may pass by itself."""
+    """A fault that may pass by itself."""
     BUSY = "busy"
     """Other transactions were in the way."""
     FAULT = "fault"

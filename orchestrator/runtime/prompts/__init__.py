@@ -12,7 +12,7 @@ from orchestrator.core.model_view.prompt import Prompt, read_prompt
 SHIPPED_VERSION: Final = "5"
 """The version of system.md: a changed text is another version."""
 FILE: Final = "prompt.md"
-"""In the data directory: a copy that a person has changed."""
+"""The file in the data directory: a copy that a person has changed."""
 
 
 @cache

@@ -75,7 +75,7 @@ def warn_of_variables() -> None:
 
 
 def as_segment(value: str | None) -> str | None:
-    """What was typed as one part of a path: a slash in it is not a slash of the address."""
+    """The typed text as one part of a path: a slash in it is not a slash of the address."""
     return None if value is None else quote(value, safe="")
 
 
@@ -100,7 +100,7 @@ def complain(error: OrchestratorError) -> None:
 
 
 def quoted(text: str) -> str:
-    """What somebody typed, as a sentence quotes it: on one line, and safe to look at."""
+    """A typed text, as a sentence quotes it: on one line, and safe to look at."""
     return f"'{one_line(text)}'"
 
 

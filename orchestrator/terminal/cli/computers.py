@@ -148,7 +148,7 @@ def _side(side: Mapping[str, Any]) -> str:
 def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """List the servers that work together.
 
-    Those that share this one's store and bus and are heard now, the one that answers first.
+    The nodes that share this one's store and bus and are heard now, the one that answers first.
     """
     from orchestrator.terminal.output import Screen, table
 

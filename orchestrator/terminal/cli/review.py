@@ -114,7 +114,7 @@ _GOAL_CHARS = 200
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request."""
+    """The outcome of one request."""
 
     request_id: str
     carried_out: bool

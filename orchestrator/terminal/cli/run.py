@@ -47,7 +47,7 @@ class TaskFile(BaseModel):
     model: str = ""
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     max_wall: str | None = None
-    """As ``--max-wall``; a number is seconds."""
+    """The limit as of ``--max-wall``; a number is seconds."""
     max_tokens: int | None = Field(default=None, ge=0, le=100_000_000)
     priority: int = Field(default=0, ge=-100, le=100)
     read_only: bool = False

@@ -68,7 +68,7 @@ def _came_to(client: "Client", task_id: str, patience_s: float) -> dict[str, Any
 
 
 def lines_of(shown: dict[str, Any], *, diffs: bool) -> list[str]:
-    """What a rehearsal came to, as lines for a person."""
+    """The result of a rehearsal, as lines for a person."""
     from orchestrator.core.text.visible import one_line, visible
 
     told = shown["message"] or "It is not over yet."
@@ -295,7 +295,7 @@ def answer(
 
 
 def _by_now(task: dict[str, Any]) -> dict[str, str]:
-    """What became of the tasks that a task's log only begins."""
+    """The outcome of the tasks that a task's log only begins."""
     begun = [*(task.get("undo") or {}).get("outcomes", []), *filter(None, [task.get("applied")])]
     return {one["task_id"]: one["told"] for one in begun}
 

@@ -256,7 +256,7 @@ class ReviewLoop:
                 self.console.write(odd_lines(notice))
 
     def _open_of_due(self) -> list[Asked]:
-        """What is asked for next and still open, questions first."""
+        """The next open request, questions first."""
         every: list[Asked] = [*self._inbox.questions.values(), *self._inbox.requests.values()]
         open_ = {_id_of(one): one for one in every}
         found = [open_[key] for key in self._due if key in open_]

@@ -25,7 +25,7 @@ class Desk(Protocol):
         """The request with nothing of it cut."""
 
     def extend(self, request_id: RequestId, seconds: float) -> None:
-        """So much time for it from now on."""
+        """Seconds that are added from now on."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Person:
     """Where a person reads and types. ``ask`` None: nobody is there."""
 
     say: Callable[[str], None] = _AT_ONCE
-    """At once, also into a pipe: its reader waits for it."""
+    """Print at once, also into a pipe: its reader waits for it."""
     ask: Callable[[str], str] | None = None
     color: bool = False
     told: set[str] = field(default_factory=set)
@@ -58,7 +58,7 @@ class Person:
         self.write([Line(text, prose=True)])
 
     def typed(self, prompt: str) -> str:
-        """What is typed, without blanks around it. Raises Overtaken, InputEnded."""
+        """The typed text, without blanks around it. Raises Overtaken, InputEnded."""
         assert self.ask is not None, "somebody is there"
         return self.ask(prompt).strip()
 

@@ -96,7 +96,7 @@ class Deciding:
     # -- what can be typed ---------------------------------------------------------------
 
     def _words(self) -> list[str]:
-        """What can be said of this request now."""
+        """The possible decisions on this request now."""
         return [*self._choices.words(), "next", "help"]
 
     def _key(self, word: str) -> str:
@@ -322,7 +322,7 @@ def ask_grant(person: Person, request: HitlResponse, call: RequestedCallView) ->
 
 
 def _reach(person: Person, call: RequestedCallView, scope: GrantScope) -> dict[str, Any]:
-    """What the person widens; nothing by itself."""
+    """The globs to which the person widens it; nothing by itself."""
     reach: dict[str, Any] = {}
     if scope == "call":
         return reach

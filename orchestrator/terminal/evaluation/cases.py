@@ -26,11 +26,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a program that a check ran."""
+    """The result of a program that a check ran."""
 
     printed: str
     well: bool
-    """It ended without an error, or had none for as long as it was watched."""
+    """The program ended without an error, or had none for as long as it was watched."""
 
 
 class Standing(Protocol):
@@ -59,7 +59,7 @@ class Standing(Protocol):
 
 @dataclass(frozen=True)
 class Seen:
-    """What is left of a task that has ended: its computers and its journal."""
+    """The remains of a task that has ended: its computers and its journal."""
 
     computers: Mapping[str, Standing]
     items: Sequence[AgentTaskItem]
@@ -75,7 +75,7 @@ class Check(Protocol):
     """One thing that must hold."""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong, as a sentence; empty: nothing."""
+        """The fault, as a sentence; empty: nothing."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class FileIs:
     computer: str = ""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         found = seen.computer(self.computer).read(self.path)
         if found == self.content:
             return ""
@@ -42,7 +42,7 @@ class FileLacks:
     computer: str = ""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         found = seen.computer(self.computer).read(self.path)
         if found is None:
             return f"There is no {self.path}."
@@ -58,7 +58,7 @@ class Absent:
     computer: str = ""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         return f"{self.path} is still there." if (seen.computer(self.computer).disk / self.path).exists() else ""
 
 
@@ -76,7 +76,7 @@ class Prints:
     computer: str = ""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         printed = seen.computer(self.computer).run(self.program, self.args, self.typed)
         name = self.program or "What boots"
         rest = printed
@@ -94,7 +94,7 @@ class Says:
     groups: tuple[tuple[str, ...], ...]
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         if seen.ended is None:
             return "There is no answer."
         said = f"{seen.ended.message} {seen.ended.explanation} {seen.ended.details}".casefold()
@@ -110,7 +110,7 @@ class RanWell:
     text: str = ""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         last = next((text for text in reversed(list(_runs(seen, self.program)))), None)
         if last is None:
             return f"{self.program} was never run."
@@ -130,7 +130,7 @@ class World:
     computer: str = ""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         found = seen.computer(self.computer).do(self.command)
         found = found[self.key] if self.key else found
         return "" if found == self.answer else f"`{self.command}` answers {found!r}, not {self.answer!r}."
@@ -145,7 +145,7 @@ class UserCheck:
     """All checks of the task: ``prints`` looks at what a ``runs`` prints."""
 
     def __call__(self, seen: Seen) -> str:
-        """What is wrong."""
+        """The fault."""
         match self.check.kind:
             case "runs":
                 return self._runs(seen)

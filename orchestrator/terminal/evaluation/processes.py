@@ -118,7 +118,7 @@ class Process:
                     stream.close()
 
     def failed(self, what: str) -> PartFailed:
-        """It went wrong; with what it said last."""
+        """The command went wrong; with its last words."""
         tail = self._log.read_text("utf-8", "replace").strip().splitlines()[-3:] if self._log.exists() else []
         said = one_line(" ".join(line.removeprefix("cc-orchestrator: ") for line in tail), limit=600)
         return PartFailed(f"{self._name} {what}: {said or 'it said nothing'}", remedy=f"Look at {self._log}.")
@@ -156,7 +156,7 @@ class Computer:
         return self.tried(program, args, typed).printed
 
     def tried(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> Tried:
-        """What comes of a program on a computer of its own, with a copy of the disk and the same surroundings.
+        """The result of a program on a computer of its own, with a copy of the disk and the same surroundings.
 
         Nobody waits there: ``sleep`` takes no time, ``read`` gets the lines of ``typed``, and each redstone output
         is printed as ``[redstone SIDE VALUE]``. Without a name it boots: all startup files run. A program that does

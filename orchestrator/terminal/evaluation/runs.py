@@ -36,7 +36,7 @@ class Row:
     recorded: str
     """How the task ended in the journal: ``success``, ``unverified`` or a reason such as ``repeats``."""
     false_success: bool
-    """It stands as a success in the journal, and the checks deny it."""
+    """The journal has it as a success, and the checks deny it."""
     steps: int
     """Replies of the model."""
     optimal: int
@@ -50,7 +50,7 @@ class Row:
     """Runs that nothing allowed, and changes where only a question was asked."""
     seconds: float
     wrong: tuple[str, ...] = ()
-    """What does not hold, as sentences."""
+    """The checks that do not hold, as sentences."""
     task_id: str = ""
     message: str = ""
     """The last word: the model's, or why it was not asked on."""
@@ -120,7 +120,7 @@ _NOBODY: Final = "Nobody is here to answer. Do what is simplest."
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is played, with what, and how."""
+    """The tasks to play, the model, and the options."""
 
     model: str
     tasks: Sequence[EvalTask]

@@ -277,7 +277,7 @@ TASKS: Final[tuple[EvalTask, ...]] = (*PROGRAMS, *FILES, *LOOKING)
 
 
 def tasks_named(names: Sequence[str], tasks: Sequence[EvalTask] = TASKS) -> tuple[EvalTask, ...]:
-    """Those of these names, in the order of the set; all for no name. Raises InvalidRequest."""
+    """The tasks of these names, in the order of the set; all for no name. Raises InvalidRequest."""
     known = {task.name for task in tasks}
     for name in names:
         if name not in known:

@@ -317,12 +317,12 @@ def told_of(sent: Sent, result: Result, now: datetime) -> str:
 
 
 def carried_out(said: str, task_id: str, status: str) -> str:
-    """It was taken."""
+    """The decision was taken."""
     return f"Carried out: {said}; task {one_line(task_id)} is {one_line(status)}."
 
 
 def these(count: int) -> str:
-    """So many requests, as a decision on all of them names them."""
+    """A number of requests, as a decision on all of them names them."""
     return "this request" if count == 1 else f"these {count} requests"
 
 

@@ -175,7 +175,7 @@ def ending_of(name: str, args: Mapping[str, Any]) -> str:
 
 
 def changed_lines(call: RequestedCallView, args: Mapping[str, Any]) -> list[Line]:
-    """What a person changed of a call's arguments; empty: nothing."""
+    """A person's changes of a call's arguments; empty: none."""
     differs = changes(call.args, args)
     return [Line("  what you changed:"), *differs] if differs else []
 
@@ -255,7 +255,7 @@ class Choices:
 
     @property
     def calls(self) -> tuple[RequestedCallView, ...]:
-        """Those that words are about."""
+        """The calls that the words are about."""
         calls = self.request.tool_calls
         return calls if self.chosen is None else (calls[self.chosen],)
 

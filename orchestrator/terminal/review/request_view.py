@@ -82,7 +82,7 @@ def diff_lines(diff: str) -> Iterator[Line]:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
-    """What differs between two sets of arguments, each argument as a diff of its own."""
+    """The differences between two sets of arguments, each argument as a diff of its own."""
     lines: list[Line] = []
     for name in dict.fromkeys((*before, *after)):
         given = [some[name] for some in (before, after) if name in some]
@@ -211,7 +211,7 @@ _TEXTS: Final = ("content", "old", "new", "patch")
 
 
 def allows(grant: Mapping[str, Any]) -> str:
-    """What it covers, in one line that is not safe to look at yet; a call has to fit all of it."""
+    """The calls that it covers, in one line that is not safe to look at yet; a call has to fit all of it."""
     parts = [", ".join(grant["paths"])] if grant["paths"] else []
     args = grant["args"]
     parts += [f"{name} {json.dumps(args[name])}" for name in sorted(args) if name not in _TEXTS]

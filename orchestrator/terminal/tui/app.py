@@ -60,7 +60,7 @@ def help_lines(parts: Iterable[Pane], present: Pane) -> list[Line]:
 
 
 def said_lines(said: Sequence[str]) -> list[Line]:
-    """What was said, the last first."""
+    """The messages so far, the last first."""
     return [Line(one, prose=True) for one in reversed(said)] or [Line("Nothing yet.")]
 
 
@@ -75,7 +75,7 @@ _SAID_CHARS: Final = 2000
 _KEPT: Final = 200
 """Sentences that m shows again."""
 _OLD_NEWS_S: Final = 2.0
-"""After a snapshot: so long what is told may have been over before."""
+"""Seconds after a snapshot in which news may be of something that was over before."""
 _POLL_S: Final = 3.0
 """How often is looked where the server does not say by itself that something changed."""
 _AGES_S: Final = 20.0
@@ -317,7 +317,7 @@ class ConsoleApp(App[int]):
         self.push_screen(Show("Keys", help_lines(self._panes.values(), self.pane)))
 
     def action_said(self) -> None:
-        """What was said lately."""
+        """The latest messages."""
         self.push_screen(Show("What was said, the last first", said_lines(self._said)))
 
     def action_look(self) -> None:

@@ -50,7 +50,7 @@ class Picking:
         self._keys = set() if self._keys >= everything else everything
 
     def asked(self) -> list[HitlResponse]:
-        """What is decided together; empty, and said why: nothing can be."""
+        """The requests that are decided together; empty, with the reason: none can be."""
         found = [one for key, one in self._reviews.requests.items() if key in self._keys]
         said = ""
         if not found:
@@ -87,7 +87,7 @@ _REFUSED: Final[Mapping[Refusal, str]] = {
 
 
 class Approvals(Pane):
-    """What waits, the oldest first."""
+    """The open requests, the oldest first."""
 
     name_of = "approvals"
     title = "Approvals"
@@ -137,7 +137,7 @@ class Approvals(Pane):
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
         self._shown: HitlResponse | None = None
-        """What is on the page, and what keys are about."""
+        """The request on the page, and the calls that keys apply to."""
         self._how = ""
         """Why it is closed; empty: it is open."""
         self._one: int | None = None

@@ -39,13 +39,13 @@ def filters(present: Mapping[str, str]) -> Form:
 
 
 def query_of(filled: Filled) -> dict[str, str]:
-    """What was written there, as the endpoint takes it."""
+    """The typed filters, as the endpoint takes them."""
     query = {name: value for name, value in filled.lines.items() if value}
     return query | ({SYSTEM: "1"} if filled.ticked["outside"] else {})
 
 
 def told_of(query: Mapping[str, str]) -> str:
-    """What is wanted, in words; empty: everything."""
+    """The filters, in words; empty: none."""
     words = {"task": "task {}", "by": "by {}", "kind": "{}", "since": "since {}", "request": "request {}"}
     told = [says.format(one_line(query[name], limit=60)) for name, says in words.items() if name in query]
     return ", ".join([*told, *(["what belongs to no task"] if SYSTEM in query else [])])

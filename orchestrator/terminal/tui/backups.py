@@ -23,7 +23,7 @@ _LOOK_S: Final = 0.3
 """Between two looks how far it has come."""
 _MOST_NOTE: Final = 200
 _MOST_PATHS: Final = 500
-"""That are put back at once by name."""
+"""The most paths that are put back at once by name."""
 
 
 class Backups(Listing):
@@ -214,7 +214,7 @@ class Backups(Listing):
 
 
 def lines_of(backup: Mapping[str, Any]) -> Iterator[Line]:
-    """What is known of a backup, without its files."""
+    """The known facts of a backup, without its files."""
     yield Line(f"── Backup {one_line(backup['backup_id'])}", "title")
     yield Line(f"  made     {moment(backup['at'])} by {name_of(backup['by'])}")
     if backup["note"]:

@@ -43,9 +43,9 @@ class Together(Dialog[None]):
         super().__init__(f"{counted(len(requests), 'request')}, one decision")
         self._pane, self._deciding, self._requests = pane, deciding, requests
         self.became: dict[str, str] = {}
-        """What became of each, as a sentence."""
+        """The outcome of each, as a sentence."""
         self._over: set[str] = set()
-        """Those that nothing more is sent about; what was not delivered waits as it did."""
+        """The requests about which nothing more is sent; an undelivered decision waits as it did."""
         self._was_read = False
         """Whether every row was on the screen once."""
 
@@ -63,7 +63,7 @@ class Together(Dialog[None]):
         return self.query_one(LinesView)
 
     def _open(self) -> list[HitlResponse]:
-        """Those that wait as they were shown."""
+        """The requests that wait as they were shown."""
         present = self._pane.desk.reviews.requests
         undecided = [one for one in self._requests if one.request_id not in self._over]
         return [one for one in undecided if one.request_id in present and same(one, present[one.request_id])]

@@ -59,7 +59,7 @@ def _frozen_lines(frozen: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def side_lines(side: Mapping[str, Any]) -> Iterator[Line]:
-    """One of those that came under a name."""
+    """One of the computers that came under a name, as lines."""
     label = f", label {name_of(side['label'])}" if side["label"] else ""
     peer = f", from {one_line(side['peer'])}" if side["peer"] else ""
     yield Line(
@@ -196,9 +196,9 @@ class Computers(Pane):
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
         self._tasks: dict[str, Mapping[str, Any]] = {}
-        """By computer, the task that is under way there."""
+        """The task that is under way, by computer."""
         self._clients: dict[str, str] = {}
-        """By computer, the version of its client; only admins are told."""
+        """The version of the client, by computer; only admins are told."""
         self._may_know = True
         """Whether the server has not refused to tell them yet."""
         self._shown = ""
@@ -292,7 +292,7 @@ class Computers(Pane):
         self.changed()
 
     def action_backups(self) -> None:
-        """What was kept of it."""
+        """Its backups."""
         if self.rows.chosen is not None:
             begin(self, self._backups, self.rows.chosen)
 

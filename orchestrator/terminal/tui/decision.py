@@ -221,7 +221,7 @@ class Editing:
 
 
 async def _in_thread(work: Callable[[], str]) -> str:
-    """What a thread of its own gives, which nobody waits for when the program ends."""
+    """The result of a thread of its own, which nobody waits for when the program ends."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[str] = loop.create_future()
 

@@ -27,7 +27,7 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
 
     BINDINGS = [Binding("escape", "dismiss_none", show=False, priority=True)]  # noqa: RUF012 - as the library has it
     keys: ClassVar[str] = ""
-    """What can be pressed."""
+    """The keys that can be pressed."""
 
     def __init__(self, title: str, *, about: str = "") -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
         yield from ()
 
     def hint(self) -> str:
-        """What can be pressed, as a line."""
+        """The keys that can be pressed, as a line."""
         return self.keys
 
     def written(self) -> bool:
@@ -259,10 +259,10 @@ class Boxes(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """What was written and ticked, by the names of the fields."""
+    """The values of the fields, by their names."""
 
     lines: Mapping[str, str]
-    """Without blanks around."""
+    """The lines without blanks around."""
     ticked: Mapping[str, Sequence[str]]
 
 

@@ -57,7 +57,7 @@ class TokenShown(Dialog[str]):
         view.focus()
 
     def action_have(self) -> None:
-        """It was taken down."""
+        """The token was taken down."""
         self.dismiss("y")
 
     def action_dismiss_none(self) -> None:
@@ -260,7 +260,7 @@ def _role_lines() -> Iterator[Line]:
 
 _LOOK_S: Final = 0.5
 _CLOCKS: Final = timedelta(seconds=3)
-"""By how much this machine's idea of the server's time may be wrong."""
+"""Seconds by which this machine's idea of the server's time may be wrong."""
 _HTTPS_PORT, _HTTP_PORT = 443, 80
 
 Tokens = dict[str, str]
@@ -289,7 +289,7 @@ async def pair(desk: Desk, push: Any) -> None:
 
 
 async def tokens(desk: Desk) -> Tokens | None:
-    """Those that are good; None, and said why: nobody can tell."""
+    """The good tokens; None, with the reason: nobody can tell."""
     found = await desk.ask("GET", "/v1/tokens")
     return None if found is None else _tokens_of(found)
 
@@ -392,7 +392,7 @@ class Pairing(Dialog[None]):
 
 
 def _hints(url: str) -> Iterator[Line]:
-    """What is wrong most often."""
+    """The most frequent faults."""
     there = urlsplit(url)
     host, port = there.hostname or "", there.port or (_HTTPS_PORT if there.scheme == "https" else _HTTP_PORT)
     yield Line("It does not work?", "title")

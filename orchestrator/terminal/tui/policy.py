@@ -113,7 +113,7 @@ def rule_lines(rule: Mapping[str, Any], number: int) -> Iterator[Line]:
 
 
 def verdict_lines(told: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
-    """What a dry run came to: the verdict, the rules that matched, and why the others did not."""
+    """The result of a dry run: the verdict, the rules that matched, and why the others did not."""
     yield Line(f"{told['effect'].upper()}: {_SAYS.get(told['effect'], '')} Risk: {one_line(told['risk'])}.", "title")
     yield Line(f"  {one_line(told['reason'], limit=2000)}", prose=True)
     if told["plan"]:
@@ -352,7 +352,7 @@ _WHOLE = "in force"
 
 
 class Policy(Pane):
-    """What is in force, and below it the rules in their order."""
+    """The active policy, and below it the rules in their order."""
 
     name_of = "policy"
     title = "Policy"

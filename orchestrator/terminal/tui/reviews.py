@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 _REFUSED_PAUSE_S = 5.0
-"""After a refusal: somebody has to change something first."""
+"""Seconds after a refusal: somebody has to change something first."""
 _OVER = (401, 403)
 """The refusals of a token that was revoked, or is not a reviewer's: it stays so."""
 _AGAIN_PAUSE_S = 0.5
-"""Before something is sent again: the connection may be going, and nobody has said so yet."""
+"""Seconds before something is sent again: the connection may be going, and nobody has said so yet."""
 
 
 class Outcome(NamedTuple):
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
 
 @dataclass
 class Reviews(Inbox):
-    """What waits, and the way to decide it. ``heard`` gets each message, and None when the connection went."""
+    """The open requests, and the way to decide them. ``heard`` gets each message, and None when the connection went."""
 
     live: Live
     tell: Callable[[str], None]
@@ -67,7 +67,7 @@ class Reviews(Inbox):
     was_there: bool = False
     """Whether there was a connection, or an attempt at one has failed."""
     unheard: int = 0
-    """What was sent and not answered yet."""
+    """The decision that was sent and has no answer yet."""
     _socket: "ClientConnection | None" = None
     _outbox: Outbox = field(init=False)
     _stands: asyncio.Event = field(default_factory=asyncio.Event)
@@ -165,7 +165,7 @@ class Reviews(Inbox):
             self.tell(AGAIN)
 
     async def _sent(self, sent: Sent) -> Result | None:
-        """What the server made of it; None: the connection ended before it said so."""
+        """The server's answer; None: the connection ended before it came."""
         from websockets.exceptions import ConnectionClosed
 
         socket = self._socket

@@ -173,7 +173,7 @@ class Pane(Container):
     """Each key and what it does, for the last line and the help."""
 
     hinted: ClassVar[Sequence[tuple[str, str]]] = ()
-    """Those for the last line, where it is not the first of ``keys``."""
+    """The keys for the last line, where it is not the first of ``keys``."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(id=self.name_of, classes="pane")

@@ -41,7 +41,7 @@ def more_form(present: Mapping[str, str]) -> Form:
 
 
 def body_of(lines: Mapping[str, str]) -> dict[str, Any]:
-    """What was written there, as the endpoint takes it."""
+    """The typed values, as the endpoint takes them."""
     body: dict[str, Any] = {name: lines[name] for name in ("model", "session_id") if lines.get(name)}
     for name in ("max_steps", "max_tokens"):
         if lines.get(name):
@@ -88,7 +88,7 @@ class Submit(Dialog[Mapping[str, Any]]):
         self._computers = sorted(computers, key=lambda one: not one["online"])
         self._more: Mapping[str, str] = {}
         self._sent: tuple[Mapping[str, Any], str] = ({}, "")
-        """What was sent last, and its key: the same task sent again begins no second one."""
+        """The task that was sent last, and its key: the same task sent again does not begin a second one."""
 
     def inside(self) -> ComposeResult:
         yield text_field(id="prompt")

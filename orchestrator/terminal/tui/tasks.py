@@ -107,7 +107,7 @@ async def look_at_rehearsal(widget: Widget, desk: Desk, task_id: str) -> str | N
 
 
 def rehearsal_lines(shown: Mapping[str, Any]) -> Iterator[Line]:
-    """What a rehearsal came to: a sentence, and each place with its diff."""
+    """The result of a rehearsal: a sentence, and each place with its diff."""
     message = one_line(shown["message"] or "It is not over yet.", limit=1000)
     yield Line(message, "title", prose=True)
     outcome = shown["outcome"]

@@ -144,7 +144,7 @@ async def cc_restore(
 async def observe_restore(
     deps: CCAgentDeps, *, path: str, to: str, found: str, replaces: _Replaced = "", encoding: Encoding = "utf-8"
 ) -> Observed:
-    """What is there now, and the diff to what was. Raises ToolFailed unless it is what the plan found."""
+    """The present state, and the diff to the earlier one. Raises ToolFailed unless it is what the plan found."""
     name = changed_name(path)
     place = place_of(name, encoding)
     there = await look_and_keep(deps, place, path)

@@ -151,7 +151,7 @@ SLOWEST_BYTES_PER_S: Final = 20_000
 """A body on a server that lags: one frame of 48 KiB in 2.4 s."""
 _ANSWER_S: Final = 60.0
 READ_WAIT_S: Final = _ANSWER_S + MAX_WHOLE_BYTES / SLOWEST_BYTES_PER_S
-"""For an answer whose size is not known before."""
+"""Seconds for an answer whose size is not known before."""
 _MAX_BIGGEST: Final = 5
 _NOT_FOR_THE_MODEL: Final = frozenset({"stale", "outcome_unknown"})
 """Codes that decide what becomes of the call, and not only what the model is told."""

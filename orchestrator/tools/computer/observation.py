@@ -101,7 +101,7 @@ async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
 
 
 def what_is(found: Found) -> str:
-    """What is in a place, for a person: a directory with what is in it."""
+    """The content of a place, for a person: a directory with its entries."""
     if found.kind == "file":
         return f"A file of {found.size} bytes."
     if not found.entries:
@@ -234,7 +234,7 @@ _DISK: Final = re.compile(r"(disk[0-9]*)/")
 
 
 async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observed:
-    """What is there now, and the unified diff to what would be."""
+    """The present file, and the unified diff to the new one."""
     name = changed_name(path)
     must_fit(content.encode())
     await must_parse(deps, name, content)
@@ -258,7 +258,7 @@ async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observ
 
 
 async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> Observed:
-    """What is there now, and the unified diff of the edit. Raises ToolFailed unless ``old`` occurs exactly once."""
+    """The present file, and the unified diff of the edit. Raises ToolFailed unless ``old`` occurs exactly once."""
     name = changed_name(path)
     data = await read_bytes(deps, name, path)
     if data is None:
@@ -275,7 +275,7 @@ async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> O
 
 
 async def observe_move(deps: CCAgentDeps, *, path: str, to: str) -> Observed:
-    """What would be moved, and that its destination is free."""
+    """The entry that would be moved, and that its destination is free."""
     name, target = changed_name(path), changed_name(to)
     if name == target:
         raise ToolFailed(f"{path} and {to} are the same place.")
@@ -303,7 +303,7 @@ async def observe_move(deps: CCAgentDeps, *, path: str, to: str) -> Observed:
 
 
 async def observe_mkdir(deps: CCAgentDeps, *, path: str) -> Observed:
-    """That there is nothing in the place of the new directory."""
+    """The answer that there is nothing in the place of the new directory."""
     name = changed_name(path)
     found = await look(deps, name, path)
     if found.kind != "absent":
@@ -314,7 +314,7 @@ async def observe_mkdir(deps: CCAgentDeps, *, path: str) -> Observed:
 
 
 async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:
-    """What would be deleted; of a file as the unified diff to nothing."""
+    """The entry that would be deleted; for a file as the unified diff to nothing."""
     name = changed_name(path)
     found = await look_and_keep(deps, name, path)
     if found.kind == "absent":

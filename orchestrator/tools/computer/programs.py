@@ -46,7 +46,7 @@ async def cc_stop(deps: CCAgentDeps, *, tab: str) -> str:
 
 
 async def observe_stop(deps: CCAgentDeps, *, tab: str) -> Observed:
-    """What runs in the tab now, for the reviewer. Raises ToolFailed where nothing does."""
+    """The program in the tab now, for the reviewer. Raises ToolFailed where none runs."""
     if deps.mode == "stub":
         return Observed(state={}, note="Stub mode: nothing runs in tabs.")
     result = await ask(deps, "info", {}, "the computer", wait_s=READ_WAIT_S)
@@ -66,11 +66,11 @@ MAX_SHOWN_BYTES: Final = 64 * 1024
 RUN_TIMEOUT_S: Final = 60
 """How long a program may run: long enough for a turtle's errand, short enough to wait for."""
 _PAUSE_S: Final = 10.0
-"""So much more real time than time of the game is worth a word."""
+"""The difference of real time to time of the game that is worth a word."""
 _ANSWER_GRACE_S: Final = 30.0
 """Lag and the client's three tries to terminate, on top of the program's own time."""
 READS_LINE: Final = "read()"
-"""What a program waits for that reads a line from the keyboard."""
+"""The events that a program waits for when it reads a line from the keyboard."""
 _WAITING: Final[Mapping[str, str]] = {
     READS_LINE: "It waits for more typed input: add a line to input.",
     **dict.fromkeys(("key", "char", "key_up"), "It waits for a key: give it as input."),
@@ -286,7 +286,7 @@ async def _run(
 
 
 def _over(params: Mapping[str, Any]) -> str:
-    """What is said of a program that reached its limit, and what to ask for the next time."""
+    """The words about a program that reached its limit, and the limit to ask for the next time."""
     return (
         f"ran for its limit of {params['timeout_s']} s without an error, then stopped. An endless program needs less: "
         "give observe_s, such as observe_s=10. One that needs more time: give timeout_s."

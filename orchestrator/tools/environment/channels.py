@@ -165,7 +165,7 @@ class Listening:
         return hidden(text, self.pieces) if self.pieces else text
 
     def observed(self, observed: Observed) -> Observed:
-        """What was found, without them."""
+        """The observation, without them."""
         if not self.pieces:
             return observed
         texts = {name: getattr(observed, name) for name in ("diff", "source", "note")}

@@ -54,7 +54,7 @@ def in_doubt(record: CallRecord) -> facts.ToolSettled:
 
 
 def by_journal(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
-    """What a computer's journal alone says of a call: its result is not there, or never was."""
+    """The outcome of a call by a computer's journal alone: its result is not there, or never was."""
     state = answer.call.state
     if state in ("interrupted", "unknown", "void"):
         return settled(record, state, reason=_REASONS[state])
@@ -81,7 +81,7 @@ def _ran(record: CallRecord, code: str) -> facts.Ran | None:
 
 
 def _left(record: CallRecord, sha256: str | None) -> dict[str, str]:
-    """What a change left behind, by the one hash that the computer's journal keeps; empty: it changed no file."""
+    """The state that a change left, by the one hash that the computer's journal keeps; empty: it changed no file."""
     if sha256 is None or record.before is None:
         return {}
     moved = record.call.tool == "cc_move"
@@ -101,7 +101,7 @@ OUTCOME_UNKNOWN = "outcome_unknown"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call that succeeded came to."""
+    """The result of a call that succeeded."""
 
     text: str
     """The text for the model."""
@@ -198,13 +198,13 @@ class Environment(Reach):
         return await self.kept(computer, replace(listed, skipped={**listed.skipped, **disks}), on_read=on_read)
 
     async def capacity(self, computer: ComputerId) -> int:
-        """What fits on a computer's disk, in bytes; 0: it does not say. Raises as ``listed``."""
+        """The size of a computer's disk, in bytes; 0: it does not say. Raises as ``listed``."""
         told = await Looking(self, computer).call("info", {}, wait_s=_INFO_WITHIN_S)
         capacity = told.data.get("capacity", 0)
         return max(0, capacity) if isinstance(capacity, int) else 0
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
-        """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
+        """The work on this host's disk before the bracket opens. Raises ToolFailed."""
         tool = TOOL_REGISTRY[record.call.tool]
         if tool.prepare is not None:
             deps = self._deps(record.call.computer, None)
@@ -239,7 +239,7 @@ class Environment(Reach):
         lease: Lease,
         on_output: Mapping[RunId, OnOutput] = NOBODY,
     ) -> list[facts.ToolSettled]:
-        """What became of started calls. Raises ComputerAway, CallLost, LeaseLost."""
+        """The outcome of started calls. Raises ComputerAway, CallLost, LeaseLost."""
         if computer is None or self.computers is None:
             return [await self._settle_here(record) for record in records]
         number = await self.store.allot_number(computer, lease=lease)
@@ -305,7 +305,7 @@ class Environment(Reach):
         return settled(record, "finished", ok=True, text=text, after=await self._left_here(record, deps))
 
     async def _left_here(self, record: CallRecord, deps: CCAgentDeps) -> dict[str, str]:
-        """What a change on this host left behind; empty: that cannot be told."""
+        """The state that a change on this host left; empty: that cannot be told."""
         tool = TOOL_REGISTRY[record.call.tool]
         deps.expected = record.before
         try:

@@ -266,7 +266,7 @@ _CUT: Final = "It was probably cut at a double quote: in Lua code write strings 
 
 
 def advice_for(tokens: Tokens, refused: Refused, dialect: Dialect, closed: Sequence[tuple[int, int]] = ()) -> str:
-    """What to write instead, in one or two sentences; empty: nothing is known."""
+    """The text to write instead, in one or two sentences; empty: nothing is known."""
     place = Place(tokens, refused.at or 0, refused.message, dialect, closed)
     return next((advice for rule in _RULES if (advice := rule(place))), "")
 

@@ -83,7 +83,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between the compilers; regular expressions as text, so that a dialect is a value."""
+    """The differences between the compilers; regular expressions as text, so that a dialect is a value."""
 
     lua52: bool = True
     """5.2's statements; False: 5.1's."""
@@ -92,14 +92,14 @@ class Dialect:
     unique_labels: bool = True
     """A label hides no label of an enclosing block of its function."""
     spaces: str = r"\x00-\x20"
-    """What white space is, as the inside of a character class."""
+    """The characters of white space, as the inside of a character class."""
     numeral: str = r"\.?0[xX](?:[pP][+-]?|[0-9A-Fa-f.])*|\.?[0-9](?:[eE][+-]?|[0-9A-Fa-f.])*"
     """The text that the lexer takes for one number before it looks whether it is one."""
     number: str = (
         r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
         r"|0[xX](?:[0-9A-Fa-f]+\.?[0-9A-Fa-f]*|\.[0-9A-Fa-f]+)(?:[pP][+-]?[0-9]+)?"
     )
-    """What a number is."""
+    """The form of a number."""
     max_hex_digits: int | None = 30
     """How many significant digits a hexadecimal number has at most; None: any."""
     escapes: str = "xuz"

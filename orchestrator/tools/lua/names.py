@@ -151,7 +151,7 @@ _FOREIGN: Final = {
 
 
 class Known(Protocol):
-    """What exists on one computer, by its version and family."""
+    """The names that exist on one computer, by its version and family."""
 
     @property
     def globals(self) -> Fields:

@@ -256,7 +256,7 @@ def _unknown(query: str, found: Index) -> tuple[str, Module] | None:
 
 
 def _nothing(query: str, found: Index, hits: list[Hit]) -> str:
-    """What is said when nothing fits: the nearest names, and where to look."""
+    """The answer when nothing fits: the nearest names, and where to look."""
     unknown = _unknown(query, found)
     said = unknown[0] if unknown else repr(cut(" ".join(query.split()), _SAID))
     lines = [f"Nothing in the reference fits {said}. Ask with a function's name or two or three plain words."]

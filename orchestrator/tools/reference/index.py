@@ -20,7 +20,7 @@ K1: Final = 1.6
 B: Final = 0.15
 """How much long entries are held back: little, since all are short."""
 OTHER_WORD: Final = 0.5
-"""What a synonym or a fixed word counts, beside the word itself."""
+"""The weight of a synonym or a fixed word, where the word itself has 1."""
 NOT_HERE: Final = 0.7
 """The share of its score for an entry that this computer lacks: it is still the answer when nothing else fits."""
 UNASKED: Final = 0.15
@@ -147,7 +147,7 @@ class Index:
         return [other for distance, other in found if distance == found[0][0]][:FURTHEST]
 
     def _named(self, query: str, words: list[str]) -> dict[int, float]:
-        """What is called by name: whole names above all, then last parts, then the same words in any order."""
+        """The entries called by name: whole names above all, then last parts, then the same words in any order."""
         bonus: dict[int, float] = {}
         alone = _ALONE.fullmatch(query)
         if alone:

@@ -289,7 +289,7 @@ class InGameCommands:
         return await row(values, question=question[1] if question else "", question_chars=question_chars)
 
     def _why(self, task: AgentTask) -> str:
-        """What an open task waits for."""
+        """The reason why an open task waits."""
         deciders = self._service.authorizer.who_decides(task)
         if task.request is not None:
             unknown = task.request.reason == "outcome_unknown"
@@ -329,7 +329,7 @@ def _none_open(asked: _Asked, what: str = "is open") -> NotFound:
 
 
 def _read(body: bytes) -> str:
-    """What was typed: UTF-8 where it is valid, else latin-1."""
+    """The typed text: UTF-8 where it is valid, else latin-1."""
     return wire.from_wire(body.decode("latin-1")).strip()
 
 

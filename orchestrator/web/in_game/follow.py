@@ -33,7 +33,7 @@ MAX_LINES: Final = 20
 
 @dataclass
 class _Feed:
-    """What was read and not told yet."""
+    """The events that were read and not told yet."""
 
     present: int
     """Up to here the task had come when it was looked at first: told in one frame."""
@@ -161,7 +161,7 @@ def _named(changes: tuple[TaskChange, ...], here: ComputerId) -> str:
 
 
 def _how(line: ComputerLine, task: AgentTask, changes: tuple[TaskChange, ...], offer: UndoOffer) -> str:
-    """What becomes of it, behind what it had changed."""
+    """What happens to it, behind what it had changed."""
     if offer.outcome is not None:
         return f"; {offer.outcome.told}."
     if offer.automatic:

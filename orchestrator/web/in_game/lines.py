@@ -76,7 +76,7 @@ class Narrator:
     waits_for: str
     """The people who decide its requests, in words such as ``alice`` or ``somebody with the role reviewer``."""
     doing: str = ""
-    """What goes on now; empty: nothing, or it waits for a person."""
+    """The present work; empty: none, or it waits for a person."""
     _log: Transcript = field(default_factory=Transcript)
     _tools: dict[CallId, str] = field(default_factory=dict)
     _steps: int = 0
@@ -266,7 +266,7 @@ WITHIN_S: Final = 60.0
 ASKS_A_MINUTE: Final = 6
 """New tasks: a person types no faster, and each costs minutes of a model."""
 _BEGIN: Final = ("ask", "undo")
-"""What begins a task."""
+"""The command that begins a task."""
 OTHERS_A_MINUTE: Final = 60
 MAX_OPEN: Final = 4
 """Requests of one computer that are answered at once: somebody at each side of a monitor."""
