@@ -104,15 +104,9 @@ TOLD_FIELDS: Final = 8
 def rest() -> str:
     """A row for each endpoint: what it is for and takes, whom it is open to, and what it answers."""
     lines = ["| call | what for | takes | who | answers |", "| --- | --- | --- | --- | --- |"]
-    for endpoint in ENDPOINTS:
-        if endpoint.tag != "sockets":
-            cells = (
-                f"`{endpoint.method} {endpoint.path}`",
-                endpoint.says,
-                taken(endpoint),
-                endpoint.who,
-                answered(endpoint),
-            )
+    for one in ENDPOINTS:
+        if one.tag != "sockets":
+            cells = (f"`{one.method} {one.path}`", one.says, taken(one), one.who, answered(one))
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""The pages say what the code does: every message, method, code and door of docs/protocol.md, and no other."""
+"""The pages say what the code does: every message, method, code and endpoint of docs/protocol.md, and no other."""
 
 import re
 import runpy
@@ -109,8 +109,8 @@ def test_every_line_for_scripts_is_told() -> None:
     assert set(hints) == HINTS == TOLD_HINTS
 
 
-def test_every_door_is_told_and_every_told_door_is_there() -> None:
-    """Section 3 names each REST door with its method, and no door that is not there."""
+def test_every_endpoint_is_told_and_every_told_endpoint_is_there() -> None:
+    """Section 3 names each REST endpoint with its method, and no endpoint that is not there."""
     told = {
         (method, re.sub(r"\{[a-z_]+\}", "{}", path.split("?")[0]))
         for method, path in re.findall(r"`(GET|POST|DELETE) (/[^ `]*)", section("## 3. REST"))

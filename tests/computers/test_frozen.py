@@ -1,4 +1,4 @@
-"""Computers that do not fit what is known of them, through the real doors; and tokens that are revoked."""
+"""Computers that do not fit what is known of them, through the real endpoints; and tokens that are revoked."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -295,14 +295,14 @@ async def _closed(client: StubClient) -> None:
     assert (client.socket.close_code, client.socket.close_reason) == (1008, "the token was revoked")
 
 
-@pytest.mark.parametrize("way", ["door", "store", "pairing"])
+@pytest.mark.parametrize("way", ["endpoint", "store", "pairing"])
 async def test_a_revoked_token_drops_the_socket_within_a_second(server: Server, way: str) -> None:
-    """By the door, by pairing anew, or by anything that writes into the store: the connection and its session end."""
+    """By the endpoint, by a new pairing, or by a write into the store: the connection and its session end."""
     token, other = await server.computer("farm"), await server.computer("mine")
     async with dialed(server.url, token) as client, dialed(server.url, other) as stays:
         await client.greet()
         await stays.greet()
-        if way == "door":
+        if way == "endpoint":
             await server.ask("DELETE", "/v1/tokens/computer/farm")
         elif way == "store":
             await server.orchestrator.store.revoke_tokens("computer", "farm")

@@ -1,4 +1,4 @@
-"""Whoever waits for a whole computer to be read sees how far it has come: at the door, on a terminal and on a pipe."""
+"""A person who waits for a backup sees its progress: at the endpoint, on a terminal and on a pipe."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ def where(server: Server) -> dict[str, str]:
     return {"CC_ORCHESTRATOR_URL": server.url, "CC_ORCHESTRATOR_TOKEN": server.admin}
 
 
-async def test_the_door_tells_of_a_backup_while_it_is_made(server: Server) -> None:
+async def test_the_endpoint_tells_of_a_backup_while_it_is_made(server: Server) -> None:
     """Files and bytes rise with each that was read, and nothing is left when it is over."""
     async with gated(server) as computer:
         assert await transfers(server) == []
@@ -155,7 +155,7 @@ def test_a_row_of_a_node_of_another_version_is_read_as_far_as_it_is_known() -> N
     assert read.model_dump(mode="json") == {"transfers": [row]}
 
 
-async def test_the_door_is_for_people_and_programs(server: Server) -> None:
+async def test_the_endpoint_is_for_people_and_programs(server: Server) -> None:
     """A computer's token opens it not."""
     assert (await server.http.get("/v1/transfers")).status_code == 401
     assert (await server.ask("GET", "/v1/transfers", token=await server.computer("4"))).status_code == 401

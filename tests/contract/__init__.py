@@ -1,1 +1,1 @@
-"""The contract of an approval: one test for each sentence, through the public doors, on both stores."""
+"""The contract of an approval: one test for each sentence, through the public endpoints, on both stores."""

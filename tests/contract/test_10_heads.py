@@ -111,9 +111,9 @@ async def test_a_syslog_server_hears_them_and_its_file_is_read(tmp_path: Path) -
 
 @contextmanager
 def _collector(port: int, into: list[tuple[bytes, str]]) -> Iterator[None]:
-    """A real door that keeps what is posted to it."""
+    """A real HTTP server that keeps what is posted to it."""
 
-    class Door(BaseHTTPRequestHandler):
+    class Keeping(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             into.append((self.rfile.read(int(self.headers["Content-Length"])), self.headers[SIGNATURE]))
             self.send_response(204)
@@ -122,7 +122,7 @@ def _collector(port: int, into: list[tuple[bytes, str]]) -> Iterator[None]:
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Door) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Keeping) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -263,7 +263,7 @@ async def _heads(url: str) -> None:
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("edit", [one for one in ALL if one.fate == "nothing"], ids=lambda one: one.name)
 def test_what_is_worth_nothing_changes_nothing(begun: Path, edited: Path, edit: Edit) -> None:
-    """The doors answer the same, and the task that is due is gone on with."""
+    """The endpoints answer the same, and the task that is due is gone on with."""
     as_it_was = asyncio.run(_answers(Path(shutil.copytree(begun, edited.parent / "as it was"))))
     change(edited, edit.statement)
     assert faults_of(edited) == []

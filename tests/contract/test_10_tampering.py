@@ -424,7 +424,7 @@ def test_a3_without_a_checkpoint_a_cut_tail_shows_where_a_row_knows_more(place: 
 
 
 async def test_a3_an_honest_store_has_no_fault_while_it_is_at_work(installation: Installation) -> None:
-    """Over both stores, through the door: a directory was deleted, a call edited, a task waits, a line is cut."""
+    """Over both stores, through the endpoint: a directory was deleted, a call edited, a task waits, a line is cut."""
     model = Playing(says(DELETE_ALL), says(WRITE), says(WRITE))
     files = {"a.lua": b"old\n", "lib/x": b"X", "lib/sub/y": b"Y"}
     async with installation.open(model, policy=policy(), files=files) as server:

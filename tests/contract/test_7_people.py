@@ -327,7 +327,7 @@ async def test_r3_an_agent_never_decides(installation: Installation, approvers: 
 
 
 async def test_r5_a_right_that_was_taken_away_meanwhile_is_gone(installation: Installation) -> None:
-    """R5: between opening and deciding the role is revoked: 403 at both doors; the old token is worth nothing."""
+    """R5: between opening and deciding the role is revoked: 403 at both endpoints; the old token is worth nothing."""
     async with installation.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
         bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
         _, request = await server.asked()

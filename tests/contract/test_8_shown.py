@@ -27,7 +27,7 @@ def _drawn(request: dict[str, Any]) -> str:
 
 
 async def test_v1_a_write_is_shown_as_it_will_run(installation: Installation) -> None:
-    """Arguments, computer, diff, requester, goal, the model's words as such, rule, risk and why: doors and console."""
+    """Arguments, computer, diff, requester, goal, the model's words as such, rule, risk and why: REST and console."""
     model = Playing(says(WRITE, explanation="I mend the loop."))
     async with installation.open(model, policy=policy()) as server:
         _, request = await server.asked(prompt="mend my farm")

@@ -36,7 +36,7 @@ A_NEW_MINUTE_S = 61.0
 
 @dataclass
 class Seat:
-    """One person at the doors: their token, and their connection to the reviewers' socket."""
+    """One person at the endpoints: their token, and their connection to the reviewers' socket."""
 
     name: str
     token: str
@@ -56,7 +56,7 @@ class Answer:
 
 @dataclass
 class Races:
-    """The doors, the people, and what the computer was sent."""
+    """The server, the people, and what the computer was sent."""
 
     opened: Opened
     model: Playing
@@ -64,7 +64,7 @@ class Races:
     frames: list[wire.Call]
     requester: str
     won: Counter[str] = field(default_factory=Counter)
-    """Who won how often, and by which door: races that always end alike are none."""
+    """Who won how often, and by which endpoint: races that always end alike are none."""
 
     async def run(self, number: int) -> None:
         """One race."""

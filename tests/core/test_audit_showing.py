@@ -30,7 +30,7 @@ def versions(wanted: Wanted) -> list[int]:
 
 
 def shown(item: Any) -> dict[str, Any]:
-    """An item as a door gives it out."""
+    """An item as an endpoint gives it out."""
     value: dict[str, Any] = json.loads(item.model_dump_json(by_alias=True))
     return value
 

@@ -97,7 +97,7 @@ def test_the_pieces_are_left_out_of_a_text_that_was_made_of_them() -> None:
 
 
 def test_of_no_token_nothing_is_looked_for() -> None:
-    """A door that does not know the token, and one that is too short to be told from text."""
+    """An endpoint that does not know the token, and one that is too short to be told from text."""
     for token in ("", "secret"):
         assert Watched(token).starred("secret secret", follows=True) == "secret secret"
         assert Watched(token).pieces("secret") == ()

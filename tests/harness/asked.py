@@ -1,4 +1,4 @@
-"""Requests as the doors give them out, and a console whose person types what a test says."""
+"""Requests as the endpoints give them out, and a console whose person types what a test says."""
 
 from collections import deque
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def shown(
 
 
 def request(*calls: RequestedCallView, **changes: Any) -> HitlResponse:
-    """A request as the doors give it out."""
+    """A request as the endpoints give it out."""
     calls = calls or (shown(),)
     values: dict[str, Any] = {
         "task_id": TaskId("t-1"),

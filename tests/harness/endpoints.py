@@ -1,4 +1,4 @@
-"""What the tests of the doors share: a model that writes once, and a task's events as they come."""
+"""What the tests of the endpoints share: a model that writes once, and a task's events as they come."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A computer with a screen, and somebody who looks at it over the doors."""
+"""A computer with a screen, and somebody who looks at it over the endpoints."""
 
 import asyncio
 import json

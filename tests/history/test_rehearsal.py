@@ -147,7 +147,7 @@ def test_the_copy_sees_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_copy_is_bound_in_what_it_reaches(tmp_path: Path) -> None:
-    """Its token stands where no list of processes shows it, and its door is the only one."""
+    """Its token stands where no list of processes shows it, and its endpoint is the only one."""
     rehearsal = Rehearsal(computer=ComputerId("farm"), base="8" * 64, family="turtle", label="-x", capacity=9)
     command = process.command(process.Home(tmp_path), rehearsal, "ws://127.0.0.1:1/computer")
     assert {"--token=-", "--http-rule=orchestrator", "--until-eof", "--capacity=9", "--label=-x"} <= set(command)
@@ -170,7 +170,7 @@ def test_a_rehearsal_needs_the_simulator(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_nobody_has_the_name_of_a_copy() -> None:
-    """No door gives it; and a row that somebody wrote into the store opens none."""
+    """No endpoint gives it, and none accepts a row that somebody wrote into the store."""
     name = copy_name(ComputerId("farm"), "0a1b2c3d")
     with pytest.raises(InvalidRequest):
         check_name(name)

@@ -20,7 +20,7 @@ CHUNK_BYTES: Final = 64 * 1024
 
 @dataclass
 class Balancer:
-    """A door to several nodes."""
+    """One address of several nodes."""
 
     ports: Sequence[int]
     """Of the nodes."""

@@ -50,7 +50,7 @@ def final(*, success: bool = True) -> dict[str, Any]:
 
 
 class Api:
-    """The REST door with one token."""
+    """The REST endpoints with one token."""
 
     def __init__(self, url: str, token: str | None) -> None:
         self.url = url
@@ -83,7 +83,7 @@ class Api:
         return str((await self.ok("POST", "/v1/tasks", body))["task_id"])
 
     async def task(self, task_id: str) -> dict[str, Any]:
-        """The task as the door shows it."""
+        """The task as its endpoint shows it."""
         shown: dict[str, Any] = await self.ok("GET", f"/v1/tasks/{task_id}")
         return shown
 
@@ -140,7 +140,7 @@ def _dial(url: str, path: str, token: str | None, protocols: list[Subprotocol]) 
 
 
 def dial_computer(url: str, token: str | None) -> connect:
-    """A socket to the computers' door, for a computer played by hand."""
+    """A socket to the computers' endpoint, for a computer played by hand."""
     return _dial(url, "/computer?n=1", token, [Subprotocol(COMPUTER_SUBPROTOCOL)])
 
 
@@ -167,7 +167,7 @@ class Server:
         self.process, self.url = start_server(self.home, self.port, approvers=self.approvers, kill=kill)
 
     def api(self, token: str | None = "admin") -> Api:
-        """A door with a token; ``admin``: that of the first start."""
+        """A client with a token; ``admin``: that of the first start."""
         known = (self.home / "admin.token").read_text("utf-8").strip() if token == "admin" else token
         one = Api(self.url, known)
         self._apis.append(one)
@@ -338,7 +338,7 @@ def _check_decisions(items: list[AgentTaskItem]) -> None:
 # -- playing -----------------------------------------------------------------------------
 
 Decider = Callable[[dict[str, Any]], Awaitable[str | dict[str, Any]]]
-"""Takes an open request as the door shows it, and answers an action or a whole resume body."""
+"""Takes an open request as its endpoint shows it, and answers an action or a whole resume body."""
 
 
 async def approve(request: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """A process that is a newer version of the program: it writes one kind of fact more, which is made up.
 
-Everything else is this version's. Each task that comes in at its doors gets such a fact as its second item, and each
+Everything else is this version's. Each task that is submitted to it gets such a fact as its second item, and each
 that is pinned there gets one beside that.
 """
 

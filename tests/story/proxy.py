@@ -54,7 +54,7 @@ async def _pass(frame: Frame) -> None:
 
 @dataclass
 class Proxy:
-    """A door to the server for one computer."""
+    """An address of the server for one computer."""
 
     target: int
     """The server's port."""
@@ -120,7 +120,7 @@ class Proxy:
             if any(isinstance(error, LineCut) for error in ends):
                 self.cut()
         except OSError:
-            # The server is away: the computer hears a closed door, as it would from the real one.
+            # The server is away: the computer is refused, as it would be by the real server.
             return
         finally:
             for one in opened:

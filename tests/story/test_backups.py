@@ -144,14 +144,14 @@ async def test_only_some_paths_are_put_back(server: Server, tmp_path: Path) -> N
         spoiled(pc)
         pc.write(odd, b"new\n")
         pc.write("gr\xfcn.txt", b"another\n")
-        door = f"/v1/computers/{pc.name}/restore"
+        path = f"/v1/computers/{pc.name}/restore"
         for paths, told in (
             (["lib/latin.txt"], "Near it: lib/deep/latin.txt"),
             (["startup.lua", "gr\xfcn.txt"], r"Near it: gr\xfcn.txt."),
             ([f"{pc.name}:startup.lua"], "behind the colon: startup.lua"),
         ):
             for dry_run in (True, False):
-                refused = await api.refused(422, "POST", door, {"paths": paths, "dry_run": dry_run})
+                refused = await api.refused(422, "POST", path, {"paths": paths, "dry_run": dry_run})
                 assert told in refused["remedy"]
         await put_back(api, pc.name, paths=[r"gr\xfcn.txt"])
         assert (pc.read(odd), pc.read("gr\xfcn.txt")) == (b"old\n", b"another\n")
@@ -415,19 +415,19 @@ async def test_who_may(server: Server, tmp_path: Path) -> None:
     async with computer(server, tmp_path) as pc:
         filled(pc)
         await booted(api, pc)
-        door = f"/v1/computers/{pc.name}"
-        await rita.refused(403, "POST", f"{door}/backups", {})
-        await rita.refused(403, "POST", f"{door}/restore", {})
+        path = f"/v1/computers/{pc.name}"
+        await rita.refused(403, "POST", f"{path}/backups", {})
+        await rita.refused(403, "POST", f"{path}/restore", {})
         mine, theirs = await back_up(sam, pc.name), await back_up(api, pc.name)
-        assert (await sam.ok("POST", f"{door}/restore", {"dry_run": True}))["backup_id"] == theirs["backup_id"]
-        await sam.refused(403, "DELETE", f"{door}/backups/{theirs['backup_id']}")
-        assert (await sam.ok("DELETE", f"{door}/backups/{mine['backup_id']}"))["removed"]
-        await sam.refused(404, "DELETE", f"{door}/backups/{mine['backup_id']}")
-        await sam.refused(404, "GET", f"{door}/backups/b-nothing")
+        assert (await sam.ok("POST", f"{path}/restore", {"dry_run": True}))["backup_id"] == theirs["backup_id"]
+        await sam.refused(403, "DELETE", f"{path}/backups/{theirs['backup_id']}")
+        assert (await sam.ok("DELETE", f"{path}/backups/{mine['backup_id']}"))["removed"]
+        await sam.refused(404, "DELETE", f"{path}/backups/{mine['backup_id']}")
+        await sam.refused(404, "GET", f"{path}/backups/b-nothing")
         await sam.refused(404, "POST", "/v1/computers/nowhere/backups", {})
-        await sam.refused(422, "POST", f"{door}/backups", {"note": "two\nlines"})
+        await sam.refused(422, "POST", f"{path}/backups", {"note": "two\nlines"})
         await sam.refused(403, "POST", "/v1/prune", {})
-        assert [one["backup_id"] for one in (await rita.ok("GET", f"{door}/backups"))["backups"]] == [
+        assert [one["backup_id"] for one in (await rita.ok("GET", f"{path}/backups"))["backups"]] == [
             theirs["backup_id"]
         ]
 

@@ -38,7 +38,7 @@ def held(items: list[AgentTaskItem]) -> list[dict[str, bool | None]]:
 
 
 async def told(api: Api, task_id: str) -> list[dict[str, Any]]:
-    """The checks as the door shows them."""
+    """The checks as the endpoint shows them."""
     checks: list[dict[str, Any]] = (await api.task(task_id))["checks"]
     return checks
 

@@ -1,4 +1,4 @@
-"""People at the doors: who may decide, who was first, what a decision does to the task."""
+"""People at the endpoints: who may decide, who was first, what a decision does to the task."""
 
 import asyncio
 import json
@@ -44,14 +44,14 @@ async def _asked(api: Api, *script: Any, **more: Any) -> tuple[str, dict[str, An
 
 
 @pytest.mark.thinned(2)
-@pytest.mark.parametrize("door", ["resume", "approve", "reject"])
-async def test_the_doors_of_a_decision_refuse_in_one_order(server: Server, door: str) -> None:
+@pytest.mark.parametrize("endpoint", ["resume", "approve", "reject"])
+async def test_the_endpoints_of_a_decision_refuse_in_one_order(server: Server, endpoint: str) -> None:
     """401 before 422 before 404 before 403 before 409, each in the one form, and nothing is decided by it."""
     api = server.api()
-    stranger = await server.person(f"stranger-{door}", "submitter", "reviewer")
+    stranger = await server.person(f"stranger-{endpoint}", "submitter", "reviewer")
     task_id, request = await _asked(api)
-    good: dict[str, Any] = {"action": "approve"} if door == "resume" else {}
-    path, nowhere = f"/v1/{door}/{request['request_id']}", f"/v1/{door}/nobody-asked-this"
+    good: dict[str, Any] = {"action": "approve"} if endpoint == "resume" else {}
+    path, nowhere = f"/v1/{endpoint}/{request['request_id']}", f"/v1/{endpoint}/nobody-asked-this"
     for anonymous in (server.api(None), server.api("nonsense")):
         assert (await anonymous.refused(401, "POST", path, {"action": "obey"}))["code"] == "unauthenticated"
     computers_token = await server.computer_token(server.new_name())
@@ -74,7 +74,7 @@ async def test_the_doors_of_a_decision_refuse_in_one_order(server: Server, door:
     )
     assert (await api.call("GET", path)).status_code == 405
     assert (await api.task(task_id))["status"] == "Paused"
-    await api.resume(request["request_id"], "approve" if door == "reject" else "reject")
+    await api.resume(request["request_id"], "approve" if endpoint == "reject" else "reject")
     error = await api.refused(409, "POST", path, good)
     assert error["code"] == "not_pending"
     assert "by admin" in error["message"], "the one who comes too late is told who decided"
@@ -355,7 +355,7 @@ async def test_the_reviewers_socket_shows_all_that_waits_then_each_change_and_ta
 
 @pytest.mark.deep
 async def test_the_reviewers_socket_shows_nobody_what_is_not_theirs(server: Server) -> None:
-    """By the default rule only a requester who reviews sees and decides; without a person's token the door is shut."""
+    """By the default rule only a requester who reviews sees and decides; without a person's token nobody does."""
     owner = await server.person("owner", "submitter", "reviewer")
     other = await server.person("other", "submitter", "reviewer", "admin")
     _, request = await _asked(owner)

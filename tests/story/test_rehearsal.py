@@ -62,7 +62,7 @@ def filled(pc: Computer, files: dict[str, bytes] | None = None) -> dict[str, byt
 async def there(api: Api, pc: Computer) -> None:
     """Wait until the computer is connected: what is away cannot be copied."""
     async with asyncio.timeout(HANG_S):
-        while not (await api.ok("GET", f"/v1/computers/{pc.name}"))["online"]:  # noqa: ASYNC110 - a door has no event
+        while not (await api.ok("GET", f"/v1/computers/{pc.name}"))["online"]:  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(0.02)
 
 
@@ -163,15 +163,15 @@ async def test_what_was_taken_back_is_applied_anew(server: Server, tmp_path: Pat
     async with connected(server, tmp_path) as (pc, before):
         _, shown = await rehearsed(api, pc, WORK[0], final())
         task_id, applied_by = shown["task_id"], shown["applied_by"]
-        door = f"/v1/tasks/{task_id}/rehearsal"
+        path = f"/v1/tasks/{task_id}/rehearsal"
         await play(api, applied_by)
-        refused = await api.refused(422, "POST", door, {})
+        refused = await api.refused(422, "POST", path, {})
         told = f"{task_id} is already applied by {applied_by} (Completed: 1 applied), and that was not taken back."
         assert (refused["message"], f"`cc-orchestrator undo {applied_by}`" in refused["remedy"]) == (told, True)
         await play(api, (await api.ok("POST", f"/v1/tasks/{applied_by}/undo", {}))["task_id"])
         assert tree(pc.disk) == before
         assert f"`cc-orchestrator rehearsal {task_id} --apply`" in (await came_to(api, task_id))["message"]
-        anew = (await api.ok("POST", door, {}))["task_id"]
+        anew = (await api.ok("POST", path, {}))["task_id"]
         assert (anew != applied_by, (await came_to(api, task_id))["applied_by"]) == (True, anew)
         await play(api, anew)
         assert pc.read("startup.lua") == b"print('theirs')\n"
@@ -272,15 +272,15 @@ async def test_what_came_to_nothing_is_not_asked_for(server: Server, tmp_path: P
         assert (failed["state"], failed["applied_by"]) == ("not_applied", None)
         assert [one["path"] for one in failed["changes"]] == ["startup.lua"]
         assert "failed, so nothing is applied" in failed["message"]
-        door = f"/v1/tasks/{items[0].task_id}/rehearsal"
+        path = f"/v1/tasks/{items[0].task_id}/rehearsal"
         eve = await server.person("eva", "submitter", "reviewer")
-        await eve.refused(403, "POST", door, {})
-        twice = [(await api.ok("POST", door, {}))["task_id"] for _ in range(2)]
+        await eve.refused(403, "POST", path, {})
+        twice = [(await api.ok("POST", path, {}))["task_id"] for _ in range(2)]
         assert len(set(twice)) == 1, "asked for once, however often it is wanted"
-        assert (await api.ok("GET", door))["applied_by"] == twice[0]
+        assert (await api.ok("GET", path))["applied_by"] == twice[0]
         assert len((await api.first(twice[0], "review_requested")).calls) == 1
         await api.ok("POST", f"/v1/tasks/{twice[0]}/cancel", {})
-        again = (await api.ok("POST", door, {}))["task_id"]
+        again = (await api.ok("POST", path, {}))["task_id"]
         assert again != twice[0], "a no is not for ever"
         await api.ok("POST", f"/v1/tasks/{again}/cancel", {})
         refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})

@@ -63,8 +63,8 @@ async def test_what_is_pruned_and_what_is_kept(fresh_server: Server, tmp_path: P
         assert listed == {second: True, third: False, waiting: False, undo: False}
         error = await api.refused(404, "POST", f"/v1/tasks/{first}/undo", {})
         assert f"Task {first} was pruned on" in error["message"]
-        for door in (f"/v1/tasks/{first}", f"/v1/tasks/{first}/changes", f"/v1/audit?task={first}"):
-            assert "was pruned" in (await api.refused(404, "GET", door))["message"]
+        for path in (f"/v1/tasks/{first}", f"/v1/tasks/{first}/changes", f"/v1/audit?task={first}"):
+            assert "was pruned" in (await api.refused(404, "GET", path))["message"]
         notes = (await api.ok("GET", "/v1/audit", system="1", kind="task_pruned"))["items"]
         assert [one["fact"]["task_id"] for one in notes] == [first]
         assert notes[0]["actor"]["id"] == "admin"
@@ -101,8 +101,8 @@ async def test_a_backup_outlives_the_tasks_and_can_be_put_back(fresh_server: Ser
         answer = await api.ok("POST", f"/v1/computers/{pc.name}/restore", {})
         check_laws(await play(api, answer["task_id"]))
         assert tree(pc.disk) == before
-        door = f"/v1/computers/{pc.name}/backups/{made['backup_id']}"
-        assert (await api.ok("DELETE", door))["removed"]
+        path = f"/v1/computers/{pc.name}/backups/{made['backup_id']}"
+        assert (await api.ok("DELETE", path))["removed"]
         assert (await api.ok("GET", "/v1/audit/verify"))["faults"] == []
 
 

@@ -1,4 +1,4 @@
-"""A computer's screen watched from outside, and typed at: the real server, the real client, the public door."""
+"""A computer's screen watched from outside, and typed at: the real server, the real client, the public endpoints."""
 
 import asyncio
 import contextlib

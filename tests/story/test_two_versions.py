@@ -75,7 +75,7 @@ def _left(node: Node) -> set[str]:
     return set(times)
 
 
-async def _check_doors(api: Api, task_id: str) -> None:
+async def _check_endpoints(api: Api, task_id: str) -> None:
     """What an older node says of a task of the newer one, and that all else answers."""
     for method, path in (("GET", ""), ("POST", "/cancel"), ("GET", "/events"), ("GET", "/changes")):
         answer = await api.call(method, f"/v1/tasks/{task_id}{path}", {} if method == "POST" else None)
@@ -124,7 +124,7 @@ async def _side_by_side(old: Api, new: Api, older: Node, newer: Node, stub: Stub
     await _completed(old, *at_new, *at_old)
     wanted = Counter([*(f"{word}-{number}" for word in ("new", "again", "old") for number in range(3)), "mid"])
     assert Counter(stub.lines()) == wanted
-    await _check_doors(old, at_new[0])
+    await _check_endpoints(old, at_new[0])
     shown: dict[str, Any] = await new.ok("GET", f"/v1/tasks/{at_new[0]}")
     assert shown["status"] == "Completed"
     _left(older)

@@ -306,17 +306,17 @@ async def test_an_undo_that_goes_on_is_not_begun_twice(server: Server, tmp_path:
         filled(pc)
         pc.boot()
         task_id = await worked(api, pc, *WORK[:2], final())
-        door = f"/v1/tasks/{task_id}/undo"
-        undo = (await api.ok("POST", door, {"idempotency_key": "one"}))["task_id"]
+        path = f"/v1/tasks/{task_id}/undo"
+        undo = (await api.ok("POST", path, {"idempotency_key": "one"}))["task_id"]
         await api.first(undo, "review_requested")
-        refused = await api.refused(409, "POST", door, {})
+        refused = await api.refused(409, "POST", path, {})
         told = f"{task_id} is already being taken back by {undo} (waiting for approval); no second undo of the same"
         assert refused["message"].startswith(told)
         assert (refused["code"], refused["details"]) == ("being_undone", {"task_id": undo})
-        assert (await api.refused(409, "POST", door, {"idempotency_key": "two"}))["code"] == "being_undone"
-        assert (await api.ok("POST", door, {"idempotency_key": "one"}))["task_id"] == undo
-        assert (await api.ok("POST", door, {"dry_run": True}))["places"]
-        part = (await api.ok("POST", door, {"step": 1}))["task_id"]
+        assert (await api.refused(409, "POST", path, {"idempotency_key": "two"}))["code"] == "being_undone"
+        assert (await api.ok("POST", path, {"idempotency_key": "one"}))["task_id"] == undo
+        assert (await api.ok("POST", path, {"dry_run": True}))["places"]
+        part = (await api.ok("POST", path, {"step": 1}))["task_id"]
         await api.ok("POST", f"/v1/tasks/{part}/cancel", {})
         left = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--detach", *where)
         assert (left.returncode, left.stdout.splitlines()[-1]) == (0, f"task {undo}")
@@ -331,7 +331,7 @@ async def test_an_undo_that_goes_on_is_not_begun_twice(server: Server, tmp_path:
             assert [await asyncio.to_thread(one.end) for one in terminals] == [0, 0], terminals[0].text
         assert pc.read("startup.lua") == FILES["startup.lua"]
         assert (await api.task(task_id))["undo"]["tasks"] == [undo, part]
-        again = (await api.ok("POST", door, {}))["task_id"]
+        again = (await api.ok("POST", path, {}))["task_id"]
         assert ended(await play(api, again)).message.startswith("Everything was already as it was"), "once it is over"
 
 

@@ -57,7 +57,7 @@ CAPACITY: Final = 2_000_000
 
 
 def as_shown(place: str) -> str:
-    """A place as the doors write it: names on a computer are bytes, and what is no UTF-8 is an escape."""
+    """A place as the endpoints write it: names on a computer are bytes, and what is no UTF-8 is an escape."""
     where, _, path = place.partition(":")
     return f"{where}:{os.fsencode(path).decode('utf-8', 'backslashreplace')}"
 

@@ -35,7 +35,7 @@ class Asked:
     on_conflict: OnConflict = "keep"
 
     def body(self) -> dict[str, object]:
-        """As the door takes it."""
+        """As the endpoint takes it."""
         paths = [self.path] if self.path is not None else []
         return {"step": self.step, "paths": paths, "on_conflict": self.on_conflict}
 

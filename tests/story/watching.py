@@ -1,4 +1,4 @@
-"""Who looks at a computer's screen through the public door, as a page does."""
+"""Who looks at a computer's screen through the public endpoint, as a page does."""
 
 import asyncio
 import contextlib

@@ -87,7 +87,7 @@ async def test_an_edit_that_is_refused_stays_open_with_its_text(
 
 
 @pytest.mark.deep
-async def test_an_edit_too_large_for_the_socket_takes_the_other_door(
+async def test_an_edit_too_large_for_the_socket_takes_the_other_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large file is edited as a small one is."""
@@ -236,7 +236,7 @@ def test_what_was_decided_in_several_ways_is_only_decided() -> None:
     """One sentence for one verb, and none made up for a mixture."""
     one, other = {"call_id": "c1", "action": "approve"}, {"call_id": "c2", "action": "reject"}
     assert said_of(ResumeRequest.model_validate({"decisions": [one, other]})) == "decided by you"
-    assert said_of(ResumeRequest(action="retry")) == "asked for again by you"
+    assert said_of(ResumeRequest(action="retry")) == "asked for anew by you"
 
 
 async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
         "Task t-1 is Failed and had changed 3:a; being taken back by t-undo (Queued).",
         "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; of 2 nobody knows whether it did: an undo keeps "
         "those without --on-conflict restore. It is put back with: cc-orchestrator undo t-1",
-        "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1. And changes by its "
-        "programs are not known, and no undo puts them back.",
-        "Task t-1 is Failed; changes by its programs are not known, and no undo puts them back.",
+        "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1. And what a program of "
+        "it changed is not known, and no undo puts that back.",
+        "Task t-1 is Failed; what a program of it changed is not known, and no undo puts that back.",
     ]

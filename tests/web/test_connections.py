@@ -503,7 +503,7 @@ SOCKET = {
 
 
 async def test_a_stuck_socket_holds_up_no_revocation(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The door answers, the socket is cut off, and whoever was revoked elsewhere is still looked for."""
+    """The endpoint answers, the socket is cut off, and whoever was revoked elsewhere is still looked for."""
     monkeypatch.setattr(sockets, "CLOSE_S", 0.2)
     bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
     known = server.orchestrator.endpoints.sockets
@@ -584,10 +584,10 @@ async def test_refusals_of_nobody_are_bounded_and_hide_nobodys_else(server: Serv
     assert (await server.ask("GET", "/v1/tokens", token=eve)).status_code == 403
     told = await refusals(server)
     assert [who for who, _ in told] == [""] * MOST_A_MINUTE + ["eve"]
-    assert max(len(door) for _, door in told) == 200
+    assert max(len(endpoint) for _, endpoint in told) == 200
     kept = server.orchestrator.endpoints.attempts._counts
     assert sum(map(len, kept.values())) == MOST_A_MINUTE + 1
-    assert all(len(door) <= 200 for counts in kept.values() for _, door, *_ in counts)
+    assert all(len(endpoint) <= 200 for counts in kept.values() for _, endpoint, *_ in counts)
 
 
 async def test_every_refusal_is_in_an_item(tmp_path: Path) -> None:
@@ -603,7 +603,7 @@ async def test_every_refusal_is_in_an_item(tmp_path: Path) -> None:
         before = await refusal_items(server)
     async with running(tmp_path, store="") as server:
         (told,) = (await refusal_items(server))[len(before) :]
-    # 1 and 10 of 57 have an item, 119 of the doors, and no code; 7 of the codes were too many.
+    # 1 and 10 of 57 have an item, 119 of the endpoints, and no code; 7 of the codes were too many.
     assert told["fact"]["more"] == (tries - 10) + (endpoints - MOST_A_MINUTE + 1) + WRONG_TRIES + 7
     assert told["fact"]["detail"].endswith(
         f"not written down one by one: {tries - 10 + endpoints - MOST_A_MINUTE + 1} unauthenticated, "
@@ -630,7 +630,7 @@ async def refusal_items(server: Server) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", ["/v1/session", "/v1/pair"])
-async def test_a_door_that_is_open_to_anybody_reads_little(server: Server, path: str) -> None:
+async def test_an_endpoint_that_is_open_to_anybody_reads_little(server: Server, path: str) -> None:
     """Where a token is asked for first, a body may be large."""
     large = {"token": "x" * MAX_OPEN_BYTES}
     answer = await server.http.post(path, json=large, headers={"Origin": server.url})

@@ -77,7 +77,7 @@ class AwayStore(InMemoryPersistenceManager):
 async def test_a_stream_that_a_store_ends_is_told_in_a_sentence(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It may go away between the door and the first item: then the stream ends, and who follows comes again."""
+    """It may go away between the first check and the first item: then the stream ends, and who follows comes again."""
     service = copy(server.orchestrator.service)
     service.store = AwayStore()
     following = web_events.follow(service, TaskId("t-1"), 0, hints=True, closing=asyncio.Event())

@@ -344,7 +344,7 @@ async def test_a_code_works_once_however_it_is_typed(server: Server) -> None:
 
 
 async def test_a_code_is_no_token_and_is_not_listed(server: Server) -> None:
-    """A code opens no other door, and neither codes nor their hashes are among the tokens."""
+    """A code is accepted by no other endpoint, and neither codes nor their hashes are among the tokens."""
     code = (await pairing(server))["code"]
     for text in (code, code.replace("-", "")):
         assert (await server.ask("GET", "/v1/tasks", token=text)).status_code == 401

@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the doors do: every route, every message, and whatever a door answers to anything."""
+"""The OpenAPI document says what the endpoints do: every route, every message and every answer."""
 
 import json
 import re
@@ -29,7 +29,7 @@ from tests.test_docs import names, rows, section
 DOCUMENT = document()
 PAGE = Path(openapi.__file__).parents[2] / "docs" / "openapi.json"
 FRAMES = GOLDEN.parent / "computer"
-PLAIN = [door for door in ENDPOINTS if door.tag != "sockets"]
+PLAIN = [endpoint for endpoint in ENDPOINTS if endpoint.tag != "sockets"]
 
 
 def operations() -> dict[str, dict[str, Any]]:
@@ -108,11 +108,11 @@ def test_the_page_is_the_document() -> None:
 ANSWERS_ITSELF = {"undo", "restore", "audit_verify", "resume", "approve", "reject", "page", "sign_in", "session"}
 
 
-@pytest.mark.parametrize("door", PLAIN, ids=lambda door: door.name)
-def test_a_handler_returns_what_the_table_names(door: Endpoint) -> None:
+@pytest.mark.parametrize("endpoint", PLAIN, ids=lambda endpoint: endpoint.name)
+def test_a_handler_returns_what_the_table_names(endpoint: Endpoint) -> None:
     """The models of the first status; a Response where the table has none, for a stream, and where it says more."""
-    returned, first = get_type_hints(getattr(Endpoints, door.name))["return"], door.answers[door.status]
-    if door.name in ANSWERS_ITSELF or door.streams or not first.models:
+    returned, first = get_type_hints(getattr(Endpoints, endpoint.name))["return"], endpoint.answers[endpoint.status]
+    if endpoint.name in ANSWERS_ITSELF or endpoint.streams or not first.models:
         assert issubclass(returned, Response)
     else:
         assert set(get_args(returned) or [returned]) == set(first.models)
@@ -146,11 +146,11 @@ def test_both_channels_are_told_whole() -> None:
     }
 
 
-@pytest.mark.parametrize("door", ENDPOINTS, ids=lambda door: door.name)
-def test_no_refusal_is_told_twice(door: Endpoint) -> None:
-    """A door says itself only what does not follow from what it takes, or says why."""
-    assert set(refusals_of(door)).isdisjoint(door.answers)
-    assert all(why for why in door.refusals.values())
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
+def test_no_refusal_is_told_twice(endpoint: Endpoint) -> None:
+    """An endpoint says itself only what does not follow from what it takes, or says why."""
+    assert set(refusals_of(endpoint)).isdisjoint(endpoint.answers)
+    assert all(why for why in endpoint.refusals.values())
 
 
 # -- the page ----------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_the_page_tells_the_limits_of_the_reviewer_channel() -> None:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """One server for all: nothing that is sent here gets through."""
-    async with running(tmp_path_factory.mktemp("doors")) as server:
+    async with running(tmp_path_factory.mktemp("endpoints")) as server:
         yield server
 
 
@@ -225,33 +225,33 @@ async def test_anybody_is_given_the_document(server: Server) -> None:
 
 
 @in_one_loop
-@pytest.mark.parametrize("door", LISTS, ids=lambda door: door.name)
-async def test_what_is_listed_fits_the_document(server: Server, door: Endpoint) -> None:
+@pytest.mark.parametrize("endpoint", LISTS, ids=lambda endpoint: endpoint.name)
+async def test_what_is_listed_fits_the_document(server: Server, endpoint: Endpoint) -> None:
     """With the names of the document, where those of the code differ."""
-    schema = operations()[door.name]["responses"]["200"]["content"]["application/json"]["schema"]
-    schema_of(schema).validate((await server.ask("GET", door.path)).json())
+    schema = operations()[endpoint.name]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema_of(schema).validate((await server.ask("GET", endpoint.path)).json())
 
 
 @in_one_loop
 @pytest.mark.parametrize(
-    "door", [one for one in PLAIN if one.who not in ("anybody", "browser")], ids=lambda door: door.name
+    "endpoint", [one for one in PLAIN if one.who not in ("anybody", "browser")], ids=lambda endpoint: endpoint.name
 )
-async def test_a_door_is_open_to_exactly_those_that_the_table_names(server: Server, door: Endpoint) -> None:
+async def test_an_endpoint_is_open_to_exactly_those_that_the_table_names(server: Server, endpoint: Endpoint) -> None:
     """Nobody, a computer, a program and a person without the role are turned away before the body is read."""
-    path = IDS.sub("none", door.path)
+    path = IDS.sub("none", endpoint.path)
 
     async def status(token: str) -> int:
-        sent, body = {"Authorization": f"Bearer {token}"}, {"odd": 1} if door.body else None
-        async with server.http.stream(door.method, path, json=body, headers=sent) as answer:
+        sent, body = {"Authorization": f"Bearer {token}"}, {"odd": 1} if endpoint.body else None
+        async with server.http.stream(endpoint.method, path, json=body, headers=sent) as answer:
             return answer.status_code
 
     assert await status("ccp_unknown") == 401
     assert await status(await server.computer("3")) == 401
     program, guest = await server._token({"kind": "agent", "name": "bot"}), await server.person("eve", "submitter")
-    assert (await status(program) == 403) == (door.who != "program")
+    assert (await status(program) == 403) == (endpoint.who != "program")
     worker = await server._token({"kind": "agent", "name": "worker", "roles": ["submitter"]})
-    assert (await status(worker) == 403) == (door.who not in ("program", "submitter"))
-    assert (await status(guest) == 403) == (door.who in ("reviewer", "admin"))
+    assert (await status(worker) == 403) == (endpoint.who not in ("program", "submitter"))
+    assert (await status(guest) == 403) == (endpoint.who in ("reviewer", "admin"))
 
 
 @in_one_loop

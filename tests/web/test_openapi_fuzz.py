@@ -1,9 +1,9 @@
-"""Whatever is sent to a door, it answers as the OpenAPI document says, and never with 500.
+"""Whatever is sent to an endpoint, it answers as the OpenAPI document says, and never with 500.
 
 schemathesis makes the requests from the document, such as fit it and such as do not; here they get ids of
 tasks, requests and questions that are there, since what is made up never gets past 404. Left out are the
 events of a task and of a screen, which end when the task does or never, and the two sockets, which do not speak HTTP:
-test_events.py, test_screen_doors.py, test_reviewer.py and test_hub.py hold these.
+test_events.py, test_screens.py, test_reviewer.py and test_hub.py hold these.
 """
 
 import json
@@ -30,10 +30,10 @@ from tests.harness.fuzzed_server import COMPUTER, REPLIES
 from tests.thinning import thinned
 from tests.waiting import HANG_S
 
-FUZZED: Final = [door for door in ENDPOINTS if door.tag != "sockets" and not door.streams]
+FUZZED: Final = [endpoint for endpoint in ENDPOINTS if endpoint.tag != "sockets" and not endpoint.streams]
 """All but those whose answer may have no end."""
-OPEN: Final = [door for door in FUZZED if door.who == "anybody"]
-HELD: Final = [door for door in FUZZED if door.who != "anybody"]
+OPEN: Final = [endpoint for endpoint in FUZZED if endpoint.who == "anybody"]
+HELD: Final = [endpoint for endpoint in FUZZED if endpoint.who != "anybody"]
 load_all_checks()
 _ANSWERS: Final = [
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
@@ -141,7 +141,7 @@ def described() -> dict[tuple[str, str], Any]:
 
 
 def shower(target: Target, operation: Any, who: str, mode: GenerationMode, examples: int, fresh: bool) -> None:
-    """Send some requests to a door, and hold each answer against the document."""
+    """Send some requests to an endpoint, and hold each answer against the document."""
     headers = target.headers(who)
     checks = CHECKED[mode]
 
@@ -150,7 +150,7 @@ def shower(target: Target, operation: Any, who: str, mode: GenerationMode, examp
         database=None,
         deadline=None,
         derandomize=not fresh,
-        # What a door answers depends on what it was sent before, so there is nothing to shrink.
+        # What an endpoint answers depends on what it was sent before, so there is nothing to shrink.
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
@@ -167,56 +167,56 @@ def shower(target: Target, operation: Any, who: str, mode: GenerationMode, examp
     send()
 
 
-def takes_something(door: Endpoint) -> bool:
+def takes_something(endpoint: Endpoint) -> bool:
     """Whether there is anything that could be sent wrongly."""
-    return door.body is not None or bool(door.takes)
+    return endpoint.body is not None or bool(endpoint.takes)
 
 
 def fuzz(
     target: Target,
     described: dict[tuple[str, str], Any],
-    door: Endpoint,
+    endpoint: Endpoint,
     who: str,
     examples: int,
     *,
     fresh: bool = False,
 ) -> None:
     """Requests that fit the document, and such that do not."""
-    operation = described[door.method, door.path]
-    # Nobody is refused at the door, and who only reads uses nothing up: what is there already is enough.
-    if (who != "nobody" and door.method != "GET") or "task_id" not in target.ids:
+    operation = described[endpoint.method, endpoint.path]
+    # Nobody is refused, and who only reads uses nothing up: what is there already is enough.
+    if (who != "nobody" and endpoint.method != "GET") or "task_id" not in target.ids:
         target.refill()
-    varied = takes_something(door) or "{" in door.path
+    varied = takes_something(endpoint) or "{" in endpoint.path
     shower(target, operation, who, GenerationMode.POSITIVE, examples if varied else 2, fresh)
-    if takes_something(door):
+    if takes_something(endpoint):
         shower(target, operation, who, GenerationMode.NEGATIVE, examples // 2, fresh)
 
 
 @pytest.mark.parametrize("who", ["admin", pytest.param("submitter", marks=pytest.mark.deep)])
-@pytest.mark.parametrize("door", thinned(HELD, 4), ids=lambda door: door.name)
-def test_a_door_answers_as_the_document_says(
-    target: Target, described: dict[tuple[str, str], Any], door: Endpoint, who: str
+@pytest.mark.parametrize("endpoint", thinned(HELD, 4), ids=lambda endpoint: endpoint.name)
+def test_an_endpoint_answers_as_the_document_says(
+    target: Target, described: dict[tuple[str, str], Any], endpoint: Endpoint, who: str
 ) -> None:
     """To somebody who may everything, each fourth endpoint; in depth each, and to somebody who may little."""
-    fuzz(target, described, door, who, 2)
+    fuzz(target, described, endpoint, who, 2)
 
 
 @pytest.mark.thinned(3)
-@pytest.mark.parametrize("door", FUZZED, ids=lambda door: door.name)
-def test_a_door_answers_nobody_as_the_document_says(
-    target: Target, described: dict[tuple[str, str], Any], door: Endpoint
+@pytest.mark.parametrize("endpoint", FUZZED, ids=lambda endpoint: endpoint.name)
+def test_an_endpoint_answers_nobody_as_the_document_says(
+    target: Target, described: dict[tuple[str, str], Any], endpoint: Endpoint
 ) -> None:
     """Without a token."""
-    fuzz(target, described, door, "nobody", 4 if door in OPEN else 2)
+    fuzz(target, described, endpoint, "nobody", 4 if endpoint in OPEN else 2)
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("who", ["admin", "submitter", "nobody"])
-@pytest.mark.parametrize("door", FUZZED, ids=lambda door: door.name)
-def test_a_door_answers_very_many_requests_as_the_document_says(
-    target: Target, described: dict[tuple[str, str], Any], door: Endpoint, who: str
+@pytest.mark.parametrize("endpoint", FUZZED, ids=lambda endpoint: endpoint.name)
+def test_an_endpoint_answers_very_many_requests_as_the_document_says(
+    target: Target, described: dict[tuple[str, str], Any], endpoint: Endpoint, who: str
 ) -> None:
     """The same at length, with other requests each time."""
     for _ in range(3):
-        fuzz(target, described, door, who, 100, fresh=True)
+        fuzz(target, described, endpoint, who, 100, fresh=True)

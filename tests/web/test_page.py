@@ -203,7 +203,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
-async def test_no_answer_of_a_door_is_a_page_or_kept(server: Server, method: str, path: str, status: int) -> None:
+async def test_no_answer_of_an_endpoint_is_a_page_or_kept(server: Server, method: str, path: str, status: int) -> None:
     """Whatever it says and whoever is led to it: no frame, no script, no guess at its type, nothing in a cache."""
     answer = await server.ask(method, path, Accept="text/html")
     assert answer.status_code == status, answer.text
@@ -221,7 +221,7 @@ def assert_forbidding(told: Mapping[str, str]) -> None:
 
 
 async def test_a_defect_and_a_shut_socket_forbid_it_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What answers for those stands outside of all doors."""
+    """What answers for those is outside of all endpoints."""
 
     async def broken(**_: object) -> None:
         raise ZeroDivisionError

@@ -124,7 +124,7 @@ async def ended(server: Server, task_id: str) -> str:
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "computer"])
-async def test_the_door_wants_a_persons_token(server: Server, token: str) -> None:
+async def test_the_endpoint_wants_a_persons_token(server: Server, token: str) -> None:
     """Without a token, with an unknown one or a computer's, the handshake is refused with 401 in the one form."""
     with pytest.raises(InvalidStatus) as denied:
         async with reviewing(server, await server.computer("9") if token == "computer" else token):
@@ -196,7 +196,7 @@ async def test_a_right_that_went_meanwhile_decides_nothing(server: Server, disk:
 
 
 async def test_the_snapshot_has_all_that_waits_oldest_first(server: Server) -> None:
-    """On connecting comes one snapshot with every open request, as the doors give it, and every open question."""
+    """On connecting comes one snapshot with every open request, as the endpoints give it, and every open question."""
     first = await server.paused(await server.submit(prompt="write"))
     second = await server.paused(await server.submit(prompt="two"))
     asking = await server.submit([], prompt="ask")
@@ -438,7 +438,7 @@ async def test_an_undo_is_previewed_and_begun_over_the_socket(server: Server, di
 
 
 async def test_an_undo_that_is_sent_again_is_the_first(server: Server) -> None:
-    """After a dropped socket, with the same key: one task; the same key of somebody else or at REST's door, too."""
+    """After a dropped socket, with the same key: one task; the same key of somebody else or over REST, too."""
     task_id = await changed(server)
     await ended(server, task_id)
     said = {"type": "undo", "task_id": task_id, "undo": {"idempotency_key": "mine"}}

@@ -1,4 +1,4 @@
-"""The doors to screens and keys, over a whole server and a stub computer: who may, and what is written down."""
+"""The endpoints of screens and keys, over a whole server and a stub computer: who may, and what is written down."""
 
 import asyncio
 import json
@@ -96,14 +96,14 @@ async def test_too_many_who_look_are_told_so(server: Server, monkeypatch: pytest
     assert (away.status_code, away.json()["error"]["code"]) == (409, "computer_away")
 
 
-@pytest.mark.parametrize("door", [("GET", SCREEN), ("GET", f"{SCREEN}s"), ("POST", KEYS)])
-async def test_only_people_come_in(server: Server, door: tuple[str, str]) -> None:
+@pytest.mark.parametrize("endpoint", [("GET", SCREEN), ("GET", f"{SCREEN}s"), ("POST", KEYS)])
+async def test_only_people_come_in(server: Server, endpoint: tuple[str, str]) -> None:
     computer = await server.computer("farm")
     made = await server.ask("POST", "/v1/tokens", {"kind": "agent", "name": "bot", "roles": ["submitter"]})
     agent = made.json()["token"]
-    assert (await server.ask(*door, token="nonsense")).status_code == 401
-    assert (await server.ask(*door, token=computer)).status_code == 401
-    assert (await server.ask(*door, token=agent)).status_code == 403
+    assert (await server.ask(*endpoint, token="nonsense")).status_code == 401
+    assert (await server.ask(*endpoint, token=computer)).status_code == 401
+    assert (await server.ask(*endpoint, token=agent)).status_code == 403
 
 
 # -- keys --------------------------------------------------------------------------------

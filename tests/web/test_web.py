@@ -1,4 +1,4 @@
-"""The REST doors on a real uvicorn server: every refusal in one form, and what each door does."""
+"""The REST endpoints on a real uvicorn server: every refusal in one form, and what each endpoint does."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ def refused(answer: httpx2.Response, status: int, code: str) -> dict[str, str]:
 
 # -- who is asking -----------------------------------------------------------------------
 
-DOORS = [
+PROTECTED = [
     ("GET", "/v1/tasks"),
     ("POST", "/v1/tasks"),
     ("GET", "/v1/tasks/t-1"),
@@ -85,11 +85,11 @@ DOORS = [
 ]
 
 
-async def test_every_door_wants_a_persons_token(server: Server) -> None:
-    """Without a token, with a wrong scheme, an unknown or a computer's token, every door answers 401 first."""
+async def test_every_endpoint_wants_a_persons_token(server: Server) -> None:
+    """Without a token, with a wrong scheme, an unknown or a computer's token, every endpoint answers 401 first."""
     machine = await server.computer("9")
     wrong = ["", "Bearer", "Bearer nonsense", "Basic YTpi", f"Bearer {machine}", server.admin, f"Bearer  {NOWHERE}"]
-    for method, path in DOORS:
+    for method, path in PROTECTED:
         for value in wrong:
             headers = {"Authorization": value} if value else {}
             answer = await server.http.request(method, path, headers=headers, content=b"{not json")
@@ -128,7 +128,7 @@ async def test_revoking_ends_what_is_connected(server: Server) -> None:
 
 @pytest.mark.parametrize("token", ["", "nonsense", "admin"])
 @in_one_loop
-async def test_the_computers_door_wants_a_computers_token(shared: Server, token: str) -> None:
+async def test_the_endpoint_of_computers_wants_a_computers_token(shared: Server, token: str) -> None:
     """`/computer` refuses at the handshake with 401 and the one form, people's tokens included."""
     with pytest.raises(InvalidStatus) as denied:
         async with dialed(shared.url, shared.admin if token == "admin" else token):
@@ -299,7 +299,7 @@ async def test_an_unknown_model_is_refused_when_it_is_named(tmp_path: Path) -> N
 
 
 async def test_a_defect_is_told_as_one_and_the_server_lives(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the store breaks the door answers 500 in the one form, without a trace, and the log has the trace."""
+    """Where the store breaks, the endpoint answers 500 in the one form, without a trace, and the log has the trace."""
     await server.orchestrator.store.close()
     answer = await server.ask("GET", "/v1/tasks")
     assert answer.status_code >= 500
@@ -310,7 +310,7 @@ async def test_a_defect_is_told_as_one_and_the_server_lives(server: Server, capl
 # -- roles -------------------------------------------------------------------------------
 
 
-async def test_each_role_opens_its_doors(server: Server) -> None:
+async def test_each_role_may_use_its_endpoints(server: Server) -> None:
     """Submitting takes the role submitter, tokens take admin; a reviewer may look and no more."""
     reviewer = await server.person("rita", "reviewer")
     submitter = await server.person("sam", "submitter")
@@ -735,7 +735,7 @@ async def test_refusals_of_a_decision_come_in_this_order(server: Server, disk: D
 
 
 async def test_looking_decides_nothing(server: Server, disk: Disk) -> None:
-    """GET on every decision door is 405 and leaves the request as it was."""
+    """GET on every endpoint of a decision is 405 and leaves the request as it was."""
     request = await pending(server)
     for verb in ("approve", "reject", "resume"):
         answer = await server.ask("GET", f"/v1/{verb}/{request['request_id']}?action=approve")
@@ -829,7 +829,7 @@ async def test_a_task_waits_for_its_computer_and_goes_on_when_it_comes(server: S
 
 
 async def test_a_drop_in_the_middle_is_settled_at_the_next_hello(server: Server) -> None:
-    """A computer that drops during a call is asked by id at its return, through the real doors; nothing is resent."""
+    """A computer that drops during a call is asked by id at its return, over real sockets; nothing is resent."""
     token = await server.computer("3")
     async with dialed(server.url, token) as client:
         await client.greet()
@@ -857,7 +857,7 @@ def _finished(run_id: str) -> Any:
     return SettledCall(call_id=run_id, state="finished", ok=True)
 
 
-async def test_a_door_with_a_slash_too_many_is_no_door(server: Server) -> None:
+async def test_an_endpoint_with_a_slash_too_many_is_not_found(server: Server) -> None:
     """A redirect would send whoever follows it to the host that the request claims."""
     answer = await server.http.get("/v1/tasks/", headers={"Host": "evil.example"}, follow_redirects=False)
     assert answer.status_code == 404

@@ -280,9 +280,9 @@ async def test_a_server_that_drains_says_so_and_takes_nobody_in(tmp_path: Path) 
             assert (health.status_code, health.headers["retry-after"]) == (503, "1")
             assert health.json()["error"]["code"] == "draining"
             assert "another node" in health.json()["error"]["remedy"]
-            for door in ("computer", "reviewer"):
+            for path in ("computer", "reviewer"):
                 with pytest.raises(InvalidStatus) as refused:
-                    async with connect(f"{url.replace('http', 'ws')}/{door}", proxy=None):
+                    async with connect(f"{url.replace('http', 'ws')}/{path}", proxy=None):
                         pass
                 assert refused.value.response.status_code == 503
                 assert refused.value.response.headers["Retry-After"] == "1"
@@ -297,8 +297,8 @@ async def test_a_server_that_drains_says_so_and_takes_nobody_in(tmp_path: Path) 
     await store.close()
 
 
-async def test_a_store_that_is_away_is_a_sentence_at_the_doors(tmp_path: Path) -> None:
-    """503 with what to do, also for health checks, and the very same doors answer when it is back."""
+async def test_a_store_that_is_away_is_a_sentence_at_the_endpoints(tmp_path: Path) -> None:
+    """503 with what to do, also for health checks, and the same endpoints answer when it is back."""
     async with running(tmp_path) as server:
         store = server.orchestrator.service.store
         listed = store.list_tasks

@@ -1,6 +1,6 @@
 """Several nodes on one store: what they share, and what only one of them does.
 
-The nodes are whole orchestrators of this process, each with a data directory and doors of its own, on one store in
+The nodes are whole orchestrators of this process, each with a data directory and endpoints of its own, on one store in
 memory and one bus.
 """
 
@@ -136,7 +136,7 @@ async def look(*servers: Server) -> None:
 async def test_a_node_with_another_policy_takes_the_stores_and_says_so(
     nodes: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first node's file is in force; the second's is not, and its log, its door and the doctor say what to do."""
+    """The first node's file is in force, not the second's, whose log, endpoint and doctor say what to do."""
     first = await nodes.node("a")
     second = await nodes.node("b", policy=STRICTER)
     here, there = await policy_of(first), await policy_of(second)

@@ -1,4 +1,4 @@
-"""One orchestrator without doors, moved by hand: the real service, actor, gate, law and store."""
+"""One orchestrator without endpoints, moved by hand: the real service, actor, gate, policy and store."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -96,7 +96,7 @@ class Script:
 
 @dataclass
 class Node:
-    """The node, its people's doors and the world around it. ``url``: of the store."""
+    """The node, the endpoints of its people and the world around it. ``url``: of the store."""
 
     url: str
     clock: ManualClock = field(default_factory=TickingClock)

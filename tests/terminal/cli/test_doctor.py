@@ -61,7 +61,7 @@ async def test_it_works_without_a_server_and_changes_nothing(tmp_path: Path) -> 
 
 
 async def test_it_is_content_with_a_server_that_is_well_and_tells_no_secret(server: Server, tmp_path: Path) -> None:
-    """It ends with 0; neither the token nor anything else that opens a door is printed."""
+    """It ends with 0; neither the token nor any other secret is printed."""
     arguments = ("doctor", "--data-dir", str(tmp_path / "home"), "--url", server.url)
     plain = await asyncio.to_thread(cli, tmp_path, *arguments)
     as_json = await asyncio.to_thread(cli, tmp_path, *arguments, "--json")
@@ -283,10 +283,10 @@ async def test_a_line_that_nothing_came_for_is_said_whoever_else_is_here(server:
     async with dialed(server.url, token) as client:
         await client.greet()
         assert (await one(home, "game", server.url)).state == "ok"
-        made = await server.ask("POST", "/v1/pairings", {"computer": "door"})
+        made = await server.ask("POST", "/v1/pairings", {"computer": "barn"})
         found = await one(home, "game", server.url)
         assert found.state == "warn"
-        assert "A line of `pair` for door was made within the last hour" in found.sentence
+        assert "A line of `pair` for barn was made within the last hour" in found.sentence
         assert {"[[http.rules]]", 'host = "127.0.0.1"', "enabled = true", 'action = "allow"'} <= set(found.remedy)
         game = {"User-Agent": "computercraft/1.116.1"}
         assert (await server.http.get("/install", headers=game)).status_code == 200

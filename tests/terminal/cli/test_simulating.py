@@ -59,7 +59,7 @@ async def computers(server: Server) -> dict[str, tuple[bool, str]]:
 
 
 async def test_simulated_computers_are_paired_and_go_with_ctrl_c(server: Server, tmp_path: Path) -> None:
-    """They are connected through the public door, families take turns, and nothing stays behind."""
+    """They are connected through the public endpoint, families take turns, and nothing stays behind."""
     (tmp_path / "world.json").write_text(json.dumps({"turtle": {"fuel": 7}}))
     options = ("--count=3", "--family=advanced", "--family=turtle", f"--world={tmp_path / 'world.json'}")
     async with simulating(server, *options, "--latency=5") as rows:

@@ -103,7 +103,7 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
     seat = await seats.open("approvals", size=PHONE)
     await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
     task_id = await api.submit(write(), final(), computers=(pc.name,))
-    # The queue is told, nobody reloads: within a second of when the door has it, counted in turns of the page.
+    # The queue is told, nobody reloads: within a second of when the endpoint has it, counted in turns of the page.
     turns = await seat.page.evaluate(TURNS_UNTIL_SHOWN)
     assert turns * 0.05 < 1 or not timed
     await expect(seat.page).to_have_title(re.compile(r"^\(1\) Approvals"))

@@ -1,4 +1,4 @@
-"""Doors that might see only their own node's computers or tasks: what is at one node, asked for at another."""
+"""Endpoints that might see only the computers or tasks of their own node: each is asked at another node."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ async def somebody(nodes: Several, name: str) -> AsyncIterator[Player]:
 
 
 async def ok(server: Server, method: str, path: str, body: Any = None) -> Any:
-    """The answer of a door that refuses nothing."""
+    """The answer of an endpoint that refuses nothing."""
     answer = await server.ask(method, path, body)
     assert answer.is_success, answer.text
     return answer.json()
@@ -199,17 +199,17 @@ async def test_who_answers_second_at_another_node_hears_who_was_first(tmp_path: 
     async with several(tmp_path, "alpha", "beta", model=Listening(ASKS, ASKS, ASKS), approvers="role:admin") as nodes:
         ann = await nodes[here].person("ann", "admin")
         task_id = await nodes[here].submit([])
-        door = f"/v1/tasks/{task_id}/answer"
+        path = f"/v1/tasks/{task_id}/answer"
         first = (await nodes[here].until(task_id, "question_asked"))["question"]["question_id"]
-        answered = await nodes[here].ask("POST", door, {"question_id": first, "answer": "wheat"}, token=ann)
+        answered = await nodes[here].ask("POST", path, {"question_id": first, "answer": "wheat"}, token=ann)
         assert answered.status_code == 200
         second = await asked_again(nodes[there], task_id, first)
-        error = await refused(nodes[there], door, first)
+        error = await refused(nodes[there], path, first)
         assert error["message"].startswith("The question was answered already, by ann at ")
         assert (error["code"], error["details"]["decided_by"]) == ("not_pending", "ann")
         await ok(nodes[here], "POST", f"/v1/tasks/{task_id}/cancel", {})
-        assert (await refused(nodes[there], door, first))["message"] == error["message"]
-        assert "nobody had answered" in (await refused(nodes[there], door, second))["message"]
+        assert (await refused(nodes[there], path, first))["message"] == error["message"]
+        assert "nobody had answered" in (await refused(nodes[there], path, second))["message"]
 
 
 async def asked_again(server: Server, task_id: str, before: str) -> str:
@@ -222,9 +222,9 @@ async def asked_again(server: Server, task_id: str, before: str) -> str:
             await asyncio.sleep(0.02)
 
 
-async def refused(server: Server, door: str, question_id: str) -> dict[str, Any]:
+async def refused(server: Server, path: str, question_id: str) -> dict[str, Any]:
     """Why an answer comes too late."""
-    answer = await server.ask("POST", door, {"question_id": question_id, "answer": "barley"})
+    answer = await server.ask("POST", path, {"question_id": question_id, "answer": "barley"})
     assert answer.status_code == 409, answer.text
     error: dict[str, Any] = answer.json()["error"]
     return error
