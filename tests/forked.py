@@ -69,7 +69,7 @@ def share() -> None:
     """Start all fork servers, for this process and for those that it forks from now on."""
     for package in PACKAGES:
         os.environ[_SHARED + package] = _listening(package).path
-    # What it imports is chosen in tests.story.processes.
+    # What it imports is chosen in tests.harness.processes.
     forkserver.ensure_running()
 
 

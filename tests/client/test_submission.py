@@ -8,11 +8,11 @@ import pytest
 
 from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.client import Client, ServerUnreachable
+from tests.harness.processes import Kill, prompt
 from tests.harness.support import final
 from tests.harness.whole_server import running
 from tests.story.harness import Server
 from tests.story.harness import final as ending
-from tests.story.processes import Kill, prompt
 from tests.web.test_web import refused
 
 TASK: dict[str, Any] = {"prompt": "Count.", "max_steps": 3, "session_id": "evening", "priority": 1}

@@ -6,9 +6,9 @@ import os
 import re
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import closing
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,20 +18,17 @@ from websockets.exceptions import WebSocketException
 
 from orchestrator import CCAgentDeps, HitlInterventionRequired, TaskStatus, execute_task_with_agent
 from orchestrator.adapters.store import open_store
-from orchestrator.app.orchestrator import Orchestrator
-from orchestrator.app.serving import serve
 from orchestrator.core.errors import Conflict, NewerSchema
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import CancelRequested, RequestId
 from orchestrator.core.task.items import SYSTEM
-from orchestrator.runtime.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests import TESTS
 from tests.contract.parts import LOOKING, WRITE, Playing, calls_of, changes_in, policy, rule
-from tests.harness.support import call, says
+from tests.harness.processes import start_server
+from tests.harness.support import call, says, stubs_connected
 from tests.harness.whole_server import FILES, Installation, Reviewer, reviewing
-from tests.story.processes import CONTEXT, Process
 from tests.waiting import HANG_S, within
 
 READ = call("cc_read", path="b.lua")
@@ -236,28 +233,6 @@ class Dying(Watched):
         return items
 
 
-def _serve(home: Path, port: int, death: tuple[str, str] | None, told: Connection) -> None:
-    """The process that is killed."""
-
-    def ready(url: str, orchestrator: Orchestrator) -> None:
-        del orchestrator
-        told.send(url)
-
-    def wrapped(store: Store) -> Store:
-        return store if death is None else cast("Store", Dying(store, *death))
-
-    settings = Settings(data_dir=home, port=port)
-    asyncio.run(serve(settings, ready=ready, wrap_store=wrapped, model=Playing(says(WRITE))))
-
-
-def started(home: Path, port: int = 0, death: tuple[str, str] | None = None) -> tuple[Process, str]:
-    hear, tell = CONTEXT.Pipe(duplex=False)
-    process = Process(_serve, home, port, death, tell)
-    with closing(hear):
-        assert hear.poll(HANG_S)
-        return process, str(hear.recv())
-
-
 async def approving(url: str, admin: str) -> None:
     """Approve each request that is shown, until the connection is over."""
     with contextlib.suppress(WebSocketException, OSError):
@@ -293,7 +268,9 @@ async def test_s8_after_kill_9_anywhere_the_task_finishes(tmp_path: Path, death:
     home = tmp_path / "data"
     home.mkdir()
     (home / "policy.toml").write_text(policy(), "utf-8")
-    process, url = started(home, death=death)
+    model = Playing(says(WRITE))
+    dying = cast("Any", partial(Dying, kind=death[0], side=death[1]))
+    process, url = start_server(home, wrap_store=dying, model=model)
     try:
         admin = (home / "admin.token").read_text().strip()
         headers = {"Authorization": f"Bearer {admin}"}
@@ -301,12 +278,12 @@ async def test_s8_after_kill_9_anywhere_the_task_finishes(tmp_path: Path, death:
             made = await http.post("/v1/tokens", json={"kind": "computer", "name": "3"})
             stub = StubComputer(url, made.json()["token"], files=FILES)
             heard = calls_of(stub)
-            async with alive(stub):
+            async with stubs_connected(stub):
                 submitted = await http.post("/v1/tasks", json={"prompt": "fix it", "computers": ["3"]})
                 task_id = submitted.json()["task_id"]
                 await within(asyncio.gather(approving(url, admin), process.gone()))
-            process, url = started(home, int(url.rpartition(":")[2]))
-            async with alive(stub), asyncio.timeout(HANG_S):
+            process, url = start_server(home, int(url.rpartition(":")[2]), model=model)
+            async with stubs_connected(stub), asyncio.timeout(HANG_S):
                 deciding = asyncio.create_task(approving(url, admin))
                 async with http.stream("GET", f"/v1/tasks/{task_id}/events?hints=0") as events:
                     kinds = [line async for line in events.aiter_lines() if line.startswith("event: ")]
@@ -320,18 +297,6 @@ async def test_s8_after_kill_9_anywhere_the_task_finishes(tmp_path: Path, death:
     assert kinds.count("event: decision_recorded") == 1
     assert changes_in(heard) == ["fs_write"]
     assert stub.disk.file("a.lua") == b"print('new')\n"
-
-
-@contextlib.asynccontextmanager
-async def alive(stub: StubComputer) -> AsyncIterator[None]:
-    """A computer that is connected inside."""
-    running = asyncio.create_task(stub.run())
-    try:
-        await within(stub.welcomed.wait())
-        yield
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_s9_after_a_restart_what_waits_is_announced_once_under_its_ids(kept_installation: Installation) -> None:

@@ -18,9 +18,9 @@ from orchestrator.core.wire.wire import SettledCall
 from orchestrator.testing import ManualClock
 from orchestrator.tools.deps import MAX_RESULT_CHARS
 from tests.contract.parts import WRITE, ByHand, Gated, Playing, by_hand, calls_of, changes_in, policy, sha256
+from tests.harness.processes import start_computer
 from tests.harness.support import call, says
 from tests.harness.whole_server import Installation, Opened
-from tests.story.processes import start_computer
 from tests.waiting import within
 
 OLD = {"a.lua": b"old\n", "hello.lua": b"print('hello')\n"}

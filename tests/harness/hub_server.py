@@ -32,7 +32,7 @@ from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.web.sockets import FrameProtocol, accepted
-from tests.harness.support import StubClient, dialed
+from tests.harness.support import StubClient, dialed, stubs_connected
 from tests.waiting import within
 
 FARM = ComputerId("farm")
@@ -150,14 +150,9 @@ class HubServer:
     async def stub(self, **more: Any) -> AsyncIterator[StubComputer]:
         """A stub computer that was welcomed; ``more``: as for StubComputer."""
         stub = StubComputer(self.url, "token", **more)
-        running = asyncio.create_task(stub.run())
-        try:
-            await within(stub.welcomed.wait())
+        async with stubs_connected(stub):
             await within(self.journal.arrivals.get())
             yield stub
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
 
     def calling(self, run_id: RunId = RUN, *, number: int = 9, **more: Any) -> "asyncio.Task[CallResult]":
         """A call under way."""

@@ -3,10 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from orchestrator.testing.stub_computer import StubComputer
+from tests.harness.support import stubs_connected
 from tests.harness.whole_server import Server
 from tests.waiting import HANG_S, within
 
@@ -18,15 +19,9 @@ SCREEN = "/v1/computers/farm/screen"
 async def stub(server: Server, token: str) -> AsyncIterator[StubComputer]:
     """A computer that is welcome."""
     one = StubComputer(server.url, token)
-    work = asyncio.create_task(one.run())
-    try:
-        await within(one.welcomed.wait())
+    async with stubs_connected(one):
         await within(online(server))
         yield one
-    finally:
-        work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
 
 
 async def online(server: Server) -> None:

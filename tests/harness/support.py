@@ -18,6 +18,7 @@ from orchestrator.core.ports.computers import NOBODY, OnOutput
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId, RunId, SettledCall, sha256_hex
+from orchestrator.testing.stub_computer import StubComputer
 from tests.waiting import within
 
 ABSENT = "absent"
@@ -313,6 +314,20 @@ def hello(**changes: Any) -> wire.Hello:
         "journal_seq": 1,
     }
     return wire.Hello(**{**values, **changes})
+
+
+@asynccontextmanager
+async def stubs_connected(*stubs: StubComputer) -> AsyncIterator[None]:
+    """Stub computers that were welcomed, while the block runs; each keeps its files and its journal."""
+    running = [asyncio.create_task(one.run()) for one in stubs]
+    try:
+        for one in stubs:
+            await within(one.welcomed.wait())
+        yield
+    finally:
+        for work in running:
+            work.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 @dataclass

@@ -5,9 +5,10 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -20,8 +21,8 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import AgentTaskItem, decode_item, verify_chain
 from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
+from tests.harness.processes import DyingStore, Kill, Process, prompt, start_computer, start_server, tail, unwrapped
 from tests.servers import NO_TLS
-from tests.story.processes import Kill, Process, prompt, start_computer, start_server, tail
 from tests.waiting import HANG_S
 
 AT_ONCE = 8
@@ -164,7 +165,9 @@ class Server:
         """Start it, again or for the first time; one that is just dying still has the port, and is waited for."""
         if self.process is not None:
             self.process.join()
-        self.process, self.url = start_server(self.home, self.port, approvers=self.approvers, kill=kill)
+        wrap = unwrapped if kill is None else cast("Any", partial(DyingStore, kill=kill))
+        options = {"workers": 16, "approvers": self.approvers}
+        self.process, self.url = start_server(self.home, self.port, wrap_store=wrap, **options)
 
     def api(self, token: str | None = "admin") -> Api:
         """A client with a token; ``admin``: that of the first start."""

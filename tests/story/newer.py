@@ -4,10 +4,7 @@ Everything else is this version's. Each task that is submitted to it gets such a
 that is pinned there gets one beside that.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, TypeAdapter
@@ -18,7 +15,6 @@ from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.task.task import changed
 from orchestrator.core.values import Value
-from tests.story.processes import PromptedModel, log_to
 
 
 class Dreamt(Value):
@@ -70,20 +66,7 @@ def _dream(beside: Draft) -> Draft:
     return Draft(items.ItemId(f"dream-{beside.item_id}"), beside.at, SYSTEM, cast("Any", Dreamt(of="sheep")))
 
 
-def serve_newer(home: Path, options: Mapping[str, Any], told: Connection) -> None:
-    """Serve as a node of the newer version."""
-    from orchestrator.app.orchestrator import Orchestrator
-    from orchestrator.app.serving import serve
-    from orchestrator.runtime.settings import Settings
-
+def newer(store: Store) -> Store:
+    """The store of a node of the newer version, which its process is from now on."""
     become_newer()
-    log_to(home / "server.log")
-
-    def ready(url: str, orchestrator: Orchestrator) -> None:
-        del orchestrator
-        told.send(url)
-        told.close()
-
-    settings = Settings(data_dir=home, **options)
-    wrap = cast("Any", Dreaming)
-    asyncio.run(serve(settings, ready=ready, wrap_store=wrap, model=PromptedModel()))
+    return cast("Store", Dreaming(store))

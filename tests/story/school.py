@@ -10,21 +10,21 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx2
 
+from orchestrator.core.ports import Store
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.testing.stub_computer import StubComputer
+from tests.harness.processes import Process, prompt, start_server, unwrapped
 from tests.servers import free_port
 from tests.story.balancer import Balancer
 from tests.story.harness import Api, Computer, check_laws, ended, facts_of, final, tool, tools
-from tests.story.processes import CONTEXT, Process, PromptedModel, log_to, prompt, tail
 from tests.waiting import HANG_S
 
 PROGRAM: Final = (
@@ -53,21 +53,6 @@ AGAIN_S: Final = 0.3
 # -- nodes -------------------------------------------------------------------------------
 
 
-def _serve(home: Path, options: Mapping[str, Any], told: Connection) -> None:
-    from orchestrator.app.orchestrator import Orchestrator
-    from orchestrator.app.serving import serve
-    from orchestrator.runtime.settings import Settings
-
-    log_to(home / "server.log")
-
-    def ready(url: str, orchestrator: Orchestrator) -> None:
-        del orchestrator
-        told.send(url)
-        told.close()
-
-    asyncio.run(serve(Settings(data_dir=home, **options), ready=ready, model=PromptedModel()))
-
-
 @dataclass
 class Node:
     """One node: a server process with a data directory of its own, which is started again on the same port."""
@@ -76,8 +61,7 @@ class Node:
     options: Mapping[str, Any]
     port: int = field(default_factory=free_port)
     process: Process | None = None
-    target: Callable[[Path, Mapping[str, Any], Connection], None] = _serve
-    """What its process does: this version's server."""
+    wrap_store: Callable[[Store], Store] = unwrapped
 
     @property
     def url(self) -> str:
@@ -86,17 +70,8 @@ class Node:
 
     async def start(self) -> None:
         """Start it, and wait until it listens."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        hear, tell = CONTEXT.Pipe(duplex=False)
-        self.process = Process(self.target, self.home, {**self.options, "port": self.port}, tell)
-        tell.close()
-        try:
-            assert await asyncio.to_thread(hear.poll, HANG_S), "the node did not start in time"
-            self.port = urlsplit(str(hear.recv())).port or 0
-        except EOFError:
-            raise AssertionError(f"the node ended before it was ready:\n{tail(self.home / 'server.log')}") from None
-        finally:
-            hear.close()
+        starting = partial(start_server, self.home, self.port, wrap_store=self.wrap_store, **self.options)
+        self.process, _ = await asyncio.to_thread(starting)
 
     def kill(self) -> None:
         """SIGKILL, if it still runs."""

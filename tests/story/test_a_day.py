@@ -32,8 +32,8 @@ from orchestrator.engine.workers import Workers
 from orchestrator.tools.environment import Environment
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.node import _End
+from tests.harness.processes import PromptedModel, prompt
 from tests.story.harness import final, tool
-from tests.story.processes import PromptedModel, prompt
 from tests.story.virtual import OutsideStore, VirtualLoop
 
 NAMES = ("3", "4")

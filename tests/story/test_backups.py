@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.core.task import facts
 from tests.harness.commands import cli
+from tests.harness.processes import Kill
 from tests.story.harness import (
     Api,
     Computer,
@@ -22,7 +23,6 @@ from tests.story.harness import (
     play,
     tree,
 )
-from tests.story.processes import Kill
 from tests.waiting import HANG_S
 
 FILES = {

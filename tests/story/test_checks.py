@@ -11,6 +11,7 @@ import pytest
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from tests.harness.commands import cli
+from tests.harness.processes import Kill
 from tests.story.harness import (
     Api,
     Computer,
@@ -24,7 +25,6 @@ from tests.story.harness import (
     play,
     tool,
 )
-from tests.story.processes import Kill
 from tests.waiting import HANG_S
 
 GOOD = "print('42 wheat')\n"

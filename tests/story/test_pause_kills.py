@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection
 from orchestrator.core.audit.check import check
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
+from tests.harness.processes import Kill
 from tests.story.harness import (
     Api,
     Computer,
@@ -31,7 +32,6 @@ from tests.story.harness import (
     tool,
     tools,
 )
-from tests.story.processes import Kill
 
 CONTENT = "-- written once\n" * 50
 APPENDS_ONE_LINE = b"local log = fs.open('ran.log', 'a') log.write('ran\\n') log.close() sleep(0.3)\n"

@@ -17,6 +17,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.history.rehearsal.rehearsals import MAX_STARTS
 from tests.harness.commands import cli, on_a_terminal
+from tests.harness.processes import Kill, prompt
 from tests.story.harness import (
     Api,
     Computer,
@@ -31,7 +32,6 @@ from tests.story.harness import (
     tool,
     tree,
 )
-from tests.story.processes import Kill, prompt
 from tests.waiting import HANG_S
 
 FILES = {

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from tests.harness.commands import cli, on_a_terminal
+from tests.harness.processes import Kill
 from tests.story.harness import Api, Server, check_laws, computer, ended, final, play, tool, tree
-from tests.story.processes import Kill
 from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.deep

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.core.task import facts
 from tests.harness.commands import Terminal, on_a_terminal
+from tests.harness.processes import Kill
 from tests.story.harness import Server, check_laws, ended, facts_of, final, tool, tools
-from tests.story.processes import Kill
 
 PROMPT = "[h]elp > "
 AWAY = "The server went away. Trying again for 90 s; Ctrl-C leaves."

@@ -12,6 +12,7 @@ from websockets.exceptions import WebSocketException
 
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
+from tests.harness.processes import ALL_WRITES, Kill
 from tests.story.harness import (
     Api,
     Computer,
@@ -27,7 +28,6 @@ from tests.story.harness import (
     last_words,
     tool,
 )
-from tests.story.processes import ALL_WRITES, Kill
 
 PROGRAM = "local log = fs.open('ran.log', 'a') log.write('ran\\n') log.close() print('Hello, world!')\n"
 SCRIPT = (tool("cc_write", path="hello.lua", content=PROGRAM), tool("cc_run_program", path="hello.lua"), final())

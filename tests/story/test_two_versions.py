@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import pytest
 
+from tests.harness.processes import prompt
 from tests.servers import PostgresServer
 from tests.story.harness import Api, final, last_words, tool
-from tests.story.newer import serve_newer
-from tests.story.processes import prompt
+from tests.story.newer import newer as newer_store
 from tests.story.school import POLICY, Node, Stub, running, stub_at
 from tests.waiting import HANG_S
 
@@ -29,7 +29,7 @@ async def _nodes(tmp: Path, url: str) -> AsyncIterator[tuple[Node, Node]]:
     """An older node that runs, and a newer one that is not started yet."""
     options = {"store": url, "bus": url, "lease_s": LEASE_S, "grace_s": 0.5, "drain_s": 3.0}
     older = Node(tmp / "older", {**options, "node": "older"})
-    newer = Node(tmp / "newer", {**options, "node": "newer"}, target=serve_newer)
+    newer = Node(tmp / "newer", {**options, "node": "newer"}, wrap_store=newer_store)
     try:
         older.home.mkdir()
         (older.home / "policy.toml").write_text(POLICY, "utf-8")

@@ -15,6 +15,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1
 from tests.harness.commands import cli
+from tests.harness.processes import ALL_WRITES, Kill
 from tests.story.harness import (
     Api,
     Computer,
@@ -31,7 +32,6 @@ from tests.story.harness import (
     tool,
     tree,
 )
-from tests.story.processes import ALL_WRITES, Kill
 from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.deep

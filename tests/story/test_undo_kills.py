@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
+from tests.harness.processes import ALL_WRITES, Kill
 from tests.story.harness import (
     Api,
     Computer,
@@ -28,7 +29,6 @@ from tests.story.harness import (
     tools,
     tree,
 )
-from tests.story.processes import ALL_WRITES, Kill
 from tests.story.test_server_kills import Reviewer
 
 pytestmark = pytest.mark.deep

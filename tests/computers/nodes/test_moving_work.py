@@ -1,8 +1,7 @@
 """A store that real work made moves from one engine to the other and back, and the work goes on there."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,24 +18,11 @@ from tests.adapters.store.moving import rows_of
 from tests.computers.test_frozen import known, refused
 from tests.harness.browsing import signed_in
 from tests.harness.endpoints import Writing
+from tests.harness.support import stubs_connected
 from tests.harness.whole_server import Server, running
-from tests.waiting import within
 
 FILES = {"a.lua": b"print('old')\n", "startup.lua": b"print('hello')\n"}
 ODD = "fix my \0 farm \x01 \U0001f33e"
-
-
-@asynccontextmanager
-async def connected(computer: StubComputer) -> AsyncIterator[None]:
-    """A computer that keeps its files and its journal, connected."""
-    working = asyncio.create_task(computer.run())
-    try:
-        await within(computer.welcomed.wait())
-        yield
-    finally:
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
 
 
 async def approved(server: Server, task_id: str, spec: Mapping[str, Any] | None = None) -> None:
@@ -55,7 +41,7 @@ async def worked(server: Server) -> tuple[str, StubComputer]:
     computer = StubComputer(server.url, token, files=FILES, computer_id=3)
     await server.person("bob", "submitter", "reviewer")
     assert (await server.ask("DELETE", "/v1/tokens", {"kind": "person", "name": "bob"})).status_code < 500
-    async with connected(computer):
+    async with stubs_connected(computer):
         first = await server.submit(prompt=ODD, session_id="evening\0")
         await approved(server, first, {"scope": "session", "expires_s": 86_400})
         second = await server.submit(session_id="evening\0")
@@ -118,7 +104,7 @@ async def test_an_installation_moves_and_goes_on(tmp_path: Path, postgres_url: s
         assert (grant["usable"], grant["uses"]) == (True, 1)
         listed = (await server.ask("GET", "/v1/tasks")).json()["tasks"]
         assert ODD in {row["prompt"] for row in listed}
-        async with connected(computer):
+        async with stubs_connected(computer):
             await approved(server, waiting)
             again = await server.submit(session_id="evening\0")
             assert (await server.until(again, "task_ended"))["status"] == "Completed"

@@ -33,7 +33,7 @@ from orchestrator.tools.environment import Environment
 from orchestrator.web.sockets import accepted
 from tests.engine.test_actor import Anyone, rules
 from tests.harness.hub_server import serving
-from tests.harness.support import Listening
+from tests.harness.support import Listening, stubs_connected
 from tests.waiting import HANG_S, within
 
 
@@ -242,18 +242,13 @@ async def open_cluster(*computers: str, store: SharedStore | None = None, url: s
 
     async with serving(WebSocketRoute("/{path:path}", handle)) as port:
         stubs = [Recording(f"http://127.0.0.1:{port}", name) for name in computers]
-        dialing = [asyncio.create_task(stub.run()) for stub in stubs]
         cluster = Cluster(kept, bus, hub, stubs, url)
         try:
-            for stub in stubs:
-                await within(stub.welcomed.wait())
-            yield cluster
+            async with stubs_connected(*stubs):
+                yield cluster
         finally:
             for node in cluster.nodes:
                 await node.killed()
-            for one in dialing:
-                one.cancel()
-            await asyncio.gather(*dialing, return_exceptions=True)
             await hub.close()
             for one in [*cluster.stores, kept]:
                 await one.close()

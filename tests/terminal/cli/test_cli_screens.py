@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.testing.stub_computer import StubComputer
 from tests.harness.commands import Served, on_a_terminal, refused, serving
+from tests.harness.support import stubs_connected
 from tests.waiting import HANG_S
 
 
@@ -29,12 +30,9 @@ def connected(served: Served) -> Iterator[tuple[StubComputer, asyncio.AbstractEv
 
     async def run() -> None:
         found.append(StubComputer(served.url, token))
-        work = asyncio.create_task(found[0].run())
-        await found[0].welcomed.wait()
-        ready.set()
-        await over.wait()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        async with stubs_connected(*found):
+            ready.set()
+            await over.wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
     thread.start()

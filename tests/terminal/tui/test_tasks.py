@@ -13,7 +13,7 @@ from orchestrator.core.text.visible import visible
 from orchestrator.terminal.tui.computers import Picture
 from orchestrator.terminal.tui.tasks import Tasks
 from orchestrator.testing.stub_computer import StubComputer
-from tests.harness.support import NEW, WRITE, Disk, Listening, call, dialed, final, says
+from tests.harness.support import NEW, WRITE, Disk, Listening, call, dialed, final, says, stubs_connected
 from tests.harness.whole_server import connected, running
 from tests.terminal.tui.between import another_version
 from tests.terminal.tui.driving import WIDE, Seat, seated, seated_at
@@ -266,25 +266,23 @@ async def test_a_screen_is_watched_and_typed_at(tmp_path: Path) -> None:
     """`s` shows a computer's screen as it changes, hostile text as characters; `t` types there, and that is audited."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
         computer = StubComputer(server.url, await server.computer("farm"))
-        work = asyncio.create_task(computer.run())
-        await seat.press("4")
-        await seat.sees("online", "farm: s shows its screen")
-        await seat.press("s")
-        await seat.sees("farm: its screen")
-        computer.screen.draw(2, b"[red]x[/]\x1b[31m \x03", "e", "1")
-        await seat.sees("[red]x[/]\u2190[31m \u2665")
-        shows_nothing_raw(seat)
-        await seat.press("o")
-        await seat.sees("It has no other screen.")
-        await seat.press("t")
-        await seat.sees("Type at farm")
-        await seat.type("dance")
-        await seat.press("enter")
-        await seat.sees("Typed.")
-        found = (await server.ask("GET", "/v1/audit?system=1&kind=keys_sent&whole=1")).json()["items"]
-        assert len(found) == 2
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        async with stubs_connected(computer):
+            await seat.press("4")
+            await seat.sees("online", "farm: s shows its screen")
+            await seat.press("s")
+            await seat.sees("farm: its screen")
+            computer.screen.draw(2, b"[red]x[/]\x1b[31m \x03", "e", "1")
+            await seat.sees("[red]x[/]\u2190[31m \u2665")
+            shows_nothing_raw(seat)
+            await seat.press("o")
+            await seat.sees("It has no other screen.")
+            await seat.press("t")
+            await seat.sees("Type at farm")
+            await seat.type("dance")
+            await seat.press("enter")
+            await seat.sees("Typed.")
+            found = (await server.ask("GET", "/v1/audit?system=1&kind=keys_sent&whole=1")).json()["items"]
+            assert len(found) == 2
         await seat.sees("The computer is away")
         await seat.press("escape")
         await seat.sees("farm: s shows its screen")

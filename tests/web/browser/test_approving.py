@@ -9,8 +9,8 @@ import pytest
 from playwright.async_api import Route, expect
 
 from orchestrator.core.task import facts
+from tests.harness.processes import prompt
 from tests.story.harness import Api, Computer, Server, facts_of, final, tool, tools
-from tests.story.processes import prompt
 from tests.waiting import HANG_S
 from tests.web.browser.seats import HIDE, PHONE, Seat, Seats
 

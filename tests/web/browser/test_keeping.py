@@ -7,9 +7,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.computers.test_transfers import FILES, Gated
+from tests.harness.processes import prompt
 from tests.harness.support import dialed
 from tests.story.harness import Computer, Server, final, play, tool
-from tests.story.processes import prompt
 from tests.story.test_rehearsal import came_to, rehearsed, there
 from tests.waiting import within
 from tests.web.browser.seats import DESKTOP, PHONE, Seat, Seats

@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import Route, expect
 
 from orchestrator.core.task import facts
+from tests.harness.processes import prompt
 from tests.story.harness import Computer, Server, facts_of, final, tool
-from tests.story.processes import prompt
 from tests.web.browser.seats import PHONE, Seat, Seats
 from tests.web.browser.test_approving import PROGRAM, waiting, write
 

@@ -1,8 +1,9 @@
-"""The processes of a story: a server whose store can kill it, and a simulated computer.
+"""The whole server as a process, with a model and a store of the test, and a simulated computer as one.
 
-Both are forked from one process that has imported everything once (``forkserver``), because a
-sweep starts hundreds: 20 ms each instead of 600. They are real processes all the same: own pid,
-own sockets, own files, and SIGKILL is SIGKILL.
+For a test that kills or stops a server, or has several of them. Both are forked from one process that has imported
+everything once (``forkserver``), because a sweep starts hundreds: 20 ms each instead of 600. They are real processes
+all the same: own pid, own sockets, own files, and SIGKILL is SIGKILL. What a person sees who starts ``serve`` needs
+`tests.harness.commands`.
 """
 
 import asyncio
@@ -11,17 +12,17 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from orchestrator.adapters.models.scripted import Reply, ScriptedModel
 from orchestrator.core.errors import Conflict
-from orchestrator.core.ports import ChatMessage, ModelReply, Store
+from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Store
 from orchestrator.core.task.items import Draft
 from tests import forked
 from tests.servers import free_port
@@ -30,7 +31,7 @@ from tests.waiting import HANG_S
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
-        "tests.story.processes",
+        "tests.harness.processes",
         "orchestrator.app.serving",
         "cc_client.simulator.__main__",
         "tests.story.frozen",
@@ -131,7 +132,12 @@ def prompt(*script: Reply) -> str:
     return json.dumps(script)
 
 
-def _serve(home: Path, port: int, approvers: str, kill: Kill | None, told: Connection) -> None:
+def unwrapped(store: Store) -> Store:
+    """The store as it is."""
+    return store
+
+
+def _serve(home: Path, options: Mapping[str, Any], parts: Mapping[str, Any], told: Connection) -> None:
     from orchestrator.app.orchestrator import Orchestrator
     from orchestrator.app.serving import serve
     from orchestrator.runtime.settings import Settings
@@ -143,11 +149,7 @@ def _serve(home: Path, port: int, approvers: str, kill: Kill | None, told: Conne
         told.send(url)
         told.close()
 
-    def wrapped(store: Store) -> Store:
-        return store if kill is None else cast("Store", DyingStore(store, kill))
-
-    settings = Settings(data_dir=home, port=port, workers=16, approvers=approvers)
-    asyncio.run(serve(settings, ready=ready, wrap_store=wrapped, model=PromptedModel()))
+    asyncio.run(serve(Settings(data_dir=home, **options), ready=ready, **parts))
 
 
 def _compute(log: Path, options: Sequence[str]) -> None:
@@ -225,13 +227,21 @@ class Process:
 
 
 def start_server(
-    home: Path, port: int = 0, *, approvers: str = "requester", kill: Kill | None = None
+    home: Path,
+    port: int = 0,
+    *,
+    wrap_store: Callable[[Store], Store] = unwrapped,
+    model: ChatModel | None = None,
+    **options: Any,
 ) -> tuple[Process, str]:
-    """A server on ``port`` (0: one that stays free while it is down) and its URL."""
-    port = port or free_port()
+    """A server on ``port`` (0: one that stays free while it is down) and its URL; what it says is in ``server.log``.
+
+    ``wrap_store`` and ``model`` go to its process as copies; None: a `PromptedModel`. ``options``: its settings.
+    """
     hear, tell = CONTEXT.Pipe(duplex=False)
     home.mkdir(parents=True, exist_ok=True)
-    process = Process(_serve, home, port, approvers, kill, tell)
+    parts = {"wrap_store": wrap_store, "model": model or PromptedModel()}
+    process = Process(_serve, home, {**options, "port": port or free_port()}, parts, tell)
     tell.close()
     try:
         assert hear.poll(HANG_S), "the server did not start in time"
