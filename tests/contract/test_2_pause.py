@@ -28,7 +28,7 @@ from tests import TESTS
 from tests.contract.parts import LOOKING, WRITE, Playing, calls_of, changes_in, policy, rule
 from tests.harness.processes import start_server
 from tests.harness.support import call, says, stubs_connected
-from tests.harness.whole_server import FILES, Installation, Reviewer, reviewing
+from tests.harness.whole_server import FILES, Installation, reviewing
 from tests.waiting import HANG_S, within
 
 READ = call("cc_read", path="b.lua")
@@ -236,8 +236,7 @@ class Dying(Watched):
 async def approving(url: str, admin: str) -> None:
     """Approve each request that is shown, until the connection is over."""
     with contextlib.suppress(WebSocketException, OSError):
-        async with reviewing(url, admin) as socket:
-            reviewer = Reviewer(socket)
+        async with reviewing(url, admin) as reviewer:
             while True:
                 frame = await reviewer.hear()
                 shown = frame.get("requests", []) + ([frame["request"]] if "request" in frame else [])

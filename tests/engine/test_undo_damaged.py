@@ -12,7 +12,7 @@ from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1, sha256_hex
 from tests.engine.test_restoration import Tree
 from tests.harness.support import call
 from tests.harness.whole_server import Server, connected, running
-from tests.web.test_reviewer import ByPrompt, ended, reviewing
+from tests.web.test_reviewer import ByPrompt, ended
 
 CLEAR = call("cc_delete", path="d")
 WRITE = call("cc_write", path="a.lua", content="print('new')\n")
@@ -80,7 +80,7 @@ async def test_a_listing_that_is_lost_or_damaged_stops_that_undo_and_nothing_els
             assert (refused.status_code, told["code"]) == (404, "unreadable")
             assert told["message"].startswith(f"What {task_id} changed cannot be told")
             assert "audit verify" in told["remedy"]
-        async with reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as reviewer:
+        async with server.reviewing(speaks=REVIEWER_SUBPROTOCOL_1_1) as reviewer:
             await reviewer.hear("snapshot")
             await reviewer.say(type="undo", ref="r", task_id=task_id, undo={})
             assert (await reviewer.hear("failed"))["code"] == "unreadable"

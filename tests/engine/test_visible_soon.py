@@ -22,7 +22,6 @@ from tests.harness.support import Disk, Listening, call, final, says
 from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S, within
 from tests.web.test_in_game import player
-from tests.web.test_reviewer import reviewing
 from tests.web.test_watch import watching
 
 PROMISED_S = 2.0
@@ -145,7 +144,7 @@ async def test_an_approval_is_visible_everywhere_within_two_seconds(tmp_path: Pa
         server = await opened.enter_async_context(running(tmp_path / "data", model=model))
         turns = counting(server, ReviewRequested)
         sockets = {
-            speaks: await opened.enter_async_context(reviewing(server, speaks=speaks))
+            speaks: await opened.enter_async_context(server.reviewing(speaks=speaks))
             for speaks in (REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1)
         }
         for one in sockets.values():
@@ -182,8 +181,8 @@ async def test_whoever_decides_is_told_what_came_of_it_within_two_seconds(tmp_pa
         serving = running(tmp_path, model=Listening(WRITE, final("written")), approvers="role:reviewer")
         server = await opened.enter_async_context(serving)
         turns = counting(server, DecisionRecorded)
-        one = await opened.enter_async_context(reviewing(server))
-        other = await opened.enter_async_context(reviewing(server, await server.person("rita", "reviewer")))
+        one = await opened.enter_async_context(server.reviewing())
+        other = await opened.enter_async_context(server.reviewing(await server.person("rita", "reviewer")))
         for each in (one, other):
             await each.hear("snapshot")
         await opened.enter_async_context(connected(server, "3", Disk({"farm.lua": b"old"})))
@@ -191,10 +190,10 @@ async def test_whoever_decides_is_told_what_came_of_it_within_two_seconds(tmp_pa
         request = (await one.hear("request_opened"))["request"]
         await other.hear("request_opened")
         counted = group.create_task(turns.count())
-        await one.decide(request, "first")
+        await one.send_decision(request, "first")
         looking = group.create_task(turns.sees("first", one.either("done", "request_closed")))
         await turns.sees("second", other.hear("request_closed"))
-        await other.decide(request, "second")
+        await other.send_decision(request, "second")
         failed = await other.hear("failed")
         await looking
         counted.cancel()

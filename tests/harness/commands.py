@@ -1,4 +1,8 @@
-"""Commands as people start them: real processes, on pipes and on pseudo terminals."""
+"""Commands as people start them: real processes, on pipes and on pseudo terminals.
+
+For all that a person types and sees, `serve` with its signals included. A test that kills a server or changes its store
+uses `tests.harness.processes`.
+"""
 
 import fcntl
 import json

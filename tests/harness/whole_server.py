@@ -8,7 +8,7 @@ does at its start and at a signal needs `tests.harness.commands`.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
@@ -33,6 +33,64 @@ from tests.waiting import HANG_S, within
 
 FILES: Mapping[str, bytes] = {"a.lua": b"old\n", "b.lua": b"old b\n", "hello.lua": b"print('hello')\n"}
 """What is on the computer when it is first connected."""
+
+
+# -- a reviewer on the socket --------------------------------------------------------------
+
+
+@dataclass
+class Reviewer:
+    """One reviewer's connection; every frame that it hears has the next number."""
+
+    socket: ClientConnection
+    seq: int = 0
+
+    async def hear(self, *kinds: str) -> dict[str, Any]:
+        """The next frame, which has to be of one of these kinds; any when none is named."""
+        frame = await within(self.socket.recv())
+        assert isinstance(frame, str)
+        message: dict[str, Any] = json.loads(frame)
+        self.seq += 1
+        assert message["seq"] == self.seq
+        assert not kinds or message["type"] in kinds, message
+        return message
+
+    async def either(self, first: str, second: str) -> dict[str, dict[str, Any]]:
+        """The next two frames, which have to be these two, in either order."""
+        found = {frame["type"]: frame for frame in [await self.hear(first, second) for _ in range(2)]}
+        assert set(found) == {first, second}
+        return found
+
+    async def say(self, **message: Any) -> None:
+        await self.socket.send(json.dumps(message))
+
+    async def send_decision(self, request: Mapping[str, Any], ref: str = "r-1", **resume: Any) -> None:
+        """Decide, and hear nothing yet; without a word of how: approve."""
+        body = resume or {"action": "approve"}
+        await self.say(type="decide", ref=ref, request_id=request["request_id"], resume=body)
+
+    async def decide(self, request_id: str, *, ref: str = "r", **resume: Any) -> dict[str, Any]:
+        """Decide and hear what came of it: ``done`` or ``failed``; other frames on the way are passed over."""
+        await self.say(type="decide", ref=ref, request_id=request_id, resume=resume)
+        while True:
+            frame = await self.hear()
+            if frame["type"] in ("done", "failed"):
+                return frame
+
+
+@asynccontextmanager
+async def reviewing(url: str, token: str, speaks: str = REVIEWER_SUBPROTOCOL) -> AsyncIterator[Reviewer]:
+    """A reviewer on the socket, before the snapshot."""
+    socket = await connect(
+        f"{url.replace('http', 'ws', 1)}/reviewer",
+        additional_headers={"Authorization": f"Bearer {token}"},
+        subprotocols=[Subprotocol(speaks)],
+        compression=None,
+        proxy=None,
+    )
+    async with socket:
+        assert socket.subprotocol == speaks
+        yield Reviewer(socket)
 
 
 # -- the server ------------------------------------------------------------------------
@@ -85,6 +143,12 @@ class Server:
                         break
         task: dict[str, Any] = (await self.ask("GET", f"/v1/tasks/{task_id}")).json()
         return task
+
+    def reviewing(
+        self, token: str | None = None, *, speaks: str = REVIEWER_SUBPROTOCOL
+    ) -> AbstractAsyncContextManager[Reviewer]:
+        """A reviewer on the socket, before the snapshot; ``token`` None: the admin's."""
+        return reviewing(self.url, self.admin if token is None else token, speaks)
 
     async def paused(self, task_id: str) -> dict[str, Any]:
         """The open request of a task that is about to pause."""
@@ -144,48 +208,6 @@ async def connected(server: Server, name: str, disk: Disk, token: str | None = N
         yield token
         await client.socket.close()
         await serving
-
-
-# -- a reviewer on the socket --------------------------------------------------------------
-
-
-@dataclass
-class Reviewer:
-    """One reviewer's connection; every frame that it hears has the next number."""
-
-    socket: ClientConnection
-    seq: int = 0
-
-    async def hear(self, *kinds: str) -> dict[str, Any]:
-        """The next frame, which has to be of one of these kinds; any when none is named."""
-        frame = await within(self.socket.recv())
-        message: dict[str, Any] = json.loads(frame)
-        self.seq += 1
-        assert message["seq"] == self.seq
-        assert not kinds or message["type"] in kinds, message
-        return message
-
-    async def say(self, **message: Any) -> None:
-        await self.socket.send(json.dumps(message))
-
-    async def decide(self, request_id: str, *, ref: str = "r", **resume: Any) -> dict[str, Any]:
-        """Decide and hear what came of it: ``done`` or ``failed``; other frames on the way are passed over."""
-        await self.say(type="decide", ref=ref, request_id=request_id, resume=resume)
-        while True:
-            frame = await self.hear()
-            if frame["type"] in ("done", "failed"):
-                return frame
-
-
-def reviewing(url: str, token: str) -> connect:
-    """A connection to the reviewers' endpoint."""
-    return connect(
-        f"{url.replace('http', 'ws', 1)}/reviewer",
-        additional_headers={"Authorization": f"Bearer {token}"},
-        subprotocols=[Subprotocol(REVIEWER_SUBPROTOCOL)],
-        compression=None,
-        proxy=None,
-    )
 
 
 # -- an installation that is opened again ------------------------------------------------
@@ -306,12 +328,6 @@ class Opened(Server):
         assert answer.status_code == 200, answer.text
         told: dict[str, Any] = answer.json()
         return told
-
-    @asynccontextmanager
-    async def reviewing(self, token: str | None = None) -> AsyncIterator[Reviewer]:
-        """A reviewer on the socket, before the snapshot."""
-        async with reviewing(self.url, self.admin if token is None else token) as socket:
-            yield Reviewer(socket)
 
     # -- time and place ------------------------------------------------------------------
 

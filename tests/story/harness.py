@@ -166,8 +166,9 @@ class Server:
         if self.process is not None:
             self.process.join()
         wrap = unwrapped if kill is None else cast("Any", partial(DyingStore, kill=kill))
-        options = {"workers": 16, "approvers": self.approvers}
-        self.process, self.url = start_server(self.home, self.port, wrap_store=wrap, **options)
+        self.process, self.url = start_server(
+            self.home, self.port, wrap_store=wrap, workers=16, approvers=self.approvers
+        )
 
     def api(self, token: str | None = "admin") -> Api:
         """A client with a token; ``admin``: that of the first start."""

@@ -2,21 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
-from websockets.typing import Subprotocol
 
 from orchestrator.core.ports import ModelReply
 from orchestrator.core.wire.review import MAX_REVIEW_FRAME_CHARS
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
+from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1
 from tests.harness.support import Disk, call, final, says
-from tests.harness.whole_server import Server, connected, running
+from tests.harness.whole_server import Reviewer, Server, connected, running
 from tests.waiting import within
 
 WRITE = call("cc_write", path="a.lua", content="print('new')\n")
@@ -51,59 +47,6 @@ MODEL = ByPrompt(
 )
 
 
-@dataclass
-class Reviewer:
-    """One reviewer's connection; every frame that it hears has the next number."""
-
-    socket: ClientConnection
-    seq: int = 0
-    held: list[dict[str, Any]] = field(default_factory=list)
-
-    async def hear(self, kind: str) -> dict[str, Any]:
-        """The next frame, which has to be of a kind."""
-        frame = await within(self.socket.recv())
-        assert isinstance(frame, str)
-        message: dict[str, Any] = json.loads(frame)
-        self.seq += 1
-        assert message["seq"] == self.seq
-        assert message["type"] == kind, message
-        return message
-
-    async def say(self, **message: Any) -> None:
-        await self.socket.send(json.dumps(message))
-
-    async def decide(self, request: dict[str, Any], ref: str = "r-1", **resume: Any) -> None:
-        await self.say(type="decide", ref=ref, request_id=request["request_id"], resume=resume or {"action": "approve"})
-
-    async def either(self, first: str, second: str) -> dict[str, dict[str, Any]]:
-        """The next two frames, which have to be these two, in either order."""
-        found: dict[str, dict[str, Any]] = {}
-        for _ in range(2):
-            frame = await within(self.socket.recv())
-            message: dict[str, Any] = json.loads(frame)
-            self.seq += 1
-            assert message["seq"] == self.seq
-            found[message["type"]] = message
-        assert set(found) == {first, second}
-        return found
-
-
-@asynccontextmanager
-async def reviewing(
-    server: Server, token: str | None = None, *, speaks: str = REVIEWER_SUBPROTOCOL
-) -> AsyncIterator[Reviewer]:
-    socket = await connect(
-        f"{server.url.replace('http', 'ws', 1)}/reviewer",
-        additional_headers={"Authorization": f"Bearer {server.admin if token is None else token}"},
-        subprotocols=[Subprotocol(speaks)],
-        compression=None,
-        proxy=None,
-    )
-    async with socket:
-        assert socket.subprotocol == speaks
-        yield Reviewer(socket)
-
-
 @pytest.fixture
 async def disk() -> Disk:
     return Disk({"a.lua": b"old\n"})
@@ -127,7 +70,7 @@ async def ended(server: Server, task_id: str) -> str:
 async def test_the_endpoint_wants_a_persons_token(server: Server, token: str) -> None:
     """Without a token, with an unknown one or a computer's, the handshake is refused with 401 in the one form."""
     with pytest.raises(InvalidStatus) as denied:
-        async with reviewing(server, await server.computer("9") if token == "computer" else token):
+        async with server.reviewing(await server.computer("9") if token == "computer" else token):
             pass
     assert denied.value.response.status_code == 401
     assert json.loads(denied.value.response.body or b"")["error"]["code"] == "unauthenticated"
@@ -138,7 +81,7 @@ async def test_other_peoples_tasks_are_not_shown(server: Server) -> None:
     sam = await server.person("sam")
     before = await server.submit(prompt="write")
     await server.paused(before)
-    async with reviewing(server, sam) as reviewer:
+    async with server.reviewing(sam) as reviewer:
         snapshot = await reviewer.hear("snapshot")
         assert (snapshot["requests"], snapshot["questions"]) == ([], [])
         foreign = await server.submit([], prompt="ask")
@@ -154,9 +97,9 @@ async def test_what_may_not_be_decided_is_refused_over_the_socket_too(server: Se
     request = await server.paused(await server.submit(prompt="write"))
     asking = await server.submit([], prompt="ask")
     question = (await server.until(asking, "question_asked"))["question"]
-    async with reviewing(server, sam) as reviewer:
+    async with server.reviewing(sam) as reviewer:
         await reviewer.hear("snapshot")
-        await reviewer.decide(request)
+        await reviewer.send_decision(request)
         assert (await reviewer.hear("failed"))["code"] == "forbidden"
         await reviewer.say(
             type="answer", ref="a", task_id=asking, question_id=question["question_id"], answer="the left"
@@ -168,7 +111,7 @@ async def test_what_may_not_be_decided_is_refused_over_the_socket_too(server: Se
 async def test_a_revoked_reviewer_is_cut_off(server: Server) -> None:
     """A reviewer whose token is revoked is disconnected at once; others stay."""
     sam = await server.person("sam", "reviewer")
-    async with reviewing(server, sam) as revoked, reviewing(server) as other:
+    async with server.reviewing(sam) as revoked, server.reviewing() as other:
         await revoked.hear("snapshot")
         await other.hear("snapshot")
         await server.ask("DELETE", "/v1/tokens/person/sam")
@@ -183,10 +126,10 @@ async def test_a_right_that_went_meanwhile_decides_nothing(server: Server, disk:
     sam = await server.person("sam", "submitter", "reviewer")
     task_id = await server.submit(prompt="write", token=sam)
     request = await server.paused(task_id)
-    async with reviewing(server, sam) as reviewer:
+    async with server.reviewing(sam) as reviewer:
         await reviewer.hear("snapshot")
         await server.orchestrator.store.revoke_tokens("person", "sam")
-        await reviewer.decide(request)
+        await reviewer.send_decision(request)
         assert (await reviewer.hear("failed"))["code"] == "unauthenticated"
     assert (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["status"] == "Paused"
     assert disk.done == []
@@ -201,7 +144,7 @@ async def test_the_snapshot_has_all_that_waits_oldest_first(server: Server) -> N
     second = await server.paused(await server.submit(prompt="two"))
     asking = await server.submit([], prompt="ask")
     await server.until(asking, "question_asked")
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         snapshot = await reviewer.hear("snapshot")
         assert snapshot["requests"] == [first, second]
         (question,) = snapshot["questions"]
@@ -210,7 +153,7 @@ async def test_the_snapshot_has_all_that_waits_oldest_first(server: Server) -> N
 
 async def test_a_request_opens_and_closes_for_everyone_who_looks(server: Server, disk: Disk) -> None:
     """Every reviewer hears a new request whole, and how it was closed, whoever decided it and wherever."""
-    async with reviewing(server) as one, reviewing(server) as other:
+    async with server.reviewing() as one, server.reviewing() as other:
         for reviewer in (one, other):
             assert (await reviewer.hear("snapshot"))["requests"] == []
         request = await server.paused(await server.submit(prompt="write"))
@@ -225,7 +168,7 @@ async def test_a_request_opens_and_closes_for_everyone_who_looks(server: Server,
 
 
 async def test_a_task_that_was_pruned_meanwhile_ends_no_connection(server: Server) -> None:
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         server.orchestrator.service.bus.publish("tasks", {"task_id": "t-pruned"})
         await server.submit(prompt="write")
@@ -234,7 +177,7 @@ async def test_a_task_that_was_pruned_meanwhile_ends_no_connection(server: Serve
 
 async def test_a_cancel_closes_the_request(server: Server) -> None:
     """Canceling the task closes its request for the reviewers, who hear that it was canceled."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit(prompt="write")
         opened = await reviewer.hear("request_opened")
@@ -245,7 +188,7 @@ async def test_a_cancel_closes_the_request(server: Server) -> None:
 
 async def test_a_request_that_changed_is_shown_again(server: Server) -> None:
     """Deciding one of two calls shows the same request again with the one that is left."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit(prompt="two")
         request = (await reviewer.hear("request_opened"))["request"]
@@ -261,7 +204,7 @@ async def test_a_request_that_changed_is_shown_again(server: Server) -> None:
 
 async def test_a_stale_request_is_closed_and_a_new_one_opened(server: Server, disk: Disk) -> None:
     """Approved, then changed on the computer: the reviewer hears the approval, then a new request with a new diff."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         await server.submit(prompt="write")
         request = (await reviewer.hear("request_opened"))["request"]
@@ -276,7 +219,7 @@ async def test_a_stale_request_is_closed_and_a_new_one_opened(server: Server, di
 
 async def test_a_question_opens_and_closes(server: Server) -> None:
     """A question is told when it is asked and when it is answered, wherever that was."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit([], prompt="ask")
         question = (await reviewer.hear("question_opened"))["question"]
@@ -290,13 +233,13 @@ async def test_a_question_opens_and_closes(server: Server) -> None:
 
 async def test_a_decision_is_done_under_its_ref(server: Server, disk: Disk) -> None:
     """A decision over the socket is carried out and answered by its ref; the request closes."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit(prompt="write")
         request = (await reviewer.hear("request_opened"))["request"]
         (shown,) = request["tool_calls"]
         decisions = [{"call_id": shown["call_id"], "action": "approve", "expected_digest": shown["action_digest"]}]
-        await reviewer.decide(request, "mine", decisions=decisions)
+        await reviewer.send_decision(request, "mine", decisions=decisions)
         both = await reviewer.either("done", "request_closed")
         assert (both["done"]["ref"], both["done"]["task_id"]) == ("mine", task_id)
         assert both["request_closed"]["how"] == "approved by admin"
@@ -306,11 +249,11 @@ async def test_a_decision_is_done_under_its_ref(server: Server, disk: Disk) -> N
 
 async def test_a_rejection_over_the_socket_ends_the_task(server: Server, disk: Disk) -> None:
     """Rejecting answers with the status that the task then has, and nothing was touched."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit(prompt="write")
         request = (await reviewer.hear("request_opened"))["request"]
-        await reviewer.decide(request, action="reject", reason="no")
+        await reviewer.send_decision(request, action="reject", reason="no")
         both = await reviewer.either("done", "request_closed")
         assert both["done"]["status"] == "Canceled"
         assert both["request_closed"]["how"] == "rejected by admin"
@@ -320,7 +263,7 @@ async def test_a_rejection_over_the_socket_ends_the_task(server: Server, disk: D
 
 async def test_an_answer_over_the_socket_goes_to_the_model(server: Server) -> None:
     """Answering is carried out once; a second answer is `failed` under its own ref."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit([], prompt="ask")
         question = (await reviewer.hear("question_opened"))["question"]
@@ -337,21 +280,21 @@ async def test_an_answer_over_the_socket_goes_to_the_model(server: Server) -> No
 
 async def test_a_decision_that_does_not_hold_is_failed_under_its_ref(server: Server, disk: Disk) -> None:
     """A wrong digest, an unknown request and a closed one are refused by ref with a code, and decide nothing."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         await server.submit(prompt="write")
         request = (await reviewer.hear("request_opened"))["request"]
-        await reviewer.decide(request, "wrong", action="approve", expected_digest="0" * 64)
+        await reviewer.send_decision(request, "wrong", action="approve", expected_digest="0" * 64)
         failed = await reviewer.hear("failed")
         assert (failed["ref"], failed["code"]) == ("wrong", "invalid_decision")
         assert failed["remedy"]
-        await reviewer.decide({"request_id": "x" * 24}, "unknown")
+        await reviewer.send_decision({"request_id": "x" * 24}, "unknown")
         failed = await reviewer.hear("failed")
         assert (failed["ref"], failed["code"]) == ("unknown", "not_found")
         assert disk.done == []
-        await reviewer.decide(request, "no", action="reject")
+        await reviewer.send_decision(request, "no", action="reject")
         await reviewer.either("done", "request_closed")
-        await reviewer.decide(request, "late")
+        await reviewer.send_decision(request, "late")
         failed = await reviewer.hear("failed")
         assert (failed["ref"], failed["code"]) == ("late", "not_pending")
         assert "rejected by admin" in failed["message"]
@@ -377,20 +320,20 @@ async def test_a_decision_that_does_not_hold_is_failed_under_its_ref(server: Ser
 )
 async def test_garbage_is_answered_and_the_connection_lives(server: Server, frame: str | bytes) -> None:
     """A frame that cannot be read, binary ones included, is `failed` with bad_frame; the reviewer goes on."""
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         await reviewer.socket.send(frame)
         failed = await reviewer.hear("failed")
         assert (failed["code"], failed["ref"]) == ("bad_frame", None)
         assert failed["message"]
-        await reviewer.decide({"request_id": "x" * 24}, "after")
+        await reviewer.send_decision({"request_id": "x" * 24}, "after")
         assert (await reviewer.hear("failed"))["ref"] == "after"
 
 
 async def test_a_stopping_server_ends_the_connection(tmp_path: Path) -> None:
     """When the server stops, the reviewer's connection is closed by it."""
     async with running(tmp_path, model=MODEL) as server:
-        cm = reviewing(server)
+        cm = server.reviewing()
         reviewer = await cm.__aenter__()
         await reviewer.hear("snapshot")
     await within(reviewer.socket.wait_closed())
@@ -415,7 +358,7 @@ async def test_an_undo_is_previewed_and_begun_over_the_socket(server: Server, di
     task_id = await changed(server)
     assert await ended(server, task_id) == "Completed"
     over_rest = await server.ask("POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         await reviewer.say(type="undo", ref="look", task_id=task_id, undo={"dry_run": True})
         told = await reviewer.hear("undo_preview")
@@ -428,7 +371,7 @@ async def test_an_undo_is_previewed_and_begun_over_the_socket(server: Server, di
         request = both["request_opened"]["request"]
         assert (both["done"]["ref"], both["done"]["task_id"]) == ("do", request["task_id"])
         assert [one["tool"] for one in request["tool_calls"]] == ["cc_restore"]
-        await reviewer.decide(request)
+        await reviewer.send_decision(request)
         await reviewer.either("done", "request_closed")
         assert await ended(server, request["task_id"]) == "Completed"
     assert disk.files == {"a.lua": b"old\n"}
@@ -444,7 +387,7 @@ async def test_an_undo_that_is_sent_again_is_the_first(server: Server) -> None:
     said = {"type": "undo", "task_id": task_id, "undo": {"idempotency_key": "mine"}}
     begun = []
     for ref in ("one", "two"):
-        async with reviewing(server) as reviewer:
+        async with server.reviewing() as reviewer:
             await reviewer.hear("snapshot")
             await reviewer.say(**said, ref=ref)
             while (message := json.loads(await within(reviewer.socket.recv())))["type"] != "done":
@@ -471,7 +414,7 @@ async def test_an_undo_that_goes_on_is_named_to_who_wants_the_same(server: Serve
     """Over the socket, without a key: failed under the ref, with the task that does it."""
     task_id = await changed(server)
     await ended(server, task_id)
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         await reviewer.say(type="undo", ref="one", task_id=task_id)
         undo = (await reviewer.either("done", "request_opened"))["done"]["task_id"]
@@ -491,13 +434,13 @@ async def test_an_undo_over_the_socket_takes_the_rights_of_rest(server: Server) 
     await ended(server, task_id)
     going = await server.submit([], prompt="ask")
     await server.until(going, "question_asked")
-    async with reviewing(server, sam) as reviewer:
+    async with server.reviewing(sam) as reviewer:
         await reviewer.hear("snapshot")
         for dry_run in (True, False):
             await reviewer.say(type="undo", ref="r", task_id=task_id, undo={"dry_run": dry_run})
             failed = await reviewer.hear("failed")
             assert (failed["ref"], failed["code"]) == ("r", "forbidden")
-    async with reviewing(server) as reviewer:
+    async with server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         for named, code in ((going, "invalid_request"), ("t-none", "not_found")):
             await reviewer.say(type="undo", ref="r", task_id=named, undo={})
@@ -512,9 +455,9 @@ async def test_a_task_that_is_over_and_left_changes_is_told_to_who_takes_it(serv
     """Failed after a write: its owner hears what it changed, then by which task it is undone; others hear nothing."""
     sam = await server.person("sam", "reviewer", "submitter")
     async with (
-        reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
-        reviewing(server) as older,
-        reviewing(server, sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
+        server.reviewing(speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
+        server.reviewing() as older,
+        server.reviewing(sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
     ):
         for one in (owner, older, stranger):
             await one.hear("snapshot")
@@ -545,9 +488,9 @@ async def test_who_comes_later_is_told_of_what_was_over_by_then(server: Server) 
     task_id = await changed(server, "fail")
     assert await ended(server, task_id) == "Failed"
     async with (
-        reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
-        reviewing(server) as older,
-        reviewing(server, sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
+        server.reviewing(speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
+        server.reviewing() as older,
+        server.reviewing(sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
     ):
         for one in (owner, older, stranger):
             await one.hear("snapshot")
@@ -557,7 +500,7 @@ async def test_who_comes_later_is_told_of_what_was_over_by_then(server: Server) 
         await older.hear("request_opened")
         await server.submit([], prompt="ask", token=sam)
         await stranger.hear("question_opened")
-    async with reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as later:
+    async with server.reviewing(speaks=REVIEWER_SUBPROTOCOL_1_1) as later:
         await later.hear("snapshot")
         await server.submit([], prompt="ask")
         await later.hear("question_opened")

@@ -17,7 +17,6 @@ from tests.engine.test_actor import ALICE, Anyone
 from tests.harness.endpoints import Writing
 from tests.harness.support import Disk
 from tests.harness.whole_server import connected, running
-from tests.web.test_reviewer import reviewing
 
 
 class Shared(InMemoryPersistenceManager):
@@ -100,7 +99,7 @@ async def test_a_reviewer_hears_of_a_request_whose_hint_was_lost(
             running(tmp_path / "b", model=Writing(), parts=parts, admin=first.admin)
         )
         await stack.enter_async_context(connected(first, "3", Disk()))
-        reviewer = await stack.enter_async_context(reviewing(second))
+        reviewer = await stack.enter_async_context(second.reviewing())
         await reviewer.hear("snapshot")
         bus.loses = True
         request = await first.paused(await first.submit())

@@ -20,7 +20,6 @@ from tests.harness.whole_server import Server
 from tests.runtime.test_metrics import scraped
 from tests.waiting import HANG_S, within
 from tests.web.test_in_game import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts
-from tests.web.test_reviewer import reviewing
 
 WAYS = pytest.mark.parametrize(("here", "there"), [("alpha", "beta"), ("beta", "alpha")])
 
@@ -351,7 +350,7 @@ async def test_who_is_revoked_sees_nothing_more_at_another_node(tmp_path: Path, 
         token = await nodes[here].person("ann", "reviewer")
         await nodes[here].until(task_id, "question_asked")
         async with (
-            reviewing(nodes[here], token) as reviewer,
+            nodes[here].reviewing(token) as reviewer,
             events(nodes[here], token, f"/v1/tasks/{task_id}/events") as stream,
         ):
             await reviewer.hear("snapshot")
