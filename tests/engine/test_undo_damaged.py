@@ -10,9 +10,10 @@ import pytest
 
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1, sha256_hex
 from tests.engine.test_restoration import Tree
+from tests.harness.endpoints import ByPrompt
 from tests.harness.support import call
 from tests.harness.whole_server import Server, connected, running
-from tests.web.test_reviewer import ByPrompt, ended
+from tests.web.test_reviewer import ended
 
 CLEAR = call("cc_delete", path="d")
 WRITE = call("cc_write", path="a.lua", content="print('new')\n")

@@ -1,8 +1,8 @@
-"""What the tests of the endpoints share: a model that writes once, and a task's events as they come."""
+"""What the tests of the endpoints share: models without a state, and the events of a task as they come."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,25 @@ class Writing:
     async def reply(self, messages: Any, **_: object) -> ModelReply:
         said = sum(message.role == "assistant" for message in messages)
         return ModelReply(json.dumps(says(*self._calls) if said == 0 else final(self._message)))
+
+
+class ByPrompt:
+    """A model that first makes the calls that the prompt names, and is then done; it holds no state."""
+
+    name = "by-prompt"
+
+    def __init__(self, calls: Mapping[str, tuple[dict[str, Any], ...]]) -> None:
+        self._calls = calls
+
+    async def window(self) -> None:
+        """It does not say."""
+
+    async def reply(self, messages: Any, **_: object) -> ModelReply:
+        said = sum(message.role == "assistant" for message in messages)
+        wanted = messages[1].content
+        if said == 0 and wanted in self._calls:
+            return ModelReply(json.dumps(says(*self._calls[wanted])))
+        return ModelReply(json.dumps(final("it does not run", success=False) if wanted == "fail" else final()))
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from schemathesis.core.result import Ok
 from orchestrator.web.endpoint_table import ENDPOINTS, Endpoint
 from orchestrator.web.openapi import document
 from tests import ROOT
-from tests.harness.fuzzed_server import COMPUTER, REPLIES
+from tests.harness.fuzzed_server import CALLS, COMPUTER
 from tests.thinning import thinned
 from tests.waiting import HANG_S
 
@@ -70,7 +70,7 @@ class Target:
 
     def refill(self) -> None:
         """New tasks that wait for people, so that there is something to decide; what is there is known then."""
-        for prompt in REPLIES:
+        for prompt in CALLS:
             self.ask("POST", "/v1/tasks", {"prompt": prompt, "computers": [COMPUTER]})
         tasks = [one["task_id"] for one in self.ask("GET", "/v1/tasks?limit=6")["tasks"]]
         shown = self.ask("GET", "/v1/requests")["requests"][-6:]

@@ -1,40 +1,22 @@
 """The reviewers' socket on a real server: what it tells, whom, and what it takes."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from orchestrator.core.ports import ModelReply
 from orchestrator.core.wire.review import MAX_REVIEW_FRAME_CHARS
 from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1
-from tests.harness.support import Disk, call, final, says
+from tests.harness.endpoints import ByPrompt
+from tests.harness.support import Disk, call
 from tests.harness.whole_server import Reviewer, Server, connected, running
 from tests.waiting import within
 
 WRITE = call("cc_write", path="a.lua", content="print('new')\n")
 ASK = call("ask_user", question="Which one?")
-
-
-class ByPrompt:
-    """A model that makes in each task the calls that its prompt names; it holds no state."""
-
-    name = "by-prompt"
-
-    def __init__(self, calls: Mapping[str, tuple[dict[str, Any], ...]]) -> None:
-        self._calls = calls
-
-    async def window(self) -> None:
-        """It does not say."""
-
-    async def reply(self, messages: Any, **_: object) -> ModelReply:
-        said = sum(message.role == "assistant" for message in messages)
-        wanted = messages[1].content
-        last = final("it does not run", success=False) if wanted == "fail" else final()
-        return ModelReply(json.dumps(says(*self._calls[wanted]) if said == 0 else last))
 
 
 MODEL = ByPrompt(
