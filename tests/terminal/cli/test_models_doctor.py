@@ -46,7 +46,7 @@ async def test_the_cloud_and_what_writes_no_text(tmp_path: Path) -> None:
         (cloud,) = await looked(tmp_path, server.url)
         server.facts = {**FACTS, "capabilities": ["embedding"]}
         (mute,) = await looked(tmp_path, server.url)
-    assert (cloud.state, "leaves this network" in cloud.remedy[0]) == ("warn", True)
+    assert (cloud.state, "leave this network" in cloud.remedy[0]) == ("warn", True)
     assert (mute.state, mute.sentence) == ("fail", f"tiny:1b at {server.url} writes no text.")
 
 
