@@ -39,6 +39,8 @@ IN_DOCS: Final = EVERYWHERE | {
     r"desks?": "in-game commands",
     r"of whom": "the noun",
     r"lets? in": "accept",
+    r"anew": "again",
+    r"what becomes? of|what became of": "the outcome, or what happens to",
     r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|such\b)\w+": "is not a",
 }
 """Hard words that only the docs are free of."""

@@ -270,7 +270,7 @@ class DecisionEndpoints(Room):
 
 
 def _outcome(task: AgentTask) -> TaskShort | NextRequest:
-    """The task as it stands after a decision: how it ended, the next request, or where it goes on."""
+    """The task after a decision: its end, its next request, or its present step."""
     if (final := final_result(task)) is not None:
         return TaskOverAnswer.made_from(final, task_id=task.task_id, status=task.status)
     if task.request is not None:

@@ -1,7 +1,7 @@
 """The objects of a text and the text around them.
 
 The text is passed once, from left to right. Thoughts and programs in code blocks of their own are
-skipped. A brace that begins like JSON is read as JSON, and what is wrong with it refuses the reply:
+skipped. A brace that begins like JSON is read as JSON, and a fault in it refuses the reply:
 a broken object beside a whole one leaves two readings. Other braces are prose, such as a Lua table, and
 so is a table of plain strings before the reply, since no JSON looks like it. They must be in balance,
 and behind the reply no quote may be among them, since ``"}}}`` behind a complete object is what

@@ -189,7 +189,7 @@ ELSEWHERE: Final = {
     "inventory": ("chest",),
     "websocket": ("ws",),
 }
-"""Under which names people also ask for the entries of a module."""
+"""Other names under which people ask for the entries of a module."""
 OTHER_MODULES: Final = {"inventory": ("chest", "barrel"), "fluid_storage": ("tank",), "drive": ("disk_drive",)}
 """Under which names people also ask for all of a module."""
 TERM_ONLY: Final = ("redirect", "current", "native", "nativePaletteColor")

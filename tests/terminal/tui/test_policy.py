@@ -56,7 +56,7 @@ async def test_a_file_that_cannot_be_used_is_told_and_the_one_before_stays(tmp_p
             await seat.sees("── Rule 1: looking")
             file.write_text(BROKEN, "utf-8")
             await seat.asks("l", "and needs attention:", "ALERT: it needs attention")
-            await seat.asks("up", "ALERT: the policy needs attention on this node.", "stays in force.")
+            await seat.asks("up", "ALERT: the policy needs attention on this node.", "stays active.")
             file.write_text(f"{good}\n# more\n", "utf-8")
             await seat.asks("l", "Carried out: policy")
             await seat.until(lambda: "ALERT" not in seat.text, "all is well")
