@@ -368,7 +368,7 @@ def _sure(going: list[dict[str, Any]]) -> bool:
 
 @tasks_app.command()
 def pin(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Keep a task: no retention removes it, or the tasks that it builds on."""
+    """Keep a task and those that it builds on: no retention removes them."""
     _pinned(task_id, "pin", as_json, url, data_dir)
 
 
