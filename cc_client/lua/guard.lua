@@ -114,6 +114,31 @@ local function reaching_locals(native)
   end
 end
 
+--- `getinfo` without the functions of others: where one of the game fails, a level is the function in whose place
+-- the program has ours.
+local function telling_info(native)
+  return function(...)
+    local thread = type((...)) == "thread" and (...) or nil
+    local what, options = select(thread and 2 or 1, ...)
+    if type(what) == "function" then
+      return native(...)
+    elseif thread == native_running() then
+      thread = nil
+    end
+    local info
+    if thread then
+      info = native(thread, what, options)
+    else
+      -- One level more, for this function.
+      info = native(type(what) == "number" and what + 1 or what, options)
+    end
+    if info and info.func and is_foreign(info.func) then
+      info.func = nil
+    end
+    return info
+  end
+end
+
 --- `getfenv` and `setfenv` for functions of programs; others are as those in C, whose globals are those of all.
 local function program_environments()
   local function function_of(what, name)
@@ -151,6 +176,7 @@ local function program_debug(getfenv, setfenv)
     own[name] = value
   end
   own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin = nil, nil, nil, nil
+  own.getinfo = own.getinfo and telling_info(own.getinfo)
   own.getlocal = own.getlocal and reaching_locals(own.getlocal)
   own.setlocal = own.setlocal and reaching_locals(own.setlocal)
   own.getfenv, own.setfenv = own.getfenv and getfenv, own.setfenv and setfenv

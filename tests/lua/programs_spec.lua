@@ -683,6 +683,30 @@ describe("programs", function()
     ]])
   end)
 
+  it("cannot take a function of the game from where it failed", function()
+    local result = tries([[
+      local own, seen, taken = debug.getinfo(1, 'S').source, 0, 0
+      local function look(info)
+        seen = seen + (info and 1 or 0)
+        local fn = info and info.func
+        taken = taken + (fn and debug.getinfo(fn, 'S').source ~= own and 1 or 0)
+      end
+      -- In each of them a function of the game fails, in whose place the program has another.
+      for _, fn in ipairs({ coroutine.resume, coroutine.create, debug.getlocal, string.rep }) do
+        xpcall(fn, function() for level = 0, 6 do look(debug.getinfo(level, 'Sf')) look(debug.getinfo(level)) end end)
+        local co = coroutine.create(function() local value = fn() return value end)
+        coroutine.resume(co)
+        for level = 0, 3 do look(debug.getinfo(co, level, 'f')) end
+      end
+      print(seen > 40, taken)
+    ]])
+    expect(result.output).to_contain("true\t0")
+    local told = "local function f() return debug.getinfo(1), debug.getinfo(coroutine.running(), 1, 'f') end "
+      .. "local first, second = f() print(first.func == f, second.func == f, first.currentline, "
+      .. "debug.getinfo(f, 'f').func == f, debug.getinfo(print, 'f').func == print, debug.getinfo(99))"
+    expect(tries(told).output).to_contain("true\ttrue\t1\ttrue\ttrue\tnil")
+  end)
+
   it("cannot type `cc` as a player does", function()
     local sends = "local ok, why = pcall(%s) print(ok, why)"
     for _, way in ipairs({
