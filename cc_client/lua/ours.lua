@@ -18,7 +18,7 @@ local DENIED = ": Access denied"
 --- The events by which `cc` speaks with the client begin so.
 local EVENTS = "cc_orchestrator_"
 -- A program may put its own into the table.
-local native_sub = string.sub
+local native_sub, pack = string.sub, table.pack
 
 --- Whether a path, in any spelling, is our directory or below it; with `around` also what has it in it.
 local function checker(native)
@@ -77,18 +77,21 @@ end
 
 --- `os.queueEvent` for a program: a task must not begin, answer or stop tasks in the name of a player.
 -- @tparam function native the function of the game
-function ours.queue(native)
+-- @tparam function keep is told a packed event; true: it has kept it for the program, and nobody else may get it
+function ours.queue(native, keep)
   return function(name, ...)
     if type(name) == "string" and native_sub(name, 1, #EVENTS) == EVENTS then
       error("A program of a task cannot use `cc`: only a player can.", 2)
+    elseif keep(pack(name, ...), native) then
+      return
     end
     return native(name, ...)
   end
 end
 
---- What a run has in `fs` and `os` in place of the game's, as `shared.view` takes it.
-function ours.own()
-  local library, own = _G.fs, { { _G.os, "queueEvent", ours.queue(_G.os.queueEvent) } }
+--- What a run has in `fs` and `os` in place of the game's, as `shared.view` takes it; `keep` as of `ours.queue`.
+function ours.own(keep)
+  local library, own = _G.fs, { { _G.os, "queueEvent", ours.queue(_G.os.queueEvent, keep) } }
   for name, fn in pairs(ours.functions(library)) do
     own[#own + 1] = { library, name, fn }
   end

@@ -19,7 +19,7 @@ local tabs = require("tabs")
 
 local programs = {}
 
-local create = coroutine.create
+local create, remove = coroutine.create, table.remove
 local get_metatable = debug and debug.getmetatable or getmetatable
 
 local TERMINATE_TRIES = 3
@@ -27,6 +27,8 @@ local TERMINATE_TRIES = 3
 local TERMINATE_EVERY_S = 0.25
 --- Half a tick: the game counts in ticks, and sums of them are not exact.
 local HALF_TICK_S = 0.025
+--- As many events as wait in the game.
+local MAX_TYPED = 256
 --- What a program may be busy with at its deadline.
 local GRACE_MS = 250
 --- Between two looks at what a running program wrote.
@@ -42,7 +44,7 @@ local latest
 
 --- Our own event: the next turn has begun.
 local REST = "cc_orchestrator_rest"
---- A program must not see what the player types, or dies of the player's Ctrl-T.
+--- A program must not see what the player types, or die of the player's Ctrl-T; nor may it type for the player.
 local PRIVATE = {
   [REST] = true,
   char = true,
@@ -135,9 +137,27 @@ local function rest(run)
   end
 end
 
+--- Keeps what a program puts into the queue as if it were typed: in the queue the tab in front would get it, which
+-- is the player's. An event of ours takes its place there.
+local function keeper(run)
+  return function(event, queue)
+    if not PRIVATE[event[1]] then
+      return false
+    elseif #run.typed < MAX_TYPED then
+      event.is_typed, run.typed[#run.typed + 1] = true, event
+      queue(REST)
+    end
+    return true
+  end
+end
+
 --- The next event, first of those that came while it rested.
 local function next_event(run)
-  return table.remove(run.kept, 1) or run.next_event()
+  local event = remove(run.kept, 1) or run.next_event()
+  if event and event[1] == REST and run.typed[1] then
+    return remove(run.typed, 1)
+  end
+  return event
 end
 
 --- Puts the program's terminal in place, and returns the one before. To redirect reads the methods of a terminal,
@@ -180,6 +200,9 @@ end
 
 local function wants(run, event)
   local name = event[1]
+  if event.is_typed then
+    return run.filter == nil or run.filter == name or name == "terminate"
+  end
   local is_ours = PRIVATE[name] or name == "timer" and run.timers[event[2]]
   return not is_ours and (run.filter == nil or run.filter == name)
 end
@@ -364,7 +387,7 @@ local function view(run)
   local function add(owner, name, value)
     own[#own + 1] = owner and owner[name] and { owner, name, value } or nil
   end
-  for _, entry in ipairs(ours.own()) do
+  for _, entry in ipairs(ours.own(keeper(run))) do
     add(table.unpack(entry))
   end
   add(_G.os, "setComputerLabel", labels.set)
@@ -422,6 +445,7 @@ function programs.run(program, wait)
   run.began_ms = now_ms(run)
   run.monitors, run.input, run.launched = {}, program.input and input.queue(program.input), {}
   run.spawn, run.next_event, run.tabs, run.kept = program.spawn, wait, {}, {}
+  run.typed = {}
   if program.tab then
     program.tab.capture = run.capture
   else

@@ -720,6 +720,30 @@ describe("programs", function()
     expect(run(own, { events = { { "mine", 7, n = 2 } } }).output).to_contain("7")
   end)
 
+  it("type for themselves alone", function()
+    local machine, seen = computer.new({ look_ms = 20 }), {}
+    local source = [[
+      os.queueEvent("char", "c") os.queueEvent("key", 65, false) os.queueEvent("mine", 7)
+      print(os.pullEvent()) print(os.pullEvent("key")) print(os.pullEvent("mine"))
+      for count = 1, 1000 do os.queueEvent("paste", count) end
+      for count = 1, 256 do local _, number = os.pullEvent() if number ~= count then print("wrong", count) end end
+      os.queueEvent("terminate") print(pcall(os.pullEvent, "never"))
+    ]]
+    local result = programs.run(
+      { path = "p.lua", bytes = source, arguments = {}, timeout_s = 60 },
+      function()
+        machine.now_ms = machine.now_ms + 50
+        local event = table.remove(machine.events, 1)
+        seen[event and event[1] or ""] = true
+        return event
+      end
+    )
+    expect(result.output).to_contain("char\tc\nkey\t65\tfalse\nmine\t7\nfalse\tTerminated\n")
+    for _, name in ipairs({ "char", "key", "paste", "terminate" }) do
+      expect(seen[name]).to_be(nil)
+    end
+  end)
+
   it("keep what they put into fs to themselves", function()
     local result = tries("fs.open = function() return nil, 'mine' end print(select(2, fs.open('x')))")
     expect(result.output).to_contain("mine")
