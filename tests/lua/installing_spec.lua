@@ -364,6 +364,17 @@ describe("the installer", function()
     expect(#desk.asked).to_be(0)
   end)
 
+  it("pauses while it hashes a client, so that a busy game does not end it", function()
+    local desk, pauses = computer_with(BEFORE[1], "1"), 0
+    desk.served = desk.served:gsub("\n", "\n" .. ("-"):rep(3 * sha256.SLICE_BYTES) .. "\n", 1)
+    install.CLIENT = { size = #desk.served, sha256 = sha256.hex(desk.served), version = "1" }
+    sleep = function()
+      pauses = pauses + 1
+    end
+    expect(type_line(desk, "CODE")).to_be(true)
+    expect(pauses >= 3).to_be(true)
+  end)
+
   it("does not trust what is not the client that the server named", function()
     local desk = computer_with(BEFORE[1], "one")
     desk.served = desk.served:gsub("one", "two")
