@@ -52,6 +52,8 @@ local PRIVATE = {
   key_up = true,
   paste = true,
   terminate = true,
+  -- The shell of the player would take what it brings for files.
+  file_transfer = true,
   mouse_click = true,
   mouse_up = true,
   mouse_drag = true,

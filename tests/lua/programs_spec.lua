@@ -727,6 +727,7 @@ describe("programs", function()
       print(os.pullEvent()) print(os.pullEvent("key")) print(os.pullEvent("mine"))
       for count = 1, 1000 do os.queueEvent("paste", count) end
       for count = 1, 256 do local _, number = os.pullEvent() if number ~= count then print("wrong", count) end end
+      os.queueEvent("file_transfer", {}) print(os.pullEvent("file_transfer") == "file_transfer")
       os.queueEvent("terminate") print(pcall(os.pullEvent, "never"))
     ]]
     local result = programs.run(
@@ -738,8 +739,8 @@ describe("programs", function()
         return event
       end
     )
-    expect(result.output).to_contain("char\tc\nkey\t65\tfalse\nmine\t7\nfalse\tTerminated\n")
-    for _, name in ipairs({ "char", "key", "paste", "terminate" }) do
+    expect(result.output).to_contain("char\tc\nkey\t65\tfalse\nmine\t7\ntrue\nfalse\tTerminated\n")
+    for _, name in ipairs({ "char", "key", "paste", "file_transfer", "terminate" }) do
       expect(seen[name]).to_be(nil)
     end
   end)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue, field_validator
 
 from orchestrator.core.policy.tool_spec import Governance, OnComputer, Recovery, ToolArgs, ToolSpec
 from orchestrator.core.policy.verdicts import RiskLevel
@@ -81,6 +81,14 @@ class CcLabelArgs(OnComputer):
 
     label: Annotated[str, Field(max_length=32)] = ""
     """The new label; empty: it is only read. No call takes the label away: the game loses what has none."""
+
+    @field_validator("label")
+    @classmethod
+    def _a_label_of_the_game(cls, value: str) -> str:
+        # Not a pattern: the grammar of a local engine writes broken JSON for one that allows quotes.
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError("A label has printable ASCII characters only")
+        return value
 
 
 class CcWriteArgs(OnComputer):

@@ -18,9 +18,7 @@ _STUB = "[stub: the computer has no label]"
 
 
 async def cc_label(deps: CCAgentDeps, *, label: str = "") -> str:
-    """Read the label, or set it where ``label`` is not empty. Raises ToolFailed for one that the game would change."""
-    if not (label.isascii() and label.isprintable()):
-        raise ToolFailed("A label has printable ASCII characters only.", remedy="Choose another label.")
+    """Read the label, or set it where ``label`` is not empty."""
     if deps.mode == "stub":
         return _STUB
     result = await ask(deps, "label", {"name": label} if label else {}, "the label")
