@@ -172,7 +172,7 @@ async def test_somebody_is_added_and_revoked(server: Server, seats: Seats) -> No
     seat = await seats.open("people", permissions=["clipboard-write"])
     await seat.button("Add somebody").click()
     await seat.page.get_by_label("Name").fill("rita")
-    await seat.page.get_by_role("checkbox", name="reviewer").check()
+    await seat.page.get_by_role("checkbox", name="reviewer Decides").check()
     await seat.button("Make the token").click()
     await seat.button("Copy the token").click()
     await expect(seat.page.get_by_text("Copied")).to_be_visible()
