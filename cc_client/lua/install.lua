@@ -158,11 +158,7 @@ end
 
 local function download()
   local text = body_of(http.get(install.SERVER .. "/client.lua", nil, true))
-  if
-    #text ~= install.CLIENT.size
-    or hash(text) ~= install.CLIENT.sha256
-    or not slots.is_whole(text)
-  then
+  if #text ~= install.CLIENT.size or hash(text) ~= install.CLIENT.sha256 or not slots.is_whole(text) then
     fail("The client did not arrive whole from %s: type the line again.", install.SERVER)
   end
   return text

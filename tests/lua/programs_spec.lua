@@ -730,15 +730,12 @@ describe("programs", function()
       os.queueEvent("file_transfer", {}) print(os.pullEvent("file_transfer") == "file_transfer")
       os.queueEvent("terminate") print(pcall(os.pullEvent, "never"))
     ]]
-    local result = programs.run(
-      { path = "p.lua", bytes = source, arguments = {}, timeout_s = 60 },
-      function()
-        machine.now_ms = machine.now_ms + 50
-        local event = table.remove(machine.events, 1)
-        seen[event and event[1] or ""] = true
-        return event
-      end
-    )
+    local result = programs.run({ path = "p.lua", bytes = source, arguments = {}, timeout_s = 60 }, function()
+      machine.now_ms = machine.now_ms + 50
+      local event = table.remove(machine.events, 1)
+      seen[event and event[1] or ""] = true
+      return event
+    end)
     expect(result.output).to_contain("char\tc\nkey\t65\tfalse\nmine\t7\ntrue\nfalse\tTerminated\n")
     for _, name in ipairs({ "char", "key", "paste", "file_transfer", "terminate" }) do
       expect(seen[name]).to_be(nil)
