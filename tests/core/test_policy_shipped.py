@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
@@ -19,7 +20,7 @@ from orchestrator.core.policy import (
     told_of_roles,
     tools_without_a_rule,
 )
-from orchestrator.core.policy.catalog import TOOL_ARGS, CcMoveArgs
+from orchestrator.core.policy.catalog import TOOL_ARGS, CcLabelArgs, CcMoveArgs
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.policy.rules import content_of
 from tests.core.policies import judge, policy, rule
@@ -213,3 +214,9 @@ def test_a_role_that_nobody_has_is_named() -> None:
     """A rule for it looks like protection and is none."""
     (said,) = told_of_roles([("kids", ("guest", "admin")), ("all", ()), ("own", ("submitter",))])
     assert said == "Rule kids names guest: nobody can have this role. The roles are submitter, reviewer, admin."
+
+
+@pytest.mark.parametrize("odd", ["gr\u00fcn", "a\nb", "x" * 33])
+def test_a_label_that_the_game_would_change_is_refused_before_anybody_is_asked(odd: str) -> None:
+    with pytest.raises(ValidationError):
+        CcLabelArgs(label=odd)

@@ -327,7 +327,7 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
         "Task t-1 is Failed and had changed 3:a; being taken back by t-undo (Queued).",
         "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; of 2 nobody knows whether it did: an undo keeps "
         "those without --on-conflict restore. It is put back with: cc-orchestrator undo t-1",
-        "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1. And what a program of "
-        "it changed is not known, and no undo puts that back.",
-        "Task t-1 is Failed; what a program of it changed is not known, and no undo puts that back.",
+        "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1. And changes by its "
+        "programs are not known, and no undo puts them back.",
+        "Task t-1 is Failed; changes by its programs are not known, and no undo puts them back.",
     ]
