@@ -236,7 +236,7 @@ def test_what_was_decided_in_several_ways_is_only_decided() -> None:
     """One sentence for one verb, and none made up for a mixture."""
     one, other = {"call_id": "c1", "action": "approve"}, {"call_id": "c2", "action": "reject"}
     assert said_of(ResumeRequest.model_validate({"decisions": [one, other]})) == "decided by you"
-    assert said_of(ResumeRequest(action="retry")) == "asked for anew by you"
+    assert said_of(ResumeRequest(action="retry")) == "asked for again by you"
 
 
 async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(tmp_path: Path) -> None:
