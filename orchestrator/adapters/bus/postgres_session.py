@@ -82,10 +82,7 @@ def spilled(note: Note, key: str) -> str:
 
 
 def heard(text: str) -> tuple[Note, str]:
-    """The note, and the key of its letter where that lies in the database.
-
-    Raises ValueError for a text that is not a note.
-    """
+    """The note, and the key of its letter where that lies in the database. Raises ValueError for another text."""
     kind, to, tag, rest = text.split(" ")
     if kind not in get_args(NoteKind) or rest[:1] not in ("=", "@"):
         raise ValueError("This is not a note of the bus.")
@@ -104,10 +101,7 @@ BEAT_S: Final = 1.0
 SILENT_S: Final = 5.0
 """A node that said nothing for so long does not count as alive: a busy machine misses a beat or two."""
 _FORGOTTEN_S: Final = 60
-"""A node that said nothing for so long is taken off the list, and its connections are ended.
-
-A process that was stopped keeps the server from removing old notifications.
-"""
+"""A node that was silent for so long is off the list, and its connections end: notifications wait for it."""
 _SPILLED_S: Final = 120
 """A letter that nobody fetched within this time is removed: by then nobody waits for the answer."""
 
