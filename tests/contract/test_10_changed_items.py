@@ -74,6 +74,7 @@ async def is_refused(server: Opened, task_id: str, request_id: str) -> None:
     assert "not as it was written" in row["status_reason"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("edit", EDITS, ids=lambda one: one.__name__)
 async def test_a_changed_task_is_neither_shown_nor_decided_nor_run(tmp_path: Path, edit: object) -> None:
     """Also while the server runs; and other tasks go on."""

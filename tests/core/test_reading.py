@@ -242,6 +242,7 @@ def test_time_is_linear(unit: str) -> None:
 
 
 @pytest.mark.uncounted
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_work_is_bounded_by_the_text(unit: str) -> None:
     """The steps of the finder and of its scanner are counted: never more than two for each character."""

@@ -231,6 +231,7 @@ BOMBS = {
 
 
 @pytest.mark.uncounted
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_in_linear_time(name: str) -> None:
     """400 kB of the worst is refused at once: neither recursion nor a regular expression runs away."""

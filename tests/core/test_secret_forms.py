@@ -377,6 +377,7 @@ def test_a_piece_of_any_secret_at_a_cut_is_left_out() -> None:
         assert shown.endswith("put password …")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("shift", range(1, 40, 3))
 def test_a_cut_inside_of_a_line_shows_a_secret_whole_or_not_at_all(shift: int) -> None:
     """Before the cut the mask sees all of it; behind the cut a value without its name is not shown."""

@@ -33,7 +33,7 @@ END_S: Final = 5.0
 """How long servers may take to notice that their test is gone, before they are killed."""
 SPARE: Final = 0.25
 """One more file begins where so much of a core is idle, as the record tells of those that run."""
-IDLE: Final = 0.4
+IDLE: Final = 0.25
 """One more begins, too, where so much of a core was idle for a second: the record tells of another machine."""
 MOST: Final = 3
 """Files that run at once for each worker, at most: each needs memory."""

@@ -338,6 +338,7 @@ async def test_a_computer_that_goes_away_in_the_middle_leaves_no_half_of_a_backu
         assert {each["backup_id"] for each in listed} == {one["backup_id"], two["backup_id"]}
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("kill", "kept"),

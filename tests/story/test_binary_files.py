@@ -93,6 +93,7 @@ async def test_a_rehearsal_tells_what_is_binary_in_one_line(server: Server, tmp_
         assert pc.read("noise.bin") == noise
 
 
+@pytest.mark.deep
 async def test_no_bytes_hide_a_program_that_a_rehearsal_made(server: Server, tmp_path: Path) -> None:
     """What the model wrote in the copy unseen is asked for as text: under a program's name, and as data that is Lua."""
     api = server.api()

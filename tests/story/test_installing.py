@@ -222,6 +222,7 @@ def hand_out(server: Server, monkeypatch: pytest.MonkeyPatch, text: str, *, torn
     server.orchestrator.hub._client = offer
 
 
+@pytest.mark.deep
 async def test_an_older_client_replaces_itself_and_goes_on(server: Server, tmp_path: Path) -> None:
     """It fetches the server's, starts it without a reboot, and marks it good; the older one stays beside it."""
     disk = tmp_path / "disk"
@@ -297,6 +298,7 @@ async def test_a_torn_download_changes_nothing_and_is_fetched_again(
         assert (disk / OWN / "client.b.lua").read_text() == newer
 
 
+@pytest.mark.deep
 async def test_a_client_that_crashes_is_taken_back_and_not_fetched_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ async def test_a_change_under_way_when_the_disk_was_put_back_is_unknown(server: 
         assert pc.read("ran.log") is None
 
 
+@pytest.mark.deep
 async def test_a_store_that_is_put_back_freezes_its_computers(fresh_server: Server, tmp_path: Path) -> None:
     """The computer has seen numbers that the store never allotted; released, it works on, above them all."""
     server = fresh_server

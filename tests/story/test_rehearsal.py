@@ -183,6 +183,7 @@ async def refuse(request: dict[str, Any]) -> str:
     return "reject"
 
 
+@pytest.mark.deep
 async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with connected(server, tmp_path) as (pc, before):
@@ -229,6 +230,7 @@ async def test_a_follow_up_is_told_that_it_was_only_rehearsed(server: Server, tm
     assert all(one["since"] == "" for one in follow_up["earlier"][1:3]), "what its end says holds"
 
 
+@pytest.mark.deep
 async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: Path) -> None:
     """Edited, removed, or put where the rehearsal made something: theirs, and the rest is applied."""
     api = server.api()
@@ -392,6 +394,7 @@ paths = ["startup.lua"]
 """
 
 
+@pytest.mark.deep
 async def test_the_rules_of_the_real_computer_hold(fresh_server: Server, tmp_path: Path) -> None:
     """Denied stays denied, by name and by family; what may not be read is not there; what is asked outside is asked."""
     server = fresh_server
@@ -716,6 +719,7 @@ async def _until_killed(server: Server, pc: Computer) -> str:
     return task_id
 
 
+@pytest.mark.deep
 async def test_a_program_that_ran_when_the_server_was_killed_is_unknown(fresh_server: Server, tmp_path: Path) -> None:
     """The copy went down with the server in the midst of it: a person is asked, and the rehearsal goes on."""
     server = fresh_server

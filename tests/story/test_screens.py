@@ -196,6 +196,7 @@ async def test_a_line_that_drops_shows_as_away_and_then_as_the_whole(tmp_path: P
         assert not onlooker.is_over
 
 
+@pytest.mark.deep
 async def test_a_server_that_restarts_begins_anew(tmp_path: Path, fresh_server: Server) -> None:
     """The stream ends with the old server; the new one shows the whole; a stop in order ends it as well."""
     server = fresh_server

@@ -148,6 +148,7 @@ def test_what_somebody_saves_at_any_moment_is_there_in_the_end(
     assert STALE in codes
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("kind", thinned(CHANGES, 2))
@@ -187,6 +188,7 @@ def test_where_the_system_has_no_such_renames_it_is_compared_first(
     assert (there(root), staged(root)) == (MINE, {})
 
 
+@pytest.mark.deep
 def test_a_removed_directory_that_somebody_filled_goes_back(tmp_path: Path) -> None:
     def fill(file: Path) -> None:
         directory = file.with_name("d")

@@ -144,6 +144,7 @@ async def test_a_long_question_waits_to_be_read(tmp_path: Path) -> None:
     assert {word for word in words if word not in " ".join(seen)} == set()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("family", ["advanced", "computer"])
 async def test_what_a_task_changed_is_put_back_at_the_computer(tmp_path: Path, family: str) -> None:
     """A task that failed says what it had changed and how it is put back; so it is typed, and the file is as before."""

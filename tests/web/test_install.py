@@ -115,6 +115,7 @@ async def test_a_torn_download_costs_no_code(server: Server, tmp_path: Path, mon
         await player.sees("This is computer 7")
 
 
+@pytest.mark.deep
 async def test_a_wrong_code_is_a_sentence_in_the_game(server: Server, tmp_path: Path) -> None:
     """Without a code, with a wrong one, and with a used one the installer says what to do, and starts nothing."""
     told = await pairing(server)

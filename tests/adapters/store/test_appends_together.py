@@ -237,6 +237,7 @@ def random_load(author: Author, ids: list[TaskId], dice: random.Random) -> list[
     return load
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_random_load_fares_as_in_memory(tmp_path: Path, seed: int) -> None:
     """Whatever shares a transaction: answers, refusals, items, statuses and queue are those of one after the other."""

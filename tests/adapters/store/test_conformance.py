@@ -74,7 +74,6 @@ def test_contracts_are_numbered_without_gaps_and_say_what_they_pin() -> None:
     assert all((contract.__doc__ or "").strip().endswith(".") for contract in contracts.values())
 
 
-@pytest.mark.deep
 async def test_the_whole_suite_runs_in_one_call(tmp_path: Path) -> None:
     await run_store_conformance(_sqlite(tmp_path))
     await run_store_conformance(_memory(tmp_path), durable=False)

@@ -162,6 +162,7 @@ async def test_what_is_not_given_back_as_it_was_is_not_kept(
     assert not any((await rows_of(target)).values())
 
 
+@pytest.mark.deep
 async def test_a_copy_that_is_killed_in_the_middle_is_begun_again(source: str, target: str) -> None:
     _end(_process("begun", "tests.adapters.store.moving", source, target))
     moved = await copy_store(source, target, quiet)

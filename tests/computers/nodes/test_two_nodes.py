@@ -86,6 +86,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return "" if request.param == "memory" else str(request.getfixturevalue("postgres_url"))
 
 
+@pytest.mark.deep
 async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_one_step(
     caplog: pytest.LogCaptureFixture, url: str
 ) -> None:

@@ -184,6 +184,7 @@ def test_p18_a_read_only_task_changes_nothing_and_asks_nobody(talker: Served) ->
     assert task_of(talker, task_id)["read_only"] is True
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize(("then", "goes_on"), [("continue", True), ("cancel", False)])
 def test_a_rejection_means_what_the_task_was_started_with(talker: Served, then: str, goes_on: bool) -> None:

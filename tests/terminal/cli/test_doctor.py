@@ -76,6 +76,7 @@ async def test_it_is_content_with_a_server_that_is_well_and_tells_no_secret(serv
     assert "ccp_" not in plain.stdout + as_json.stdout
 
 
+@pytest.mark.deep
 async def test_what_hangs_costs_seconds(tmp_path: Path) -> None:
     """A port that takes connections and says nothing is named, and nobody waits long for it."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

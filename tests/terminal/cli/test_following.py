@@ -165,6 +165,7 @@ def test_a_computer_that_is_away_is_named(talker: Served) -> None:
     talker.cli("cancel", text.split()[1])
 
 
+@pytest.mark.deep
 def test_a_computer_that_is_frozen_says_why_and_what_to_do(talker: Served) -> None:
     """It does not come back by itself, so a follower is not told to wait for that."""
     one, another = (talker.cli("token", "computer", "shed").stdout.strip() for _ in range(2))

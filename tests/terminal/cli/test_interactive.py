@@ -219,6 +219,7 @@ def session(server: Served, *arguments: str) -> list[str]:
     return ["run", *arguments, *server.where]
 
 
+@pytest.mark.deep
 def test_a_session_of_two_tasks_and_its_commands(talker: Served) -> None:
     """Each line is a task of one session, decided in place; commands answer; Ctrl-D leaves with 0."""
     with on_a_terminal(talker.home, *session(talker), TERM="xterm") as terminal:

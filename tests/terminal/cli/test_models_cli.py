@@ -56,6 +56,7 @@ def nowhere() -> str:
 # -- list and show -------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 async def test_the_models_of_each_server_are_listed(tmp_path: Path) -> None:
     """With size, what they are made of, and where they are; the same as JSON; and as the settings name the servers."""
     async with ollama(says("{}")) as one, ollama(says("{}")) as other:

@@ -133,6 +133,7 @@ async def test_a_directory_that_cannot_be_used_costs_no_pairing(server: Server, 
     assert not [one for one in tokens if one["kind"] == "computer"]
 
 
+@pytest.mark.deep
 async def test_simulators_end_with_the_command_however_it_ends(server: Server) -> None:
     process = await _start(server, "--json", "--count=1")
     assert process.stdout is not None
@@ -144,6 +145,7 @@ async def test_simulators_end_with_the_command_however_it_ends(server: Server) -
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.deep
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("options", "program", "said"),

@@ -131,6 +131,7 @@ def test_a_file_is_new_and_of_its_owner_and_packs_to_the_same_bytes(data_dir: Pa
     assert b"cannot be read" in missing.stderr
 
 
+@pytest.mark.deep
 async def test_growing_is_one_command(data_dir: Path, postgres_server: PostgresServer) -> None:
     """The password is in no word that is said, and what was held is due on the other side."""
     url = postgres_server.tcp_url(await postgres_server.new_database())

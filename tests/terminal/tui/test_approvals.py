@@ -79,6 +79,7 @@ async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None
         assert "Unchanged" not in seat.text
 
 
+@pytest.mark.deep
 async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
     """`r` asks for the reason and for what the task does; Escape takes it back."""
     async with asked(tmp_path, says(WRITE), final(success=False)) as (fixture, request):
@@ -105,6 +106,7 @@ async def test_a_response_stands_in_for_the_result(tmp_path: Path) -> None:
         assert not fixture.disk.done
 
 
+@pytest.mark.deep
 async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
     """With several calls the keys are about all, or about the one that was chosen."""
     other = call("cc_write", path="b.lua", content=NEW.decode())

@@ -86,6 +86,7 @@ def looking(server: Served, home: Path, size: tuple[int, int], **more: str) -> I
         assert termios.tcgetattr(terminal.master) == before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("size", [NARROW, pytest.param(WIDE, marks=pytest.mark.deep)])
 def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tuple[int, int]) -> None:
     """At both sizes, in black and white: what waits is shown, the editor gets the terminal, the file is written."""
@@ -192,6 +193,7 @@ def test_it_is_left_while_the_server_is_gone(tmp_path: Path) -> None:
             sight.terminal.end()
 
 
+@pytest.mark.deep
 def test_a_decision_of_which_nobody_heard_is_told_when_it_is_left(tmp_path: Path) -> None:
     """The server says nothing any more, so nobody knows whether it was taken: the last line says so."""
     with talking(tmp_path, tmp_path / "data") as server:

@@ -32,6 +32,7 @@ def plain(lines: list[Line]) -> list[str]:
     return [line.text for line in lines]
 
 
+@pytest.mark.deep
 async def test_a_request_that_cannot_be_read_is_shown_whole_and_not_decided(tmp_path: Path) -> None:
     """It counts, stands there as the JSON that came, takes no key, and goes when it is decided elsewhere."""
     disk = Disk()

@@ -13,6 +13,7 @@ from tests.terminal.tui.driving import WIDE, asked, seated
 BROKEN = '[[rules]]\nid = "x"\neffect = "maybe"\ntools = ["*"]\n'
 
 
+@pytest.mark.deep
 async def test_rules_are_told_in_words_and_a_call_is_tried(tmp_path: Path) -> None:
     """`t` asks what the policy would say: the verdict, the rules that matched, and why the others did not."""
     async with (

@@ -13,6 +13,7 @@ from tests.harness.whole_server import running
 from tests.terminal.tui.driving import seated_at
 
 
+@pytest.mark.deep
 async def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
     """It is said, a decision meanwhile is not delivered; once it is back what waited waits, and is decided."""
     data = tmp_path / "data"

@@ -86,6 +86,7 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         assert "the left one" in model.told
 
 
+@pytest.mark.deep
 async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
     """`c` asks why; a task that has ended is not canceled again."""
     async with (
@@ -262,6 +263,7 @@ async def test_a_picture_is_drawn_cell_by_cell(tmp_path: Path) -> None:
         assert "The computer is away" in shown.render_line(0).text
 
 
+@pytest.mark.deep
 async def test_a_screen_is_watched_and_typed_at(tmp_path: Path) -> None:
     """`s` shows a computer's screen as it changes, hostile text as characters; `t` types there, and that is audited."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
@@ -288,6 +290,7 @@ async def test_a_screen_is_watched_and_typed_at(tmp_path: Path) -> None:
         await seat.sees("farm: s shows its screen")
 
 
+@pytest.mark.deep
 async def test_a_refused_task_stays_to_be_changed(tmp_path: Path) -> None:
     """A check that cannot be read is said beside the checks; nothing that was typed is lost, and it is sent again."""
     async with (

@@ -162,6 +162,7 @@ async def test_an_edit_in_place_is_what_runs(server: Server, pc: Computer, seats
     assert (recorded.decisions[0].action, recorded.decisions[0].reason) == ("edit", "south is where the chest is")
 
 
+@pytest.mark.deep
 async def test_a_rejection_has_a_reason_and_says_what_then(server: Server, pc: Computer, seats: Seats) -> None:
     """The task goes on, and the model is told why."""
     api = server.api()
@@ -284,6 +285,7 @@ async def test_what_was_cut_and_opened_is_opened_anew_once_it_is_whole(
     await expect(seat.page.locator("[data-outcome]")).to_have_count(0)
 
 
+@pytest.mark.deep
 async def test_what_came_just_now_is_not_approved(server: Server, pc: Computer, seats: Seats) -> None:
     """For half a second after it is shown neither a click nor a key that was meant for something else counts."""
     api = server.api()
