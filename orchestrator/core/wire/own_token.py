@@ -14,6 +14,7 @@ characters in texts of which others are between.
 import base64
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 Span = tuple[int, int]
@@ -37,6 +38,10 @@ _ROWS: Final = 50
 """Rows of the last texts below which a column may go on: those of a screen."""
 _WIDTH: Final = 256
 """Columns of a screen at most."""
+_SLOTS: Final = 1 << 15
+"""Slots for the windows of all forms, some thousands: a window of another text meets a taken one now and then."""
+_KEPT: Final = 1024
+"""Computers of which the sight is kept, 40 kB each; of another one it is made again, in some milliseconds."""
 _LEAST: Final = 16
 """Characters of a token that can be told from ordinary text."""
 
@@ -45,18 +50,16 @@ class Sight:
     """Finds pieces of some forms in texts."""
 
     def __init__(self, forms: Iterable[str]) -> None:
-        self._places: dict[str, list[tuple[str, int]]] = {}
-        """Where in which forms a window stands."""
-        self._signed: dict[str, list[tuple[str, int]]] = {}
-        """The same of the forms as they are written, for the windows with a ``-`` or ``_`` in them."""
-        every = dict.fromkeys(form.lower() for form in forms)
-        for form in dict.fromkeys(_NO_PART.sub("", form) for form in every):
+        every = tuple(dict.fromkeys(form.lower() for form in forms))
+        self._bare = tuple(dict.fromkeys(_NO_PART.sub("", form) for form in every))
+        self._signed = tuple(form for form in every if _SIGN.search(form))
+        """The forms as they are written, for the windows with a ``-`` or ``_`` in them."""
+        self._all = "\n".join((*self._bare, *self._signed))
+        # A dictionary of all windows takes 1.5 MB, and there is one for each computer.
+        self._taken = bytearray(_SLOTS)
+        for form in (*self._bare, *self._signed):
             for at in range(len(form) - _WINDOW + 1):
-                self._places.setdefault(form[at : at + _WINDOW], []).append((form, at))
-        for form in every:
-            for at in range(len(form) - _WINDOW + 1):
-                if _SIGN.search(window := form[at : at + _WINDOW]):
-                    self._signed.setdefault(window, []).append((form, at))
+                self._taken[hash(form[at : at + _WINDOW]) % _SLOTS] = 1
 
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
@@ -84,18 +87,29 @@ class Sight:
         """Pieces as they are written, whose signs are some of their eight characters."""
         for sign in _SIGN.finditer(text):
             for at in range(max(0, sign.start() - _WINDOW + 1), sign.end()):
-                for form, place in self._signed.get(text[at : at + _WINDOW], ()):
+                for form, place in self._where(text[at : at + _WINDOW], self._signed):
                     start, end = _grown(text, at, form, place)
                     if end - start > _WINDOW:
                         yield start, end
 
     def _found(self, joined: str) -> Iterator[Span]:
-        places = self._places
-        for at in range(0, len(joined) - _WINDOW + 1, 2):
-            for form, place in places.get(joined[at : at + _WINDOW], ()):
+        taken = self._taken
+        places = range(0, len(joined) - _WINDOW + 1, 2)
+        for at in [at for at in places if taken[hash(joined[at : at + _WINDOW]) % _SLOTS]]:
+            for form, place in self._where(joined[at : at + _WINDOW], self._bare):
                 start, end = _grown(joined, at, form, place)
                 if end - start >= _least(joined[start:end]):
                     yield start, end
+
+    def _where(self, window: str, forms: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Each form that has the window, with its place there."""
+        if len(window) < _WINDOW or not self._taken[hash(window) % _SLOTS] or window not in self._all:
+            return
+        for form in forms:
+            place = form.find(window)
+            while place >= 0:
+                yield form, place
+                place = form.find(window, place + 1)
 
 
 def _grown(joined: str, at: int, form: str, place: int) -> Span:
@@ -116,11 +130,17 @@ def _least(piece: str) -> int:
     return 14 if _HEX.fullmatch(piece) else _WINDOW + 1
 
 
+@lru_cache(maxsize=_KEPT)
+def _sight_of(token: str) -> Sight | None:
+    """What finds a token; None: it is too short to be told from ordinary text."""
+    return Sight(forms_of(token)) if len(token) >= _LEAST else None
+
+
 class Watched:
     """What one computer says, text after text, without its token; remembers the end of the last text."""
 
     def __init__(self, token: str) -> None:
-        self._sight = Sight(forms_of(token)) if len(token) >= _LEAST else None
+        self._token = token
         self._tail = ""
         self._rows = ""
 
@@ -129,11 +149,12 @@ class Watched:
 
         The pieces as letters and digits alone; those that have too few of them, as they are written.
         """
-        if self._sight is None:
+        sight = _sight_of(self._token)
+        if sight is None:
             return ()
-        spans = [text[start:end] for start, end in self._sight.spans(text)]
+        spans = [text[start:end] for start, end in sight.spans(text)]
         found = [bare if len(bare := _NO_PART.sub("", piece)) > _WINDOW else piece for piece in spans]
-        down = "".join([text[place] for place in self._sight.down(text)])
+        down = "".join([text[place] for place in sight.down(text)])
         return tuple(dict.fromkeys([*found, *([down] if down else [])]))
 
     def starred(self, text: str, *, follows: bool = False) -> str:
@@ -141,24 +162,24 @@ class Watched:
 
         ``follows``: the text goes on where the last one ended, so that a piece may have begun there.
         """
-        if self._sight is None:
+        sight = _sight_of(self._token)
+        if sight is None:
             return text
         before = self._tail if follows else ""
         if follows:
             self._tail = (before + text)[-_TAIL:]
-        for start, end in self._sight.spans(before + text):
+        for start, end in sight.spans(before + text):
             first, last = max(0, start - len(before)), end - len(before)
             if last > 0:
                 text = text[:first] + "*" * (last - first) + text[last:]
-        return self._starred_down(text, follows)
+        return self._starred_down(text, sight, follows=follows)
 
-    def _starred_down(self, text: str, follows: bool) -> str:
-        assert self._sight is not None
+    def _starred_down(self, text: str, sight: Sight, *, follows: bool) -> str:
         before = self._rows if follows else ""
         if follows:
             self._rows = "\n".join(row[-_TAIL:] for row in (before + text).split("\n")[-_ROWS:])
         letters = list(text)
-        for place in self._sight.down(before + text):
+        for place in sight.down(before + text):
             if place >= len(before):
                 letters[place - len(before)] = "*"
         return "".join(letters)
