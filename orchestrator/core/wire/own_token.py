@@ -15,6 +15,7 @@ import base64
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Final
 
 Span = tuple[int, int]
@@ -38,10 +39,12 @@ _ROWS: Final = 50
 """Rows of the last texts below which a column may go on: those of a screen."""
 _WIDTH: Final = 256
 """Columns of a screen at most."""
-_SLOTS: Final = 1 << 15
+_SLOTS: Final = 1 << 16
 """Slots for the windows of all forms, some thousands: a window of another text meets a taken one now and then."""
-_KEPT: Final = 1024
-"""Computers of which the sight is kept, 40 kB each; of another one it is made again, in some milliseconds."""
+_WORTH: Final = 2_000
+"""Windows that are looked up one by one before the slots are made, which takes as long."""
+_KEPT: Final = 128
+"""Computers for which the forms are kept: for another one they are made again, in a third of a millisecond."""
 _LEAST: Final = 16
 """Characters of a token that can be told from ordinary text."""
 
@@ -51,15 +54,13 @@ class Sight:
 
     def __init__(self, forms: Iterable[str]) -> None:
         every = tuple(dict.fromkeys(form.lower() for form in forms))
-        self._bare = tuple(dict.fromkeys(_NO_PART.sub("", form) for form in every))
-        self._signed = tuple(form for form in every if _SIGN.search(form))
+        self._bare = "\n".join(dict.fromkeys(_NO_PART.sub("", form) for form in every))
+        """The forms, letters and digits alone, a line each."""
+        self._signed = "\n".join(form for form in every if _SIGN.search(form))
         """The forms as they are written, for the windows with a ``-`` or ``_`` in them."""
-        self._all = "\n".join((*self._bare, *self._signed))
-        # A dictionary of all windows takes 1.5 MB, and there is one for each computer.
-        self._taken = bytearray(_SLOTS)
-        for form in (*self._bare, *self._signed):
-            for at in range(len(form) - _WINDOW + 1):
-                self._taken[hash(form[at : at + _WINDOW]) % _SLOTS] = 1
+        self._taken = bytearray()
+        """A slot for each window of the forms; empty until so many were looked up that making it is worth it."""
+        self._asked = 0
 
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
@@ -73,6 +74,13 @@ class Sight:
 
     def down(self, text: str) -> list[int]:
         """The places of pieces that are written down the columns of a text, a character in each row."""
+        if text.count("\n") < _WINDOW:
+            return []
+        rows = [row[:_WIDTH] for row in text.split("\n")]
+        letters = [_NO_PART.sub("", "".join(column)) for column in zip_longest(*rows, fillvalue="")]
+        joined = "".join([one for one in letters if len(one) > _WINDOW]).lower()
+        if not any(joined[at : at + _WINDOW] in self._bare for at in self._met(joined)):
+            return []
         columns: dict[int, list[int]] = {}
         start = 0
         for row in text.split("\n"):
@@ -80,36 +88,45 @@ class Sight:
                 columns.setdefault(match.start(), []).append(start + match.start())
             start += len(row) + 1
         places = [place for _, column in sorted(columns.items()) if len(column) > _WINDOW for place in column]
-        joined = "".join([text[place] for place in places]).lower()
         return [place for first, end in _merged(list(self._found(joined))) for place in places[first:end]]
 
     def _written(self, text: str) -> Iterator[Span]:
         """Pieces as they are written, whose signs are some of their eight characters."""
         for sign in _SIGN.finditer(text):
             for at in range(max(0, sign.start() - _WINDOW + 1), sign.end()):
-                for form, place in self._where(text[at : at + _WINDOW], self._signed):
+                for form, place in _where(text[at : at + _WINDOW], self._signed):
                     start, end = _grown(text, at, form, place)
                     if end - start > _WINDOW:
                         yield start, end
 
     def _found(self, joined: str) -> Iterator[Span]:
-        taken = self._taken
-        places = range(0, len(joined) - _WINDOW + 1, 2)
-        for at in [at for at in places if taken[hash(joined[at : at + _WINDOW]) % _SLOTS]]:
-            for form, place in self._where(joined[at : at + _WINDOW], self._bare):
+        for at in self._met(joined):
+            for form, place in _where(joined[at : at + _WINDOW], self._bare):
                 start, end = _grown(joined, at, form, place)
                 if end - start >= _least(joined[start:end]):
                     yield start, end
 
-    def _where(self, window: str, forms: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Each form that has the window, with its place there."""
-        if len(window) < _WINDOW or not self._taken[hash(window) % _SLOTS] or window not in self._all:
-            return
-        for form in forms:
-            place = form.find(window)
-            while place >= 0:
-                yield form, place
-                place = form.find(window, place + 1)
+    def _met(self, joined: str) -> list[int]:
+        """Where a window of a form stands, or seems to."""
+        places, bare = range(0, len(joined) - _WINDOW + 1, 2), self._bare
+        self._asked += len(places)
+        if not self._taken and self._asked > _WORTH:
+            # Not a dictionary of all windows: that takes 1.5 MB, and each computer has its own.
+            self._taken = bytearray(_SLOTS)
+            for at in range(len(bare) - _WINDOW + 1):
+                self._taken[hash(bare[at : at + _WINDOW]) % _SLOTS] = 1
+        if taken := self._taken:
+            return [at for at in places if taken[hash(joined[at : at + _WINDOW]) % _SLOTS]]
+        return [at for at in places if joined[at : at + _WINDOW] in bare]
+
+
+def _where(window: str, forms: str) -> Iterator[tuple[str, int]]:
+    """Each form that has the window, with its place there; ``forms``: a line each."""
+    at = forms.find(window) if len(window) == _WINDOW and "\n" not in window else -1
+    while at >= 0:
+        start, end = forms.rfind("\n", 0, at) + 1, forms.find("\n", at)
+        yield forms[start : end if end >= 0 else None], at - start
+        at = forms.find(window, at + 1)
 
 
 def _grown(joined: str, at: int, form: str, place: int) -> Span:
