@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -93,6 +94,10 @@ _KEY_BEGINS: Final = re.compile(r"[\w+/=.:@-]")
 """Columns of the terminal of a program, at which what it prints goes on in the next row."""
 _PIECE: Final = 4
 """Characters of a piece of a secret that is left out at a cut."""
+
+
+_SHORT: Final = 200
+"""Characters of a text for which it is remembered that no secret is in it."""
 
 
 class Mask(Redactor):
@@ -256,6 +261,13 @@ class Mask(Redactor):
         return MARKER.sub(lambda match: self._one(match.group()) if match.group() in self.seen else match.group(), text)
 
     def _masked(self, text: str, used: list[str], *, is_env: bool) -> str:
+        if len(text) <= _SHORT and "[" not in text and _has_none(text, is_env=is_env):
+            # Names, paths and short results come in every step.
+            known = self._again(text, used)
+            return known if known == text else self._searched(text, used, is_env=is_env)
+        return self._searched(text, used, is_env=is_env)
+
+    def _searched(self, text: str, used: list[str], *, is_env: bool) -> str:
         spans = list(key_lines(text))
         if is_env:
             spans += env_values(text)
@@ -414,6 +426,12 @@ def _lengths(secret: str) -> range:
 def has_marker(value: JsonValue) -> bool:
     """Whether a value has a marker somewhere, or something that looks like a damaged one."""
     return any(MARKER.search(text) or damaged_in(text) for text in texts_of(value))
+
+
+@lru_cache(maxsize=8192)
+def _has_none(text: str, *, is_env: bool) -> bool:
+    """Whether no secret is in a text by itself: what a task knows by now may be in it all the same."""
+    return Mask("")._searched(text, [], is_env=is_env) == text
 
 
 def _is_known_again(secret: str) -> bool:
