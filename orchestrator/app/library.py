@@ -109,7 +109,7 @@ class _Log:
     """Logs the steps of a task as they happen."""
 
     def __init__(self, resumed: AgentTask | None) -> None:
-        self._transcript = Transcript()
+        self._transcript = Transcript(names_computers=False)
         if resumed is not None:
             self._transcript.resume(resumed.steps, [record.call for record in resumed.calls])
 

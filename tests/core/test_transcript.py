@@ -40,12 +40,12 @@ def test_the_log_of_the_main_job() -> None:
     assert lines(story) == [
         "[STEP 1]",
         "[EXPLANATION] I write it.",
-        "[TOOL] cc_write({'path': 'hello.lua', 'content': \"print('hi')\"})",
+        "[TOOL] cc_write({'path': 'hello.lua', 'content': \"print('hi')\"}) on 3",
         "[REVIEW] cc_write waits for a person (risk: medium).",
         "[DECISION] alice: approve cc_write",
         "[TOOL_RESULT] Wrote 11 bytes to hello.lua",
         "[STEP 2]",
-        "[TOOL] cc_run_program({'path': 'hello.lua', 'args': ['a']})",
+        "[TOOL] cc_run_program({'path': 'hello.lua', 'args': ['a']}) on 3",
         "[TOOL_RESULT] Program hello.lua executed successfully.\nOutput:\nhi",
         "[STEP 3]",
         "[EXPLANATION] I saw it.",
@@ -53,7 +53,15 @@ def test_the_log_of_the_main_job() -> None:
     ]
 
 
-def test_a_call_names_its_computer_where_the_task_has_several() -> None:
+def test_a_long_text_is_cut_in_the_line_of_its_call() -> None:
+    """A file stands in its diff; the line has its beginning and its size."""
+    story = Journal()
+    story.proposed([call("c1", path="a", content="x" * 12_345)], "allow", explanation="")
+    assert lines(story)[-1] == f"[TOOL] cc_write({{'path': 'a', 'content': '{'x' * 80}… (12,345 characters)'}}) on 3"
+
+
+def test_a_call_names_its_computer() -> None:
+    """Not a call that works on no computer."""
     story = Journal()
     story.submitted(computers=("3", "4"))
     story.proposed(
@@ -79,7 +87,7 @@ def test_arguments_are_shown_in_the_order_of_the_tool(tool: str, args: dict[str,
     """As the tool declares them, though the journal sorts keys; what it does not declare comes after."""
     story = Journal()
     story.proposed([call("c1", tool, **args)], "allow", explanation="")
-    assert lines(story)[-1] == f"[TOOL] {tool}({shown})"
+    assert lines(story)[-1] == f"[TOOL] {tool}({shown}) on 3"
 
 
 def test_what_goes_wrong_is_in_the_log() -> None:
@@ -104,8 +112,8 @@ def test_what_goes_wrong_is_in_the_log() -> None:
         "[STEP 1]",
         "[REFUSED] The model was told: Your reply was empty.",
         "[STEP 2]",
-        "[TOOL] cc_write({})",
-        "[TOOL] cc_shell({})",
+        "[TOOL] cc_write({}) on 3",
+        "[TOOL] cc_shell({}) on 3",
         "[TOOL_RESULT] Denied by policy: a rule says so",
         "[REVIEW] cc_write waits for a person (risk: medium).",
         "[REVIEW] stale: The file changed.",
@@ -245,7 +253,7 @@ def test_an_edit_shows_what_runs_and_an_answer_what_was_said() -> None:
     said = [line for item in story.items for line in transcript.lines(item)]
     assert said[-3:] == [
         "[DECISION] alice: edit cc_write, respond cc_write",
-        "[TOOL] cc_write({'path': 'a', 'content': 'x'})",
+        "[TOOL] cc_write({'path': 'a', 'content': 'x'}) on 3",
         "[TOOL_RESULT] alice answered in its place: It is there.",
     ]
 

@@ -30,15 +30,15 @@ _HELD: Final = {True: "Holds", False: "Does not hold", None: "Not known"}
 class Transcript:
     """Turns items into lines, in order; remembers only the step and the calls it has shown.
 
+    ``names_computers``: the line of each call names its computer; else only where the task has several.
     ``became``: what became by now of tasks that the items only begin, each as part of a sentence.
     """
 
-    def __init__(self, became: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, became: Mapping[str, str] = MappingProxyType({}), *, names_computers: bool = True) -> None:
         self._became = became
+        self._names_computers = names_computers
         self._step = 0
         self._calls: dict[CallId, facts.ToolCall] = {}
-        self._several = False
-        """Whether the task has several computers, as far as its items were told."""
         self._awaits = ""
         """The model server that was told to be waited for since the last reply."""
 
@@ -52,7 +52,7 @@ class Transcript:
         fact = item.fact
         match fact:
             case facts.TaskSubmitted():
-                self._several = len(fact.computers) > 1
+                self._names_computers |= len(fact.computers) > 1
                 return []
             case facts.ModelReplied():
                 self._step += 1
@@ -124,7 +124,7 @@ class Transcript:
         return lines
 
     def _tool(self, call: facts.ToolCall) -> str:
-        at = f" on {call.computer}" if self._several and call.computer else ""
+        at = f" on {call.computer}" if self._names_computers and call.computer else ""
         return f"[TOOL] {call.tool}({_as_declared(call)}){at}"
 
     def _decided(self, fact: facts.DecisionRecorded, who: str) -> list[str]:
@@ -188,8 +188,19 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+_LONG_CHARS: Final = 200
+"""A text of more is cut in the line of a call: a file stands in its diff."""
+_HEAD_CHARS: Final = 80
+
+
+def _short(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) <= _LONG_CHARS:
+        return value
+    return f"{value[:_HEAD_CHARS]}… ({len(value):,} characters)"
+
+
 def _as_declared(call: facts.ToolCall) -> dict[str, Any]:
     """The arguments in the order in which the tool declares them; the journal sorts them."""
     model = ALL_TOOL_ARGS.get(call.tool)
     declared = [name for name in model.model_fields if name in call.args] if model else []
-    return {name: call.args[name] for name in dict.fromkeys((*declared, *call.args))}
+    return {name: _short(call.args[name]) for name in dict.fromkeys((*declared, *call.args))}

@@ -77,7 +77,7 @@ class Narrator:
     """The people who decide its requests, in words such as ``alice`` or ``somebody with the role reviewer``."""
     doing: str = ""
     """The present work; empty: none, or it waits for a person."""
-    _log: Transcript = field(default_factory=Transcript)
+    _log: Transcript = field(default_factory=partial(Transcript, names_computers=False))
     _tools: dict[CallId, str] = field(default_factory=dict)
     _steps: int = 0
     _max_steps: int = 0

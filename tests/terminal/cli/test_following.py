@@ -263,7 +263,7 @@ def proposed(explanation: str) -> Journal:
     return story
 
 
-LOG = "[STEP 1]\n[EXPLANATION] I run it,\n    and look.\n[TOOL] cc_run_program({'path': 'a.lua'})\n"
+LOG = "[STEP 1]\n[EXPLANATION] I run it,\n    and look.\n[TOOL] cc_run_program({'path': 'a.lua'}) on 3\n"
 
 
 @pytest.mark.parametrize(
