@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -54,6 +55,14 @@ from orchestrator.web.errors import error_form
 from orchestrator.web.events import EventStream
 
 # -- The endpoints to computers: who is there, which are frozen and why, and letting one come back
+
+
+_NUMBER: Final = re.compile(r"([0-9]{1,18})")
+
+
+def _in_order(named: tuple[str, str]) -> list[str | int]:
+    """As people count: sim-2 comes before sim-10."""
+    return [int(part) if place % 2 else part.lower() for place, part in enumerate(_NUMBER.split(named[0]))]
 
 
 class NotASocket(OrchestratorError):
@@ -134,7 +143,7 @@ class ComputerEndpoints(Room):
         records = {one.computer: one for one in await self.service.store.list_computers()}
         shown = [
             computer_answer(self.computers, records.get(name) or ComputerRecord(name), owner, ComputerAnswer)
-            for name, owner in sorted((await self.computer_owners()).items())
+            for name, owner in sorted((await self.computer_owners()).items(), key=_in_order)
         ]
         return ComputerList(computers=shown)
 
