@@ -30,7 +30,8 @@ from orchestrator.core.wire.link import LINK_TABLE
 from orchestrator.history.audit import AuditBroken
 from orchestrator.history.rehearsal import CannotRehearse
 from orchestrator.runtime.metrics import FIGURES, PREFIX
-from orchestrator.runtime.settings import ENV_PREFIX, Settings
+from orchestrator.runtime.program import ENV_PREFIX
+from orchestrator.runtime.settings import Settings
 from orchestrator.web.computers import NotASocket, TooManyKeys, WrongSubprotocol
 from orchestrator.web.endpoint_table import ENDPOINTS, Answer, Endpoint
 from orchestrator.web.openapi import document, refusals_of

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -25,9 +24,9 @@ from orchestrator.core.task.system_facts import RECORDS, NodeStarted, TokenIssue
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.tasks import TaskService
 from orchestrator.runtime.clock import SystemClock
-from orchestrator.runtime.program import program
+from orchestrator.runtime.program import DEFAULT_URL, ENV_PREFIX, program, version
 from orchestrator.runtime.prompts import FILE, SHIPPED_VERSION
-from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, Settings
+from orchestrator.runtime.settings import Settings
 from orchestrator.tools.workspace import RefusedWorkspace
 from orchestrator.web.auth import TokenAuthorizer, issue_token, token_hash
 from orchestrator.web.doctor import About
@@ -163,14 +162,6 @@ _WHO_ON_BUS: Final = re.compile(r"((?:nats|tls)://|,)[^/,]*@")
 Without a password it is a token, which alone opens the bus.
 """
 _PASSWORD: Final = re.compile(r"((?:password|passfile|token)=)[^&\s]*")
-
-
-def version() -> str:
-    """The version that is installed; empty: it runs from a checkout that nobody installed."""
-    try:
-        return metadata.version("cc-orchestrator")
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def about(settings: Settings, workspace: Workspace | None = None) -> About:

@@ -28,7 +28,7 @@ from orchestrator.client.streams import (
     sent_in,
 )
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
+from orchestrator.runtime.program import DEFAULT_URL, ENV_PREFIX, default_data_dir
 
 if TYPE_CHECKING:
     # Most commands are one call over REST: the items, and the reviewers' socket, cost them half of their start.

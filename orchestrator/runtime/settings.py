@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from orchestrator.core.errors import InvalidRequest, said_of
 from orchestrator.core.text.visible import one_line
+from orchestrator.runtime.program import ENV_PREFIX, default_data_dir
 
 # -- What settings there are -------------------------------------------------------------
 
-DEFAULT_URL: Final = "http://127.0.0.1:8765"
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _ADDRESS: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -309,17 +309,10 @@ class Settings(BaseModel):
 # -- Where settings come from: flags, then ``CC_ORCHESTRATOR_<NAME>``, then ``cc-orchestrator.toml``, then the
 # default
 
-ENV_PREFIX: Final = "CC_ORCHESTRATOR_"
 CONFIG_NAME: Final = "cc-orchestrator.toml"
 
 _OF_CLIENTS: Final = ("url", "token", "engine")
 """Variables that the other commands and ``scripts/engine.py`` read, and `serve` does not."""
-
-
-def default_data_dir(environ: Mapping[str, str]) -> Path:
-    """Where things are kept when nobody says: ``~/.local/share/cc-orchestrator`` or what XDG_DATA_HOME says."""
-    base = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base) / "cc-orchestrator"
 
 
 def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from orchestrator.client import Client, unless_it_closed
 from orchestrator.core.approval.approval import HitlResponse
@@ -25,6 +26,14 @@ COMPUTER = "0"
 _STOP_WITHIN_S = 10.0
 _NOBODY = "Nobody is here to answer. Do what is simplest."
 """The words of the demo for a person who is not there."""
+
+
+_NEXT: Final = (
+    ("serve --model ollama:qwen2.5-coder", "the orchestrator, with a model on this machine"),
+    ("pair", "connects a computer of your world; `simulate` makes some without the game"),
+    ('run "…"', "a task, in your words"),
+)
+"""What to type after the demo, and what for."""
 
 
 class PartFailed(OrchestratorError):
@@ -59,6 +68,10 @@ def _run(directory: Path | None, keep: bool, model: str, ollama_url: str, consol
         succeeded = _play(client, console)
         if keep:
             _keep(client, url, home, console)
+    if succeeded and not keep:
+        console.say("\nNext, each in a terminal of its own:")
+        for typed, what_for in _NEXT:
+            console.say(f"  {program()} {typed:38}  {what_for}")
     return 0 if succeeded else 1
 
 

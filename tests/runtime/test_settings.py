@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.runtime.settings import CONFIG_NAME, Settings, default_data_dir, load_settings
+from orchestrator.runtime.program import default_data_dir
+from orchestrator.runtime.settings import CONFIG_NAME, Settings, load_settings
 
 
 def toml(directory: Path, text: str) -> None:

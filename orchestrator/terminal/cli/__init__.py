@@ -1,7 +1,7 @@
 """The command line ``cc-orchestrator``: a client of the port, and the server's start.
 
 Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing,
-130 left by Ctrl-C, 141 the reader of the output went away (``| head``).
+4 no such thing, 130 left by Ctrl-C, 141 the reader of the output went away (``| head``).
 """
 
 import os

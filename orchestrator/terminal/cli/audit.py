@@ -16,9 +16,17 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, NotFound, StoreBusy
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import ENV_PREFIX, load_settings
-from orchestrator.terminal.cli.common import AsJson, DataDir, TaskId, Url, client_of, moment, print_json, quoted
-from orchestrator.terminal.cli.tasks import tasks_app
+from orchestrator.runtime.program import ENV_PREFIX
+from orchestrator.terminal.cli.common import (
+    AsJson,
+    DataDir,
+    Url,
+    client_of,
+    moment,
+    print_json,
+    quoted,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -189,7 +197,7 @@ def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[s
     from orchestrator.history.audit import Checkpoints
     from orchestrator.history.store_move import verify_store_at
 
-    settings = load_settings({"data_dir": data_dir}, os.environ)
+    settings = settings_of(data_dir=data_dir)
     if settings.store or not (settings.data_dir / "orchestrator.db").exists():
         return None
 
@@ -242,7 +250,7 @@ def verify_against(heads: Path, data_dir: Path | None) -> dict[str, Any]:
     from orchestrator.history.audit import Checkpoints, read_heads
     from orchestrator.history.store_move import verify_store_at
 
-    settings = load_settings({"data_dir": data_dir}, os.environ)
+    settings = settings_of(data_dir=data_dir)
     verified = asyncio.run(verify_store_at(settings.store_url, Checkpoints(settings.data_dir), read_heads(heads)))
     found: dict[str, Any] = verified.model_dump(mode="json")
     return found
@@ -364,27 +372,6 @@ def _sure(going: list[dict[str, Any]]) -> bool:
         typer.echo(_told(one, "would go"), err=True)
     typer.echo(f"{what}\nRemove them? [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-@tasks_app.command()
-def pin(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Keep a task and those that it builds on: no retention removes them."""
-    _pinned(task_id, "pin", as_json, url, data_dir)
-
-
-@tasks_app.command()
-def unpin(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Keep a task no longer than others."""
-    _pinned(task_id, "unpin", as_json, url, data_dir)
-
-
-def _pinned(task_id: str, verb: str, as_json: bool, url: str | None, data_dir: Any) -> None:
-    with client_of(url, data_dir) as client:
-        done = client.request("POST", f"/v1/tasks/{task_id}/{verb}")
-    if as_json:
-        print_json(done)
-    else:
-        typer.echo(f"task {done['task_id']} is {'pinned' if done['pinned'] else 'not pinned'}")
 
 
 def _bytes(text: str) -> int:

@@ -4,31 +4,20 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, said_of
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import default_data_dir
-from orchestrator.terminal.cli.audit import audit_app, prune
-from orchestrator.terminal.cli.backups import backup, backups_app, restore, undo
-from orchestrator.terminal.cli.common import AsJson, DataDir, complain, print_json
-from orchestrator.terminal.cli.computers import computers_app, nodes, screen, type_keys
-from orchestrator.terminal.cli.evaluation import evaluate
-from orchestrator.terminal.cli.models import models_app
-from orchestrator.terminal.cli.people import pair, people_app, token_app
-from orchestrator.terminal.cli.policy import policy_app
-from orchestrator.terminal.cli.requests import grants_app, requests_app, review
-from orchestrator.terminal.cli.run import run
-from orchestrator.terminal.cli.server import demo, doctor, serve, tui
-from orchestrator.terminal.cli.simulate import simulate
-from orchestrator.terminal.cli.store import store_app
-from orchestrator.terminal.cli.tasks import answer, cancel, rehearsal, stop, tasks_app
+from orchestrator.runtime.program import default_data_dir
+from orchestrator.runtime.program import version as program_version
+from orchestrator.terminal.cli.common import AsJson, DataDir, Url, complain, is_alone, print_json, quoted
 
 # -- The prompt on the command line: read it, and check one before `serve` does ----------
 
@@ -109,7 +98,31 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Commands(TyperGroup):
-    """The commands; a fault in one ends in a sentence and an exit code."""
+    """The commands; a fault in one ends in a sentence and an exit code.
+
+    A command's module is imported when it is called: to start is most of what a short command costs.
+    """
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; None: there is none."""
+        return _loaded(cmd_name) if cmd_name in COMMANDS else None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row.help) for name, row in COMMANDS.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called. Raises UsageError with the nearest names for one that is not there."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=2)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f"There is no command {quoted(args[0])}.{meant}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and hand on what a broken pipe or Ctrl-C means."""
@@ -121,7 +134,7 @@ class Commands(TyperGroup):
             raise
         except OrchestratorError as error:
             complain(error)
-            raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
+            raise typer.Exit(_code_of(error)) from None
         except UnicodeError:
             # Bytes that are not text come as halves of surrogates, which nothing takes; our own output takes all.
             complain(InvalidRequest("The typed or piped input is not text in UTF-8.", remedy="Write it in UTF-8."))
@@ -139,6 +152,13 @@ class Commands(TyperGroup):
         return result
 
 
+def _code_of(error: OrchestratorError) -> int:
+    """The exit code of an error: 4 for what is not there, 3 for a server that refuses or is away, else 2."""
+    if error.code == "not_found" or getattr(error, "status", 0) == 404:
+        return 4
+    return 3 if error.code in ("server_refused", "server_unreachable") else 2
+
+
 def _complain_of_output(error: OSError) -> None:
     """Say in a sentence that something cannot be written, such as when a disk is full. Raises other errors."""
     if error.errno not in _FULL:
@@ -151,8 +171,9 @@ def _complain_of_output(error: OSError) -> None:
 
 def _in_our_words(error: typer.BadParameter) -> None:
     """Put what the command line's library says of a value into the words of the settings."""
-    why = error.__cause__
-    if isinstance(why, ValidationError):
+    why: Any = error.__cause__
+    # By its name: its class would bring pydantic with it.
+    if type(why).__name__ == "ValidationError":
         first = why.errors(include_url=False)[0]
         # A choice names the value itself.
         where = "" if first["type"] == "value_error" else f"'{one_line(str(first['input']))}'"
@@ -163,75 +184,117 @@ class _ReaderGone(BaseException):
     """Passes by the handlers of the command line's library, which take a broken pipe for a failure."""
 
 
+class Row(NamedTuple):
+    """A command of the table."""
+
+    module: str
+    """Of ``orchestrator.terminal.cli``; it is imported when the command is called."""
+    attribute: str
+    """The function of a command, or the ``typer.Typer`` of a group."""
+    help: str
+    """The first line of its help, so that the list of commands imports none of them."""
+    example: str = ""
+
+
+COMMANDS: Final[Mapping[str, Row]] = {
+    "serve": Row("server", "serve", "Start the orchestrator.", "serve --model ollama:qwen2.5-coder"),
+    "demo": Row("server", "demo", "Play the main job on a simulated computer."),
+    "run": Row(
+        "run", "run", "Submit a task and follow it; Ctrl-C leaves it running.",
+        'run "fix my farm program" --computer 3 --max-wall 10m',
+    ),
+    "review": Row("requests", "review", "Decide what waits for a person, here in the terminal."),
+    "tui": Row("server", "tui", "Do everything on one screen in the terminal."),
+    "answer": Row("tasks", "answer", "Answer a task's question.", 'answer t-… "the left chest"'),
+    "cancel": Row("tasks", "cancel", "Stop a task."),
+    "stop": Row("tasks", "stop", "Stop a task, or with --all everything at once.", "stop --all --reason dinner"),
+    "undo": Row("backups", "undo", "Put back what a task changed.", "undo t-… --dry-run"),
+    "backup": Row(
+        "backups", "backup", "Keep all that is on a computer now.", 'backup farm --note "before the harvest"'
+    ),
+    "restore": Row(
+        "backups", "restore", "Put files back as a backup has them.", "restore farm --path lib --dry-run"
+    ),
+    "prune": Row("audit", "prune", "Remove ended tasks, the oldest first.", "prune --older-than 30 --dry-run"),
+    "rehearsal": Row("tasks", "rehearsal", "Show what a rehearsal changed in its copy.", "rehearsal t-… --apply"),
+    "screen": Row("computers", "screen", "Show what is on a computer's screen.", "screen farm --follow"),
+    "type": Row("computers", "type_keys", "Type at a computer, as if one sat there.", 'type farm "ls" --enter'),
+    "pair": Row("people", "pair", "Connect a computer of the game.", "pair farm"),
+    "nodes": Row("computers", "nodes", "List the servers that work together.", "nodes --json"),
+    "doctor": Row("server", "doctor", "Find what is wrong with the set-up, and how to fix it."),
+    "simulate": Row(
+        "simulate", "simulate", "Connect simulated computers to the running server.",
+        "simulate --count 3 --family advanced --family turtle",
+    ),
+    "eval": Row(
+        "evaluation", "evaluate", "Measure a model on tasks with simulated computers.",
+        "eval --model ollama:qwen2.5-coder --task hello",
+    ),
+    "tasks": Row("tasks", "tasks_app", "List tasks, or look at one."),
+    "computers": Row("computers", "computers_app", "List the computers, look at one, or release one."),
+    "backups": Row("backups", "backups_app", "Backups of computers: list them, look at one, remove one."),
+    "models": Row("models", "models_app", "List Ollama's models, look at one, or get one."),
+    "requests": Row("requests", "requests_app", "Requests: give more time, take one back, ask again."),
+    "grants": Row("requests", "grants_app", "Grants: list them, revoke one."),
+    "policy": Row("policy", "policy_app", "The policy: check a file, ask what it says of a call."),
+    "prompt": Row("commands", "prompt_app", "The text for models before each task: read it, check another."),
+    "people": Row("people", "people_app", "People, and agents: list them, add one, revoke one."),
+    "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
+    "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),
+    "store": Row("store", "store_app", "Look at a store, and move it to another place or engine."),
+}  # fmt: skip
+
+
+def _loaded(name: str) -> Any:
+    """The command or the group of a name, with its module."""
+    row = COMMANDS[name]
+    found = getattr(import_module(f"orchestrator.terminal.cli.{row.module}"), row.attribute)
+    one = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        one.add_typer(found, name=name)
+    else:
+        one.command(name, epilog=f"Example: cc-orchestrator {row.example}" if row.example else None)(found)
+    # With a callback it is a group, however many commands it has.
+    one.callback()(lambda: None)
+    return typer.main.get_group(one).commands[name]
+
+
 app = typer.Typer(
     cls=Commands,
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     # Boxes break words and commands where a terminal is narrow; plain help breaks lines at blanks.
     rich_markup_mode=None,
-    help="Lets a language model work on ComputerCraft computers, with a person in charge.",
     epilog="Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing, "
-    "130 left by Ctrl-C.",
+    "4 no such task, computer or other thing, 130 left by Ctrl-C.",
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    serve,
-    demo,
-    run,
-    review,
-    tui,
-    answer,
-    cancel,
-    stop,
-    undo,
-    backup,
-    restore,
-    prune,
-    rehearsal,
-    screen,
-    type_keys,
-    pair,
-    nodes,
-    doctor,
-    simulate,
-    evaluate,
-)
-_EXAMPLES: Mapping[str, str] = {
-    "serve": "serve --model ollama:qwen2.5-coder",
-    "run": 'run "fix my farm program" --computer 3 --max-wall 10m',
-    "answer": 'answer t-… "the left chest"',
-    "stop": "stop --all --reason dinner",
-    "undo": "undo t-… --dry-run",
-    "backup": 'backup farm --note "before the harvest"',
-    "restore": "restore farm --path lib --dry-run",
-    "prune": "prune --older-than 30 --dry-run",
-    "rehearsal": "rehearsal t-… --apply",
-    "screen": "screen farm --follow",
-    "type": 'type farm "ls" --enter',
-    "pair": "pair farm",
-    "nodes": "nodes --json",
-    "eval": "eval --model ollama:qwen2.5-coder --task hello",
-    "simulate": "simulate --count 3 --family advanced --family turtle",
-}
-for command in _COMMANDS:
-    example = _EXAMPLES.get(command.__name__)
-    app.command(epilog=f"Example: cc-orchestrator {example}" if example else None)(command)
-_GROUPS: Mapping[str, typer.Typer] = {
-    "tasks": tasks_app,
-    "computers": computers_app,
-    "backups": backups_app,
-    "models": models_app,
-    "requests": requests_app,
-    "grants": grants_app,
-    "policy": policy_app,
-    "prompt": prompt_app,
-    "people": people_app,
-    "token": token_app,
-    "audit": audit_app,
-    "store": store_app,
-}
-for name, group in _GROUPS.items():
-    app.add_typer(group, name=name)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"cc-orchestrator {program_version() or 'from a checkout'}")
+        raise typer.Exit
+
+
+@app.callback()
+def overview(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Lets a language model work on ComputerCraft computers, with a person in charge.
+
+    Without a command: what there is now, and the next step.
+    """
+    del version
+    if is_alone(context):
+        from orchestrator.terminal.cli.overview import show
+
+        show(url, data_dir)
 
 
 def run_command_line() -> None:

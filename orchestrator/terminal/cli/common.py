@@ -14,10 +14,11 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import DEFAULT_URL, ENV_PREFIX, unknown_variables
+from orchestrator.runtime.program import DEFAULT_URL, ENV_PREFIX
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
+    from orchestrator.runtime.settings import Settings
 
 Url = Annotated[str | None, typer.Option("--url", help=f"The server. Default: {ENV_PREFIX}URL, or {DEFAULT_URL}.")]
 DataDir = Annotated[
@@ -31,6 +32,8 @@ Reconnect = Annotated[
 ]
 RECONNECT_S = 90.0
 
+_OWN = frozenset(f"{ENV_PREFIX}{name}" for name in ("URL", "TOKEN", "DATA_DIR"))
+"""The variables that commands read."""
 MAX_SPAN_S = 604_800
 """A week: what the server takes as a limit of time."""
 _SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
@@ -47,6 +50,13 @@ def client_of(url: str | None, data_dir: Path | None) -> Iterator["Client"]:
         yield client
     finally:
         client.close()
+
+
+def settings_of(**given: Any) -> "Settings":
+    """The settings of a command that needs them, with what was given to it. Raises InvalidRequest."""
+    from orchestrator.runtime.settings import load_settings
+
+    return load_settings(given, os.environ)
 
 
 def is_alone(context: typer.Context) -> bool:
@@ -70,8 +80,12 @@ def is_alone(context: typer.Context) -> bool:
 
 def warn_of_variables() -> None:
     """Say which variables look like ours and mean nothing; they do a client no harm."""
-    for unknown in unknown_variables(os.environ):
-        complain(unknown)
+    if any(name.upper().startswith(ENV_PREFIX) and name not in _OWN for name in os.environ):
+        # The names of all settings take the models of the settings, which a command needs for nothing else.
+        from orchestrator.runtime.settings import unknown_variables
+
+        for unknown in unknown_variables(os.environ):
+            complain(unknown)
 
 
 def as_segment(value: str | None) -> str | None:

@@ -14,8 +14,7 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import load_settings
-from orchestrator.terminal.cli.common import AsJson, DataDir, complain, is_alone, print_json, quoted
+from orchestrator.terminal.cli.common import AsJson, DataDir, complain, is_alone, print_json, quoted, settings_of
 
 if TYPE_CHECKING:
     from orchestrator.adapters.models.kept_models import KeptModel, Progress, Seen
@@ -202,7 +201,7 @@ def _options(url: str | None, data_dir: Any) -> "OllamaOptions":
     """How a server would ask Ollama. Raises InvalidRequest."""
     from orchestrator.adapters.models.options import OllamaOptions
 
-    chosen = load_settings({"data_dir": data_dir, "ollama_url": url}, os.environ)
+    chosen = settings_of(data_dir=data_dir, ollama_url=url)
     return OllamaOptions(
         url=chosen.ollama_url or os.environ.get("OLLAMA_HOST", ""),
         num_ctx=chosen.num_ctx,
@@ -254,13 +253,13 @@ def _served(model_url: str | None, data_dir: Any) -> "ServerOptions | None":
     """How a server would be asked that speaks OpenAI's API; None: no address is set. Raises InvalidRequest."""
     from orchestrator.adapters.models.options import ServerOptions
 
-    chosen = load_settings({"data_dir": data_dir, "model_url": model_url}, os.environ)
+    chosen = settings_of(data_dir=data_dir, model_url=model_url)
     options = ServerOptions(url=chosen.model_url or os.environ.get("OPENAI_BASE_URL", ""))
     return options if options.url else None
 
 
 def _ollama_is_set(data_dir: Any) -> bool:
-    return bool(load_settings({"data_dir": data_dir}, os.environ).ollama_url or os.environ.get("OLLAMA_HOST"))
+    return bool(settings_of(data_dir=data_dir).ollama_url or os.environ.get("OLLAMA_HOST"))
 
 
 def _served_models(options: "ServerOptions", there: "dict[str, list[KeptModel]]") -> bool:

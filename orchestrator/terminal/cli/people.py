@@ -12,7 +12,7 @@ import typer
 from orchestrator.core.connection_problems import PLACE, is_loopback, is_private, told
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import ENV_PREFIX
+from orchestrator.runtime.program import ENV_PREFIX
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, moment, print_json, quoted
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import typer
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import ENV_PREFIX, load_settings
-from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted
+from orchestrator.runtime.program import ENV_PREFIX
+from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted, settings_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -329,7 +329,7 @@ _NARROWING = ("paths", "programs", "computers", "families", "labels", "args", "r
 
 def _path_of(data_dir: Path | None) -> Path:
     """The file that `serve` would load."""
-    return load_settings({"data_dir": data_dir}, os.environ).policy_path
+    return settings_of(data_dir=data_dir).policy_path
 
 
 def _load(path: Path) -> "LoadedPolicy":

@@ -16,8 +16,8 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import CONFIG_NAME, ENV_PREFIX, load_settings
-from orchestrator.terminal.cli.common import AsJson, DataDir, print_json
+from orchestrator.runtime.program import ENV_PREFIX
+from orchestrator.terminal.cli.common import AsJson, DataDir, print_json, settings_of
 
 StoreUrl = Annotated[
     str | None, typer.Option("--store", metavar="URL", help="The store. Default: the one that `serve` would take.")
@@ -127,6 +127,8 @@ def store_migrate(
             err=True,
         )
     elif not as_json:
+        from orchestrator.runtime.settings import CONFIG_NAME
+
         typer.echo(
             f"{_shown(url)} stays as it is: keep it aside, and start no server on it again.\n"
             f"Next: cc-orchestrator serve --store URL, with the URL of {_shown(to)}.\n"
@@ -144,7 +146,7 @@ def store_admin(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataD
     """
     from orchestrator.app.first_start import one_more_admin
 
-    token = asyncio.run(one_more_admin(load_settings({"data_dir": data_dir, "store": store}, os.environ)))
+    token = asyncio.run(one_more_admin(settings_of(data_dir=data_dir, store=store)))
     if as_json:
         print_json({"name": "admin", "token": token})
     else:
@@ -154,7 +156,7 @@ def store_admin(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataD
 
 def _url(store: str | None, data_dir: Path | None) -> str:
     """The store that is meant, as ``serve`` finds it."""
-    return load_settings({"data_dir": data_dir, "store": store}, os.environ).store_url
+    return settings_of(data_dir=data_dir, store=store).store_url
 
 
 def _shown(url: str) -> str:

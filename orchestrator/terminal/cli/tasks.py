@@ -334,3 +334,24 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
         f"prompt    {one_line(task['prompt'], limit=2000)}",
         *(["kept      it is pinned"] if task.get("pinned") else []),
     ]
+
+
+@tasks_app.command()
+def pin(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Keep a task and those that it builds on: no retention removes them."""
+    _pinned(task_id, "pin", as_json, url, data_dir)
+
+
+@tasks_app.command()
+def unpin(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Keep a task no longer than others."""
+    _pinned(task_id, "unpin", as_json, url, data_dir)
+
+
+def _pinned(task_id: str, verb: str, as_json: bool, url: str | None, data_dir: Any) -> None:
+    with client_of(url, data_dir) as client:
+        done = client.request("POST", f"/v1/tasks/{task_id}/{verb}")
+    if as_json:
+        print_json(done)
+    else:
+        typer.echo(f"task {done['task_id']} is {'pinned' if done['pinned'] else 'not pinned'}")

@@ -21,15 +21,8 @@ import httpx2
 from orchestrator.client import Client, ServerRefused, trusted
 from orchestrator.core.connection_problems import TROUBLES, is_loopback, is_private, plain_http, port_of, told
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.runtime.settings import (
-    CONFIG_NAME,
-    DEFAULT_URL,
-    ENV_PREFIX,
-    LOOPBACK,
-    Settings,
-    default_data_dir,
-    load_settings,
-)
+from orchestrator.runtime.program import DEFAULT_URL, ENV_PREFIX, default_data_dir
+from orchestrator.runtime.settings import CONFIG_NAME, LOOPBACK, Settings, load_settings
 from orchestrator.terminal.doctor import local
 from orchestrator.terminal.doctor.local import Finding, Patient, State, failed, troubled
 

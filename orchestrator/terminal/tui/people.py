@@ -13,7 +13,7 @@ from textual.widgets import Static
 from orchestrator.client import ServerRefused, ServerUnreachable
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import ENV_PREFIX
+from orchestrator.runtime.program import ENV_PREFIX
 from orchestrator.terminal.output import age, counted, elapsed
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.dialogs import Boxes, Choose, Dialog, Field, Filled, Form

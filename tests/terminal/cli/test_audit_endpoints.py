@@ -334,7 +334,7 @@ async def test_a5_audit_show_answers_for_a_file(tmp_path: Path) -> None:
         assert (other.returncode, other.stdout) == (0, "")
         assert "No call has to do with the bytes" in other.stderr
         gone = await endpoints.cli("show", "--file", "nowhere.lua")
-        assert (gone.returncode, "nowhere.lua cannot be read" in gone.stderr) == (2, True)
+        assert (gone.returncode, "nowhere.lua cannot be read" in gone.stderr) == (4, True)
 
 
 async def test_a6_audit_check_exits_with_1_at_a_violation(tmp_path: Path) -> None:

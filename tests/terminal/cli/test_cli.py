@@ -11,14 +11,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import httpx2
 import pytest
+import typer.main
 
 from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.runtime.settings import Settings
+from orchestrator.terminal.cli import commands
 from tests import forked
 from tests.harness.commands import (
     Served,
@@ -237,12 +239,42 @@ def test_every_setting_is_a_flag_with_its_meaning(tmp_path: Path) -> None:
     assert "0: no limit. In seconds." in words
 
 
-def test_no_command_is_the_help_and_an_unknown_one_is_usage(tmp_path: Path) -> None:
-    """Without a command the help is shown; an unknown command or option is exit code 2."""
+def test_no_command_shows_what_there_is_and_the_next_step(tmp_path: Path) -> None:
+    """Without a server it says how to start one; with one, what waits, and what to type next."""
     bare = cli(tmp_path)
-    assert "Usage" in bare.stdout + bare.stderr
+    assert (bare.returncode, bare.stdout) == (2, "")
+    assert "start one with `cc-orchestrator serve`" in bare.stderr
+    with talking(tmp_path, tmp_path / "data") as server:
+        bare = server.cli()
+        assert bare.returncode == 0, bare.stderr
+        assert "computers  0 of 0 connected\nwaiting    0 to approve, 0 to answer\n" in bare.stdout
+        assert " pair" in bare.stdout.partition("Next: ")[2].partition("\n")[0]
+        paused(server)
+        assert "waiting    1 to approve" in server.cli().stdout
+
+
+def test_what_is_not_known_is_usage_and_the_nearest_is_named(tmp_path: Path) -> None:
+    """An unknown command or option is exit code 2; what one may have meant is named."""
     for arguments in (("explode",), ("tasks", "--nope"), ("tasks", "explode"), ("run", "x", "--max-steps", "many")):
         assert cli(tmp_path, *arguments).returncode == 2
+    assert "There is no command 'taks'. Did you mean tasks?" in cli(tmp_path, "taks").stderr
+    assert "Possible options: --computer" in cli(tmp_path, "run", "x", "--compter", "3").stderr
+
+
+def test_the_habits_of_other_programs(tmp_path: Path) -> None:
+    """`--version`, `-h` and the completion of the shell."""
+    assert cli(tmp_path, "--version").stdout.startswith("cc-orchestrator ")
+    for arguments in ((), ("tasks",), ("tasks", "watch")):
+        assert cli(tmp_path, *arguments, "-h").stdout == cli(tmp_path, *arguments, "--help").stdout
+    script = cli(tmp_path, "--show-completion", "bash")
+    assert "_CC_ORCHESTRATOR_COMPLETE" in script.stdout, script.stderr
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    """The list imports no command, so its lines stand in a table."""
+    group: Any = typer.main.get_command(commands.app)
+    said = {name: group.get_command(None, name).get_short_help_str(200) for name in commands.COMMANDS}
+    assert said == {name: row.help for name, row in commands.COMMANDS.items()}
 
 
 def test_serve_says_where_and_leaves_its_token(served: Served) -> None:
@@ -422,7 +454,7 @@ def test_a_server_that_refuses_is_told_in_its_words(served: Served) -> None:
     wrong = cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN="nonsense", CC_ORCHESTRATOR_URL=served.url)
     refused(wrong, "This token is not known or was revoked.", code=3)
     refused(served.cli("run", "x", "--model", "scripted:nothing"), "There is no script 'nothing'", "hello", code=3)
-    refused(served.cli("cancel", "t-none"), "There is no task 't-none'", code=3)
+    refused(served.cli("cancel", "t-none"), "There is no task 't-none'", code=4)
 
 
 def test_tasks_and_computers_are_listed(served: Served) -> None:
@@ -437,7 +469,12 @@ def test_tasks_and_computers_are_listed(served: Served) -> None:
     assert listed[0]["status"] == "Failed"
     assert served.cli("token", "computer", "farm").stdout.startswith("ccc_")
     assert "farm      away" in served.cli("computers").stdout
-    assert served.cli("token", "revoke", "computer", "farm").stdout == "revoked 1\n"
+    for name in ("sim-10", "sim-2"):
+        served.cli("token", "computer", name)
+    names = [one["computer"] for one in json.loads(served.cli("computers", "--json").stdout)]
+    assert names == ["farm", "sim-2", "sim-10"], "as people count"
+    for name in names:
+        assert served.cli("token", "revoke", "computer", name).stdout == "revoked 1\n"
 
 
 def test_a_task_is_shown_and_listed(served: Served) -> None:
@@ -454,7 +491,7 @@ def test_a_task_is_shown_and_listed(served: Served) -> None:
         assert wanted in shown
     assert json.loads(served.cli("tasks", "show", task_id, "--json").stdout)["task_id"] == task_id
     for command in (("tasks", "show"), ("tasks", "watch"), ("cancel",), ("stop",)):
-        refused(served.cli(*command, "t-none"), "There is no task 't-none'", code=3)
+        refused(served.cli(*command, "t-none"), "There is no task 't-none'", code=4)
     refused(served.cli("tasks", "--status", "Nonsense"), "There is no status 'Nonsense'", "Completed", code=3)
     refused(served.cli("run"), "There is no prompt", "run -", code=2)
     refused(served.cli("run", "x", "--max-wall", "soon"), "'soon' is not a span of time", "10m", code=2)
@@ -477,7 +514,7 @@ def test_what_others_wrote_is_cleaned(served: Served) -> None:
         text = served.cli(*command).stdout
         assert "good" in text
         assert not [char for char in text if char in HOSTILE and not (char.isascii() and char.isprintable())]
-    refused(served.cli("cancel", "t-\x1b[2J"), "There is no task 't-\\x1b[2J'", code=3)
+    refused(served.cli("cancel", "t-\x1b[2J"), "There is no task 't-\\x1b[2J'", code=4)
 
 
 def test_a_followed_task_as_json_lines(served: Served) -> None:
@@ -512,7 +549,7 @@ def test_people_are_added_listed_and_revoked(served: Served) -> None:
     assert (line[:3], line[-1]) == (["person", "bob", "reviewer"], "good")
     assert token not in listed
     assert served.cli("people", "revoke", "bob").stdout == "revoked 1\n"
-    refused(served.cli("people", "revoke", "bob"), "There is no token of person 'bob'", code=3)
+    refused(served.cli("people", "revoke", "bob"), "There is no token of person 'bob'", code=4)
     assert {one["name"]: one["revoked"] for one in json.loads(served.cli("people", "list", "--json").stdout)}["bob"]
     denied = cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN=token, CC_ORCHESTRATOR_URL=served.url)
     refused(denied, "not known or was revoked", code=3)
@@ -677,6 +714,8 @@ def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
         f"found: hello.lua {sha256_hex(PROGRAM)[:12]}",
         "[TOOL_RESULT] Program hello.lua executed successfully.\n    Output:\n    Hello, world!",
         "[FINAL] Success=True, Message=",
+        "Next, each in a terminal of its own:",
+        " serve --model ollama:qwen2.5-coder ",
     ]
     places = [text.find(one) for one in order]
     assert -1 not in places, [one for one, place in zip(order, places, strict=True) if place < 0]

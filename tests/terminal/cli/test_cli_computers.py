@@ -38,7 +38,7 @@ def test_a_frozen_computer_is_listed_shown_and_released(served: Served) -> None:
     assert "'shed' was not frozen" in served.cli("computers", "release", "shed").stderr
     assert json.loads(served.cli("computers", "release", "shed", "--json").stdout)["released"] is False
     assert "released and not back yet" in served.cli("computers", "show", "shed").stdout
-    refused(served.cli("computers", "show", "nobody"), "There is no computer 'nobody'", code=3)
+    refused(served.cli("computers", "show", "nobody"), "There is no computer 'nobody'", code=4)
 
 
 def test_the_label_of_now_is_confirmed(served: Served) -> None:
@@ -52,7 +52,7 @@ def test_the_label_of_now_is_confirmed(served: Served) -> None:
     assert "had " not in served.cli("computers", "show", "shed").stdout
     again = served.cli("computers", "confirm-label", "shed", "--json")
     assert json.loads(again.stdout) == {"computer": "shed", "label": "reactor", "confirmed": False}
-    refused(served.cli("computers", "confirm-label", "nobody"), "There is no computer 'nobody'", code=3)
+    refused(served.cli("computers", "confirm-label", "nobody"), "There is no computer 'nobody'", code=4)
 
 
 async def _renamed(url: str, token: str) -> None:

@@ -104,7 +104,7 @@ def test_g1_a_grant_for_a_call_ends_with_its_task(talker: Served) -> None:
 def test_who_may_not_revoke_a_grant_is_told_why(talker: Served) -> None:
     """An unknown grant, and somebody who neither gave it nor is covered by it, end in one sentence and 3."""
     refused(
-        talker.cli("grants", "revoke", "g-none"), "There is no such grant.", "`cc-orchestrator grants list`", code=3
+        talker.cli("grants", "revoke", "g-none"), "There is no such grant.", "`cc-orchestrator grants list`", code=4
     )
     grant_id = remembered(talker, paused(talker), scope="task")
     token = talker.cli("people", "add", "eve", "--role", "submitter").stdout.strip()
@@ -151,7 +151,7 @@ def test_a_request_is_taken_back_and_the_task_goes_on(talker: Served) -> None:
     assert done.stdout.startswith(f"request {request_id} was taken back; task {task_id} is ")
     assert settled(talker, task_id, "result")["request"] is None
     refused(talker.cli("requests", "withdraw", request_id), "no longer open: it was withdrawn", code=3)
-    refused(talker.cli("requests", "withdraw", "r-none"), "There is no", code=3)
+    refused(talker.cli("requests", "withdraw", "r-none"), "There is no", code=4)
 
 
 @pytest.mark.deep

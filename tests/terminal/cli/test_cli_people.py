@@ -78,7 +78,7 @@ def test_an_agent_submits_and_does_nothing_else(served: Served) -> None:
     assert "[FINAL] Success=False" in followed.stdout, followed.stderr
     refused(cli(served.home, "people", "add", "friend", **agent), "A person has to do this.", code=3)
     refused(served.cli("people", "add", "judge", "--agent", "--role", "reviewer"), "The roles do not fit.", code=3)
-    refused(served.cli("people", "revoke", "night-job"), "There is no token of person 'night-job' to revoke.", code=3)
+    refused(served.cli("people", "revoke", "night-job"), "There is no token of person 'night-job' to revoke.", code=4)
     assert served.cli("people", "revoke", "night-job", "--agent").stdout == "revoked 1\n"
     refused(cli(served.home, "tasks", **agent), "not known or was revoked", code=3)
 
@@ -103,7 +103,7 @@ def test_r5_a_revoked_reviewer_is_out_at_once(served: Served) -> None:
     client.close()
     for token in tokens:
         refused(cli(served.home, "tasks", **as_who(served, token)), "not known or was revoked", code=3)
-    refused(served.cli("people", "revoke", "kim"), "There is no token of person 'kim' to revoke.", code=3)
+    refused(served.cli("people", "revoke", "kim"), "There is no token of person 'kim' to revoke.", code=4)
 
 
 def test_one_of_two_admins_goes_without_a_question(served: Served) -> None:
@@ -168,4 +168,4 @@ def test_the_tokens_group_knows_every_kind(served: Served) -> None:
     assert served.cli("token", "revoke", "computer", "farm").stdout == "revoked 1\n"
     assert served.cli("people", "add", "bot", "--agent").returncode == 0
     assert served.cli("token", "revoke", "agent", "bot").stdout == "revoked 1\n"
-    refused(served.cli("token", "revoke", "agent", "bot"), "The kinds are person, computer and agent.", code=3)
+    refused(served.cli("token", "revoke", "agent", "bot"), "The kinds are person, computer and agent.", code=4)

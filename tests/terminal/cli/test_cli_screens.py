@@ -55,7 +55,7 @@ def draw(computer: StubComputer, loop: asyncio.AbstractEventLoop, number: int, t
 
 def test_a_screen_is_printed_and_followed(served: Served) -> None:
     """Once as text or JSON; with --follow as it changes, in the game's colours on a terminal."""
-    refused(served.cli("screen", "farm"), "There is no computer 'farm'", code=3)
+    refused(served.cli("screen", "farm"), "There is no computer 'farm'", code=4)
     with connected(served) as (computer, loop):
         draw(computer, loop, 2, b"hello \x03", "e", "1")
         while (shown := served.cli("screen", "farm")).returncode:
@@ -79,7 +79,7 @@ def test_a_screen_is_printed_and_followed(served: Served) -> None:
 
 def test_what_is_typed_is_said_to_have_arrived_or_not(served: Served) -> None:
     """Text, then keys, in two requests; a refusal and what cannot be typed are sentences."""
-    refused(served.cli("type", "farm", "ls", "--enter"), "There is no computer", code=3)
+    refused(served.cli("type", "farm", "ls", "--enter"), "There is no computer", code=4)
     refused(served.cli("type", "farm"), "There is nothing to type.")
     with connected(served) as (computer, _):
         while served.cli("screen", "farm").returncode:

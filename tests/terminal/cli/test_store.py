@@ -127,7 +127,7 @@ def test_a_file_is_new_and_of_its_owner_and_packs_to_the_same_bytes(data_dir: Pa
     piped = typed("import", "-", "--store", f"sqlite:///{tmp_path / 'piped.db'}", said=unnamed.read_bytes())
     assert piped.returncode == 0
     missing = typed("import", str(tmp_path / "none"), "--store", target)
-    assert missing.returncode == 2
+    assert missing.returncode == 4
     assert b"cannot be read" in missing.stderr
 
 
