@@ -21,7 +21,6 @@ from orchestrator.app.first_start import (
     server_options,
     started,
     to_be_shared,
-    version,
 )
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.app.observability import Watching
@@ -45,6 +44,7 @@ from orchestrator.history.policy_store import PolicyKeeper, first_file
 from orchestrator.history.rehearsal import Copying, Rehearsals
 from orchestrator.history.retention import Pruner, Rule
 from orchestrator.runtime.clock import SystemClock, ahead_s
+from orchestrator.runtime.program import version
 from orchestrator.runtime.prompts import in_force
 from orchestrator.runtime.settings import Settings
 from orchestrator.tools.environment import Environment
