@@ -70,10 +70,10 @@ def is_alone(context: typer.Context) -> bool:
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
         if source is not None and source.name == "COMMANDLINE":
-            group, flag = context.info_name, max(option.opts, key=len)
+            typed, flag = f"{context.command_path} {command}", max(option.opts, key=len)
             raise InvalidRequest(
                 f"{flag} stands before {command}, where it does nothing.",
-                remedy=f"Put what belongs to {command} behind it: cc-orchestrator {group} {command} {flag} …",
+                remedy=f"Put what belongs to {command} behind it: {typed} {flag} …",
             )
     return False
 

@@ -10,6 +10,8 @@ from orchestrator.runtime.program import program, reaching
 from orchestrator.terminal.cli.common import client_of
 
 _OPEN = ("Queued", "Running", "Paused")
+_ASKS = "waiting for an answer"
+"""The reason in the list for a task whose model asked a person."""
 _LATELY = 100
 """Tasks that are looked at, the newest."""
 
@@ -31,7 +33,7 @@ def _lines(computers: list[dict[str, Any]], waiting: list[dict[str, Any]], tasks
     online = sum(one["state"] == "online" for one in computers)
     frozen = [one_line(one["computer"]) for one in computers if one["frozen"]]
     running = sum(one["status"] in _OPEN for one in tasks)
-    asks = sum(one["status_reason"] == "question" for one in tasks)
+    asks = sum(one["status_reason"] == _ASKS for one in tasks)
     is_frozen = f", frozen: {', '.join(frozen)}" if frozen else ""
     return [
         f"computers  {online} of {len(computers)} connected{is_frozen}",
@@ -43,6 +45,8 @@ def _lines(computers: list[dict[str, Any]], waiting: list[dict[str, Any]], tasks
 def _next(computers: list[dict[str, Any]], waiting: list[dict[str, Any]], tasks: list[dict[str, Any]]) -> str:
     if not computers:
         return "pair"
-    if waiting:
+    if waiting or any(one["status_reason"] == _ASKS for one in tasks):
         return "review"
+    if all(one["state"] == "away" for one in computers):
+        return "doctor"
     return f'run "…" --computer {one_line(computers[0]["computer"])}' if not tasks else "tasks"

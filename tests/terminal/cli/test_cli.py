@@ -29,10 +29,12 @@ from tests.harness.commands import (
     on_a_terminal,
     paused,
     refused,
+    script,
     serving,
     talking,
     until,
 )
+from tests.harness.support import call, final, says
 from tests.thinning import thinned
 from tests.waiting import HANG_S
 
@@ -249,8 +251,17 @@ def test_no_command_shows_what_there_is_and_the_next_step(tmp_path: Path) -> Non
         assert bare.returncode == 0, bare.stderr
         assert "computers  0 of 0 connected\nwaiting    0 to approve, 0 to answer\n" in bare.stdout
         assert " pair" in bare.stdout.partition("Next: ")[2].partition("\n")[0]
+        assert server.cli("token", "computer", "farm").returncode == 0
+        assert " doctor" in server.cli().stdout.partition("Next: ")[2].partition("\n")[0], "it is away"
+        follower = server.start("run", script(says(call("ask_user", question="Which chest?")), final()))
+        until(follower, "[QUESTION]")
+        follower.kill()
+        follower.communicate()
+        asked = server.cli().stdout
+        assert "waiting    0 to approve, 1 to answer\n" in asked
+        assert " review" in asked.partition("Next: ")[2].partition("\n")[0]
         paused(server)
-        assert "waiting    1 to approve" in server.cli().stdout
+        assert "waiting    1 to approve, 1 to answer\n" in server.cli().stdout
 
 
 def test_what_is_not_known_is_usage_and_the_nearest_is_named(tmp_path: Path) -> None:
@@ -258,6 +269,8 @@ def test_what_is_not_known_is_usage_and_the_nearest_is_named(tmp_path: Path) -> 
     for arguments in (("explode",), ("tasks", "--nope"), ("tasks", "explode"), ("run", "x", "--max-steps", "many")):
         assert cli(tmp_path, *arguments).returncode == 2
     assert "There is no command 'taks'. Did you mean tasks?" in cli(tmp_path, "taks").stderr
+    before = cli(tmp_path, "--url", "http://127.0.0.1:1", "tasks")
+    assert "Put what belongs to tasks behind it: cc-orchestrator tasks --url …" in before.stderr
     assert "Possible options: --computer" in cli(tmp_path, "run", "x", "--compter", "3").stderr
 
 
