@@ -112,9 +112,11 @@ class Sight:
         self._asked += len(places)
         if not self._taken and self._asked > _WORTH:
             # Not a dictionary of all windows: that takes 1.5 MB, and each computer has its own.
-            self._taken = bytearray(_SLOTS)
+            taken = bytearray(_SLOTS)
             for at in range(len(bare) - _WINDOW + 1):
-                self._taken[hash(bare[at : at + _WINDOW]) % _SLOTS] = 1
+                taken[hash(bare[at : at + _WINDOW]) % _SLOTS] = 1
+            # Only once it is whole: a large body is searched in a thread beside.
+            self._taken = taken
         if taken := self._taken:
             return [at for at in places if taken[hash(joined[at : at + _WINDOW]) % _SLOTS]]
         return [at for at in places if joined[at : at + _WINDOW] in bare]
