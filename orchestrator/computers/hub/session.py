@@ -3,10 +3,13 @@
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Final
+
+from pydantic_core import to_json
 
 from orchestrator.computers.hub.socket import DirectSocket, GameClock, Socket, Sweeper, Traffic, Wait
 from orchestrator.core.errors import CallLost, ComputerFailed
@@ -23,6 +26,7 @@ from orchestrator.core.wire.wire import ComputerId, RunId
 # file must stay as they are, since a change of the file begins with them. A result names the pieces of the token in
 # them, and code that makes a text of the bytes leaves these pieces out.
 
+_ESCAPED: Final = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 _AT_ONCE: Final = 64 * 1024
 """Bytes that are looked through on the event loop: some milliseconds."""
 
@@ -74,7 +78,7 @@ class Secrecy:
         return await asyncio.to_thread(self._looked, data, body)
 
     def _looked(self, data: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
-        pieces = self._printed.pieces(json.dumps(data))
+        pieces = self._printed.pieces(_told(data))
         if "ended" in data:
             # Only a program ends, and its body is for people and the model alone.
             printed = _starred(self._printed, body)
@@ -85,6 +89,12 @@ class Secrecy:
         if "height" in data:
             pieces += self._printed.pieces(_rows(body))
         return ({**data, OWN_TOKEN: list(pieces)}, body) if pieces or OWN_TOKEN in data else (data, body)
+
+
+def _told(data: dict[str, Any]) -> str:
+    """All that an answer says beside its body, without the letters that JSON puts between."""
+    text = to_json(data).decode()
+    return _ESCAPED.sub(" ", text) if "\\" in text else text
 
 
 def _rows(body: bytes) -> str:

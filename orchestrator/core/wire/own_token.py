@@ -20,31 +20,35 @@ from typing import Final
 
 Span = tuple[int, int]
 
-_WINDOW: Final = 7
-"""Characters that are looked up at once: with every second place of a text all pieces of eight are met."""
+_BLOCK: Final = 4
+"""Characters that are looked up at once, at every fourth place: each piece of eight has such a block in it."""
+_LEAST_PIECE: Final = 8
+"""Characters of a piece that is found."""
 _TAIL: Final = 400
 """Characters of the last text that the next one may go on from."""
 _NO_PART: Final = re.compile(r"[^0-9A-Za-z]+")
+_OTHER: Final = bytes(byte for byte in range(256) if not chr(byte).isascii() or not chr(byte).isalnum())
+_LOWER: Final = bytes(range(256)).lower()
 _PART: Final = re.compile(r"[0-9A-Za-z]")
-_SIGN: Final = re.compile(r"[-_]")
+_SIGN: Final = re.compile(rb"[-_]")
 """The characters of a token beside letters and digits."""
 _PREFIX: Final = re.compile(r"cc[a-z]_")
 """The beginning of a token of any holder: not a secret."""
 _NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
 """The text before each line of a file that is shown."""
-_HEX: Final = re.compile(r"[0-9a-f]+|(?:0?x[0-9a-f]{0,2})+")
+_HEX: Final = re.compile(rb"[0-9a-f]+|(?:0?x[0-9a-f]{0,2})+")
 _LOW: Final = "abcdefghijklmnopqrstuvwxyz"
 _ROT13: Final = str.maketrans(_LOW + _LOW.upper(), _LOW[13:] + _LOW[:13] + _LOW[13:].upper() + _LOW[:13].upper())
 _ROWS: Final = 50
 """Rows of the last texts below which a column may go on: those of a screen."""
 _WIDTH: Final = 256
 """Columns of a screen at most."""
-_SLOTS: Final = 1 << 16
-"""Slots for the windows of all forms, some thousands: a window of another text meets a taken one now and then."""
-_WORTH: Final = 2_000
-"""Windows that are looked up one by one before the slots are made, which takes as long."""
-_KEPT: Final = 128
-"""Computers for which the forms are kept: for another one they are made again, in a third of a millisecond."""
+_SLOTS: Final = (16_381, 16_369)
+"""A block of a form takes a slot by each of these primes: a block of another text meets both in one of fifty cases."""
+_WORTH: Final = 150
+"""Blocks that are looked up one by one before the slots are made, which takes as long."""
+_KEPT: Final = 1024
+"""Computers for which the forms are kept, 20 kB each: for another one they are made again."""
 _LEAST: Final = 16
 """Characters of a token that can be told from ordinary text."""
 
@@ -53,20 +57,20 @@ class Sight:
     """Finds pieces of some forms in texts."""
 
     def __init__(self, forms: Iterable[str]) -> None:
-        every = tuple(dict.fromkeys(form.lower() for form in forms))
-        self._bare = "\n".join(dict.fromkeys(_NO_PART.sub("", form) for form in every))
+        every = tuple(dict.fromkeys(_ascii(form).lower() for form in forms))
+        self._bare = b"\n".join(dict.fromkeys(_bare(form) for form in every))
         """The forms, letters and digits alone, a line each."""
-        self._signed = "\n".join(form for form in every if _SIGN.search(form))
-        """The forms as they are written, for the windows with a ``-`` or ``_`` in them."""
+        self._signed = b"\n".join(form for form in every if _SIGN.search(form))
+        """The forms as they are written, for the pieces with a ``-`` or ``_`` in them."""
         self._taken = bytearray()
-        """A slot for each window of the forms; empty until so many were looked up that making it is worth it."""
+        """A slot for each block of the forms; empty until so many were looked up that making it is worth it."""
         self._asked = 0
 
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
-        joined = _NO_PART.sub("", text).lower()
-        found = list(self._found(joined))
-        written = list(self._written(text.lower())) if self._signed else []
+        plain = _ascii(text)
+        found = list(self._found(_bare(plain)))
+        written = list(self._written(plain.lower())) if self._signed else []
         if not found:
             return _merged(written)
         places = [match.start() for match in _PART.finditer(text)]
@@ -74,12 +78,13 @@ class Sight:
 
     def down(self, text: str) -> list[int]:
         """The places of pieces that are written down the columns of a text, a character in each row."""
-        if text.count("\n") < _WINDOW:
+        if text.count("\n") < _LEAST_PIECE - 1:
             return []
         rows = [row[:_WIDTH] for row in text.split("\n")]
-        letters = [_NO_PART.sub("", "".join(column)) for column in zip_longest(*rows, fillvalue="")]
-        joined = "".join([one for one in letters if len(one) > _WINDOW]).lower()
-        if not any(joined[at : at + _WINDOW] in self._bare for at in self._met(joined)):
+        letters = [_bare(_ascii("".join(column))) for column in zip_longest(*rows, fillvalue="")]
+        joined = b"".join([one for one in letters if len(one) >= _LEAST_PIECE])
+        found = _merged(list(self._found(joined)))
+        if not found:
             return []
         columns: dict[int, list[int]] = {}
         start = 0
@@ -87,53 +92,77 @@ class Sight:
             for match in _PART.finditer(row, 0, _WIDTH):
                 columns.setdefault(match.start(), []).append(start + match.start())
             start += len(row) + 1
-        places = [place for _, column in sorted(columns.items()) if len(column) > _WINDOW for place in column]
-        return [place for first, end in _merged(list(self._found(joined))) for place in places[first:end]]
+        places = [place for _, column in sorted(columns.items()) if len(column) >= _LEAST_PIECE for place in column]
+        return [place for first, end in found for place in places[first:end]]
 
-    def _written(self, text: str) -> Iterator[Span]:
+    def _written(self, text: bytes) -> Iterator[Span]:
         """Pieces as they are written, whose signs are some of their eight characters."""
         for sign in _SIGN.finditer(text):
-            for at in range(max(0, sign.start() - _WINDOW + 1), sign.end()):
-                for form, place in _where(text[at : at + _WINDOW], self._signed):
+            # A piece has the three characters before its sign or the three after it.
+            for at in (sign.start() - _BLOCK + 1, sign.start()):
+                for form, place in _where(text[max(0, at) : at + _BLOCK], self._signed):
                     start, end = _grown(text, at, form, place)
-                    if end - start > _WINDOW:
+                    if end - start >= _LEAST_PIECE:
                         yield start, end
 
-    def _found(self, joined: str) -> Iterator[Span]:
+    def _found(self, joined: bytes) -> Iterator[Span]:
         for at in self._met(joined):
-            for form, place in _where(joined[at : at + _WINDOW], self._bare):
+            for form, place in _where(joined[at : at + _BLOCK], self._bare):
                 start, end = _grown(joined, at, form, place)
-                if end - start >= _least(joined[start:end]):
+                if end - start >= _LEAST_PIECE and end - start >= _least(joined[start:end]):
                     yield start, end
 
-    def _met(self, joined: str) -> list[int]:
-        """Where a window of a form stands, or seems to."""
-        places, bare = range(0, len(joined) - _WINDOW + 1, 2), self._bare
-        self._asked += len(places)
+    def _met(self, joined: bytes) -> list[int]:
+        """Where a block of a form stands, or seems to."""
+        blocks = memoryview(joined[: len(joined) // _BLOCK * _BLOCK]).cast("I")
+        self._asked += len(blocks)
         if not self._taken and self._asked > _WORTH:
-            # Not a dictionary of all windows: that takes 1.5 MB, and each computer has its own.
-            taken = bytearray(_SLOTS)
-            for at in range(len(bare) - _WINDOW + 1):
-                taken[hash(bare[at : at + _WINDOW]) % _SLOTS] = 1
             # Only once it is whole: a large body is searched in a thread beside.
-            self._taken = taken
+            self._taken = self._slots()
         if taken := self._taken:
-            return [at for at in places if taken[hash(joined[at : at + _WINDOW]) % _SLOTS]]
-        return [at for at in places if joined[at : at + _WINDOW] in bare]
+            one, other = _SLOTS
+            return [
+                at * _BLOCK
+                for at, block in enumerate(blocks)
+                if taken[block % one] & 1 and taken[block % other] & 2
+            ]
+        bare = self._bare
+        return [at for at in range(0, len(joined) - _BLOCK + 1, _BLOCK) if joined[at : at + _BLOCK] in bare]
+
+    def _slots(self) -> bytearray:
+        """A slot for each block of the forms, twice. Not a set of all blocks: each computer has its own, of 200 kB."""
+        one, other = _SLOTS
+        taken, bare = bytearray(one), self._bare
+        for skipped in range(_BLOCK):
+            size = (len(bare) - skipped) // _BLOCK * _BLOCK
+            for block in memoryview(bare[skipped : skipped + size]).cast("I"):
+                taken[block % one] |= 1
+                taken[block % other] |= 2
+        return taken
 
 
-def _where(window: str, forms: str) -> Iterator[tuple[str, int]]:
-    """Each form that has the window, with its place there; ``forms``: a line each."""
-    at = forms.find(window) if len(window) == _WINDOW and "\n" not in window else -1
+def _ascii(text: str) -> bytes:
+    """A text with one byte for each of its characters."""
+    return text.encode("ascii", "replace")
+
+
+def _bare(text: bytes) -> bytes:
+    """Letters and digits alone, in lower case."""
+    return text.translate(_LOWER, _OTHER)
+
+
+def _where(block: bytes, forms: bytes) -> Iterator[tuple[bytes, int]]:
+    """Each form that has the block, with its place there; ``forms``: a line each."""
+    at = forms.find(block) if len(block) == _BLOCK and b"\n" not in block else -1
     while at >= 0:
-        start, end = forms.rfind("\n", 0, at) + 1, forms.find("\n", at)
+        start, end = forms.rfind(b"\n", 0, at) + 1, forms.find(b"\n", at)
         yield forms[start : end if end >= 0 else None], at - start
-        at = forms.find(window, at + 1)
+        at = forms.find(block, at + 1)
 
 
-def _grown(joined: str, at: int, form: str, place: int) -> Span:
-    """The whole piece of a form of which a window was met."""
-    start, end = at, at + _WINDOW
+def _grown(joined: bytes, at: int, form: bytes, place: int) -> Span:
+    """The whole piece of a form of which a block was met."""
+    start, end = at, at + _BLOCK
     while start and place and joined[start - 1] == form[place - 1]:
         start, place = start - 1, place - 1
     place += end - start
@@ -142,11 +171,11 @@ def _grown(joined: str, at: int, form: str, place: int) -> Span:
     return start, end
 
 
-def _least(piece: str) -> int:
+def _least(piece: bytes) -> int:
     """A piece of so many characters is not there by chance; hashes and tables of numbers have shorter ones too."""
-    if piece.isdecimal():
+    if piece.isdigit():
         return 18
-    return 14 if _HEX.fullmatch(piece) else _WINDOW + 1
+    return 14 if _HEX.fullmatch(piece) else _LEAST_PIECE
 
 
 @lru_cache(maxsize=_KEPT)
@@ -172,7 +201,7 @@ class Watched:
         if sight is None:
             return ()
         spans = [text[start:end] for start, end in sight.spans(text)]
-        found = [bare if len(bare := _NO_PART.sub("", piece)) > _WINDOW else piece for piece in spans]
+        found = [bare if len(bare := _NO_PART.sub("", piece)) >= _LEAST_PIECE else piece for piece in spans]
         down = "".join([text[place] for place in sight.down(text)])
         return tuple(dict.fromkeys([*found, *([down] if down else [])]))
 
@@ -196,9 +225,12 @@ class Watched:
     def _starred_down(self, text: str, sight: Sight, *, follows: bool) -> str:
         before = self._rows if follows else ""
         if follows:
-            self._rows = "\n".join(row[-_TAIL:] for row in (before + text).split("\n")[-_ROWS:])
+            self._rows = "\n".join(row[-_TAIL:] for row in (before + text).rsplit("\n", _ROWS)[-_ROWS:])
+        places = sight.down(before + text)
+        if not places:
+            return text
         letters = list(text)
-        for place in sight.down(before + text):
+        for place in places:
             if place >= len(before):
                 letters[place - len(before)] = "*"
         return "".join(letters)
