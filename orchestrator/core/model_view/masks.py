@@ -246,8 +246,15 @@ class Mask(Redactor):
         return reply if clean == value else json.dumps(clean, ensure_ascii=False)
 
     def _told(self, text: str, used: list[str], *, is_env: bool = False) -> str:
-        if self._is_of_world:
+        # Names, paths and short results come in every step.
+        if len(text) <= _SHORT and "[" not in text and "…" not in text and _has_none(text, is_env=is_env):
+            if self._again(text, used) == text:
+                return text
+        elif self._is_of_world:
             self._damaged |= damaged_in(text)
+        return self._looked_through(text, used, is_env=is_env)
+
+    def _looked_through(self, text: str, used: list[str], *, is_env: bool) -> str:
         if not _LINE_HEAD.search(text) and not _HUNK.search(text):
             return self._shown(self._masked(text, used, is_env=is_env))
         lines = text.split("\n")
@@ -261,13 +268,6 @@ class Mask(Redactor):
         return MARKER.sub(lambda match: self._one(match.group()) if match.group() in self.seen else match.group(), text)
 
     def _masked(self, text: str, used: list[str], *, is_env: bool) -> str:
-        if len(text) <= _SHORT and "[" not in text and _has_none(text, is_env=is_env):
-            # Names, paths and short results come in every step.
-            known = self._again(text, used)
-            return known if known == text else self._searched(text, used, is_env=is_env)
-        return self._searched(text, used, is_env=is_env)
-
-    def _searched(self, text: str, used: list[str], *, is_env: bool) -> str:
         spans = list(key_lines(text))
         if is_env:
             spans += env_values(text)
@@ -290,6 +290,8 @@ class Mask(Redactor):
     def _again(self, text: str, used: list[str]) -> str:
         """The text without the secrets that are known by now."""
         text = self._without_pieces(text, used) if "…" in text else text
+        if not self._known and not used:
+            return text
         for secret in sorted({*self._known, *used}, key=len, reverse=True):
             if secret in text:
                 text = text.replace(secret, self.whole(secret))
@@ -430,8 +432,8 @@ def has_marker(value: JsonValue) -> bool:
 
 @lru_cache(maxsize=8192)
 def _has_none(text: str, *, is_env: bool) -> bool:
-    """Whether no secret is in a text by itself: what a task knows by now may be in it all the same."""
-    return Mask("")._searched(text, [], is_env=is_env) == text
+    """Whether no secret is in a text by itself, and no damaged marker; a secret that a task knows may be in it."""
+    return not damaged_in(text) and Mask("")._looked_through(text, [], is_env=is_env) == text
 
 
 def _is_known_again(secret: str) -> bool:

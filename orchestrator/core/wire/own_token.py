@@ -122,9 +122,7 @@ class Sight:
         if taken := self._taken:
             one, other = _SLOTS
             return [
-                at * _BLOCK
-                for at, block in enumerate(blocks)
-                if taken[block % one] & 1 and taken[block % other] & 2
+                at * _BLOCK for at, block in enumerate(blocks) if taken[block % one] & 1 and taken[block % other] & 2
             ]
         bare = self._bare
         return [at for at in range(0, len(joined) - _BLOCK + 1, _BLOCK) if joined[at : at + _BLOCK] in bare]
