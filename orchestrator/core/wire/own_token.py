@@ -47,7 +47,7 @@ _SLOTS: Final = (16_381, 16_369)
 """A block of a form takes a slot by each of these primes: a block of another text meets both in one of fifty cases."""
 _WORTH: Final = 150
 """Blocks that are looked up one by one before the slots are made, which takes as long."""
-_KEPT: Final = 1024
+_KEPT: Final = 256
 """Computers for which the forms are kept, 20 kB each: for another one they are made again."""
 _LEAST: Final = 16
 """Characters of a token that can be told from ordinary text."""
@@ -69,10 +69,13 @@ class Sight:
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
         plain = _ascii(text)
-        found = list(self._found(_bare(plain)))
-        written = list(self._written(plain.lower())) if self._signed else []
+        joined = _bare(plain)
+        met = self._met(joined)
+        found = list(self._found(joined, met)) if met else []
+        has_sign = self._signed and (b"-" in plain or b"_" in plain)
+        written = list(self._written(plain.lower())) if has_sign else []
         if not found:
-            return _merged(written)
+            return _merged(written) if written else []
         places = [match.start() for match in _PART.finditer(text)]
         return _merged([*written, *((places[start], places[end - 1] + 1) for start, end in _merged(found))])
 
@@ -83,7 +86,7 @@ class Sight:
         rows = [row[:_WIDTH] for row in text.split("\n")]
         letters = [_bare(_ascii("".join(column))) for column in zip_longest(*rows, fillvalue="")]
         joined = b"".join([one for one in letters if len(one) >= _LEAST_PIECE])
-        found = _merged(list(self._found(joined)))
+        found = _merged(list(self._found(joined, self._met(joined))))
         if not found:
             return []
         columns: dict[int, list[int]] = {}
@@ -105,8 +108,8 @@ class Sight:
                     if end - start >= _LEAST_PIECE:
                         yield start, end
 
-    def _found(self, joined: bytes) -> Iterator[Span]:
-        for at in self._met(joined):
+    def _found(self, joined: bytes, met: Iterable[int]) -> Iterator[Span]:
+        for at in met:
             for form, place in _where(joined[at : at + _BLOCK], self._bare):
                 start, end = _grown(joined, at, form, place)
                 if end - start >= _LEAST_PIECE and end - start >= _least(joined[start:end]):
@@ -185,6 +188,8 @@ def _sight_of(token: str) -> Sight | None:
 class Watched:
     """What one computer says, text after text, without its token; remembers the end of the last text."""
 
+    __slots__ = ("_rows", "_tail", "_token")
+
     def __init__(self, token: str) -> None:
         self._token = token
         self._tail = ""
@@ -199,6 +204,8 @@ class Watched:
         if sight is None:
             return ()
         spans = [text[start:end] for start, end in sight.spans(text)]
+        if not spans and text.count("\n") < _LEAST_PIECE - 1:
+            return ()
         found = [bare if len(bare := _NO_PART.sub("", piece)) >= _LEAST_PIECE else piece for piece in spans]
         down = "".join([text[place] for place in sight.down(text)])
         return tuple(dict.fromkeys([*found, *([down] if down else [])]))
