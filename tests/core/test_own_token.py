@@ -43,6 +43,23 @@ def test_a_piece_of_eight_is_found_and_one_of_seven_is_not() -> None:
         assert starred(f"< {TOKEN[at : at + 7]} >") == f"< {TOKEN[at : at + 7]} >"
 
 
+@pytest.mark.parametrize("searched", [0, 1000])
+def test_a_piece_of_eight_is_found_at_each_place(searched: int) -> None:
+    """Whatever is before it, in a first text and after many: they are looked up in two ways."""
+    sight = Sight(forms_of(TOKEN))
+    sight.spans("." + "q" * searched)
+    for at in range(4, len(TOKEN) - 8):
+        for before in range(8):
+            start = before + 1
+            assert sight.spans("q" * before + "." + TOKEN[at : at + 8]) == [(start, start + 8)]
+
+
+@pytest.mark.parametrize("text", ["nothing of it", "nothing\n" * 9])
+def test_a_text_without_a_piece_has_none(text: str) -> None:
+    """Of one line and of many."""
+    assert Watched(TOKEN).pieces(text) == ()
+
+
 SIGNED = "ccc_Px3Q-aB_cDeFgHi-JkLm_NoPqRsTuVwXyZ0k1p2t3z-"
 """A token with signs in many of its pieces."""
 
