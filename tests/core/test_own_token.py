@@ -50,8 +50,10 @@ def test_a_piece_of_eight_is_found_at_each_place(searched: int) -> None:
     sight.spans("." + "q" * searched)
     for at in range(4, len(TOKEN) - 8):
         for before in range(8):
-            start = before + 1
-            assert sight.spans("q" * before + "." + TOKEN[at : at + 8]) == [(start, start + 8)]
+            ((start, end),) = sight.spans("q" * before + "." + TOKEN[at : at + 8])
+            # A letter before it may be of the token, too.
+            assert start <= before + 1
+            assert end == before + 9
 
 
 @pytest.mark.parametrize("text", ["nothing of it", "nothing\n" * 9])
