@@ -23,6 +23,7 @@ from orchestrator.core.text.secret_words import (
     is_pin,
     is_secret_name,
     looks_random,
+    may_have,
     may_hide,
     words_of,
 )
@@ -35,6 +36,11 @@ _MENTIONED: Final = re.compile(
     re.I,
 )
 """Without one of these there is no name to find, which is so in nearly every program."""
+_STEMS: Final = (
+    "pass", "pwd", "pw", "secret", "token", "cookie", "auth", "credential", "key", "psk", "pin", "kennwort", "contrase",
+    "session", "sid", "otp", "pepper", "code",
+)  # fmt: skip
+"""The beginnings of these."""
 _NAMES: Final = 15
 """Names on the left of one assignment, less one; nobody writes more."""
 _DEPTH: Final = 4
@@ -126,7 +132,7 @@ def named_secrets(text: str) -> Iterator[Span]:
 
 
 def _read(text: str, base: int, depth: int) -> Iterator[Span]:
-    if not _MENTIONED.search(text):
+    if not may_have(text, _STEMS) or not _MENTIONED.search(text):
         return
     for line in _SET_LINE.finditer(text):
         if is_secret_name(line["name"]) and may_hide(line["value"]):

@@ -11,7 +11,7 @@ from typing import Final
 
 from orchestrator.core.text.redact import has_odd_piece, is_generated
 from orchestrator.core.text.secret_names import Span
-from orchestrator.core.text.secret_values import NAME_STEM, NO_VALUES, is_hidden_name, may_lock
+from orchestrator.core.text.secret_values import NO_VALUES, has_name_stem, is_hidden_name, may_lock
 
 # -- Values that are secret by their place: an argument of ``login``, a column of a table of players, a flag of a
 # command
@@ -220,7 +220,7 @@ def placed_values(text: str) -> Iterator[Span]:
         if any(one in small for one in needs):
             yield from (one.span("secret") for one in place.finditer(text) if may_lock(one["secret"]))
     yield from _compared(text) if "read" in small else ()
-    if not NAME_STEM.search(text):
+    if not has_name_stem(text):
         return
     for needs, place in _NAMED_PLACES:
         for found in place.finditer(text) if any(one in small for one in needs) else ():

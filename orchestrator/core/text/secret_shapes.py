@@ -6,7 +6,7 @@ from itertools import chain, zip_longest
 from typing import Final
 
 from orchestrator.core.text.secret_names import Span
-from orchestrator.core.text.secret_words import is_made_up, is_number, looks_random, may_hide
+from orchestrator.core.text.secret_words import has_odd_letters, is_made_up, is_number, looks_random, may_hide
 
 _KEYS: Final = re.compile(
     r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too
@@ -47,60 +47,114 @@ _KEYS: Final = re.compile(
     re.X | re.A,
 )
 
+_KEY_SIGNS: Final = (
+    "cc", "KIA", "SIA", "BIA", "CCA", "gh", "gl", "xox", "xapp-", "sk-", "AIza", "GOCSPX-", "k_live_", "k_test_",
+    "whsec_", "npm_", "pypi-", "dop_v1_", "dckr_pat_", "sntrys_", "PMAK-", "shp", "eyJ", "AGE-", "gsk_", "xai-", "hf_",
+    "ya29.", "SG.", ":AA", "tvly-", "pplx-", "nvapi-", "r8_", "fw_", "sq0", "lin_api_", "ntn_", "secret_", "key-", "SK",
+    "hvs.", "hvb.", "$", "EAA", "atlasv1.", "github_pat_",
+)  # fmt: skip
+"""Each of these keys but Discord's has one of these signs."""
+_DISCORD: Final = re.compile(r"[MNO][\w-]{23,27}\.", re.A)
+
 _MASKED_READ: Final = r"""read[ \t]{0,9}\([ \t]{0,9}\\{0,7}["'][^"'\n\\]\\{0,7}["'][^)\n"']{0,40}\)"""
 """The same in a string, where each quote has backslashes."""
 _COMPARED: Final = r"""(?P<q>\\{0,7}["'])(?P<secret>(?:(?!(?P=q))[^"'\n])+)"""
 
+_MADE_UP: Final = r"""(?P<secret>(?=\S{0,99}[0-9])(?=\S{0,99}[A-Za-z])[^\s:"'\\]{8,}+)"""
+
 _PLACES: Final = (
     # The address stays, so that a reviewer sees who would be told.
-    re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{5,20}/(?P<secret>[\w-]{8,}+)", re.I),
-    re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,}+)", re.I),
-    re.compile(r"webhook\.office\.com/(?P<secret>[\w@/-]{20,}+)", re.I),
-    re.compile(r"api\.telegram\.org/bot(?P<secret>[0-9]{6,12}:[\w-]{20,}+)", re.I),
-    re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\"',;:\s]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
-    re.compile(r"(?:^|[?&;\"'])(?:password|passwd|pwd|sig)=\{?(?P<secret>[^\s&;\"'`<>()\[\]{}]++)", re.I),
-    re.compile(
-        r"\b(?:host|user|dbname)=[\w.-]+[ ](?:\w+=[\w.-]+[ ]){0,6}password=(?P<secret>[^\s,;\"'`<>()\[\]{}]++)", re.I
+    (
+        ("discord",),
+        re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{5,20}/(?P<secret>[\w-]{8,}+)", re.I),
+    ),
+    (
+        ("hooks.slack.com/",),
+        re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,}+)", re.I),
+    ),
+    (("webhook.office.com/",), re.compile(r"webhook\.office\.com/(?P<secret>[\w@/-]{20,}+)", re.I)),
+    (("api.telegram.org/bot",), re.compile(r"api\.telegram\.org/bot(?P<secret>[0-9]{6,12}:[\w-]{20,}+)", re.I)),
+    (
+        ("akia", "asia"),
+        re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\"',;:\s]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
+    ),
+    (
+        ("password=", "passwd=", "pwd=", "sig="),
+        re.compile(r"(?:^|[?&;\"'])(?:password|passwd|pwd|sig)=\{?(?P<secret>[^\s&;\"'`<>()\[\]{}]++)", re.I),
+    ),
+    (
+        ("password=",),
+        re.compile(
+            r"\b(?:host|user|dbname)=[\w.-]+[ ](?:\w+=[\w.-]+[ ]){0,6}password=(?P<secret>[^\s,;\"'`<>()\[\]{}]++)",
+            re.I,
+        ),
     ),
     # A slash in a password is not allowed there, and people write it; behind a number it is the path behind a port.
-    re.compile(
-        r":(?:\\{0,7}/){2}[^\s/:@\"'`<>()\[\]{}\\]*+:(?![0-9]{1,5}\\{0,7}/)(?P<secret>[^\s@\"'`<>()\[\]{}]{1,200}+)@"
+    (
+        (":",),
+        re.compile(
+            r":(?:\\{0,7}/){2}[^\s/:@\"'`<>()\[\]{}\\]*+:(?![0-9]{1,5}\\{0,7}/)(?P<secret>[^\s@\"'`<>()\[\]{}]{1,200}+)@"
+        ),
     ),
-    re.compile(r"(?:\b|(?<=\\[nrt]))bearer(?:[ \t]++|:[ \t]*+|%20)[\"']?(?P<secret>\w[\w.~+/-]{15,}+=*+)", re.I),
-    re.compile(
-        r"""authorization\\{0,7}["']?\]?[ \t]*+[:=][ \t]*+\\{0,7}["']?"""
-        r"""(?:bearer|basic|token|digest|apikey|oauth)[ \t]++\\{0,7}["']?(?P<secret>\w[\w.~+/-]{2,}+=*+)""",
-        re.I,
+    (
+        ("bearer",),
+        re.compile(r"(?:\b|(?<=\\[nrt]))bearer(?:[ \t]++|:[ \t]*+|%20)[\"']?(?P<secret>\w[\w.~+/-]{15,}+=*+)", re.I),
     ),
-    re.compile(r"/install[ \t]++(?P<secret>[0-9A-Z]{4}-?[0-9A-Z]{4})(?![\w-])", re.I),
-    re.compile(
-        r"""\bpair(?:ing)?(?:[ _-]code)?\\{0,7}["']?[ \t]*+(?:[:=]|is|code)?[ \t]*+\\{0,7}["']?"""
-        r"""(?P<secret>(?-i:[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}))(?![\w-])""",
-        re.I,
+    (
+        ("authorization",),
+        re.compile(
+            r"""authorization\\{0,7}["']?\]?[ \t]*+[:=][ \t]*+\\{0,7}["']?"""
+            r"""(?:bearer|basic|token|digest|apikey|oauth)[ \t]++\\{0,7}["']?(?P<secret>\w[\w.~+/-]{2,}+=*+)""",
+            re.I,
+        ),
     ),
-    re.compile(
-        r"""(?:\b|(?<=\\n)|(?<=[0-9]m))(?:curl\b[^\n]{0,200}?[ \t](?:-[uU]|--(?:proxy-)?user)[ \t=]{0,3}["']?
+    (("/install",), re.compile(r"/install[ \t]++(?P<secret>[0-9A-Z]{4}-?[0-9A-Z]{4})(?![\w-])", re.I)),
+    (
+        ("pair",),
+        re.compile(
+            r"""\bpair(?:ing)?(?:[ _-]code)?\\{0,7}["']?[ \t]*+(?:[:=]|is|code)?[ \t]*+\\{0,7}["']?"""
+            r"""(?P<secret>(?-i:[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}))(?![\w-])""",
+            re.I,
+        ),
+    ),
+    (
+        ("curl", "sshpass", "mysql", "redis-cli"),
+        re.compile(
+            r"""(?:\b|(?<=\\n)|(?<=[0-9]m))(?:curl\b[^\n]{0,200}?[ \t](?:-[uU]|--(?:proxy-)?user)[ \t=]{0,3}["']?
              [^\s:"'`$]{1,60}:
             |(?:sshpass[ \t]{1,3}-p[ \t]?|mysql\w{0,9}\b[^\n]{0,200}?[ \t]-p|redis-cli\b[^\n]{0,200}?[ \t]-a[ \t])["']?)
             (?P<secret>(?![A-Z_]+\b)[^\s"'`$;|&<>()\[\]{}]{3,}+)""",
-        re.X,
+            re.X,
+        ),
     ),
     # Lines of ``.pgpass`` and of Netscape's file of cookies.
-    re.compile(
-        r"""(?:(?:^|(?<=\\n)|(?<=["']))[-+ \t]{0,40}[^\s:#"']{1,99}:(?:[0-9]{1,5}|\*):[^\s:]{1,60}:[^\s:]{1,60}:
-            |(?<![\w.-])[\w.-]{1,99}(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)[^\s\\]{1,99}(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)
-             [0-9]{1,12}(?:\t|\\t)[\w.-]{1,99}(?:\t|\\t))
-            (?P<secret>(?=\S{0,99}[0-9])(?=\S{0,99}[A-Za-z])[^\s:"'\\]{8,}+)""",
-        re.X | re.M,
+    (
+        (":*:", *(f"{digit}:" for digit in range(10))),
+        re.compile(
+            rf"""(?:^|(?<=\\n)|(?<=["']))[-+ \t]{{0,40}}[^\s:#"']{{1,99}}:(?:[0-9]{{1,5}}|\*)
+                (?::[^\s:]{{1,60}}){{2}}:{_MADE_UP}""",
+            re.X | re.M,
+        ),
+    ),
+    (
+        ("true\t", "true\\t", "false\t", "false\\t"),
+        re.compile(
+            rf"""(?<![\w.-])[\w.-]{{1,99}}(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)[^\s\\]{{1,99}}(?:\t|\\t)(?:TRUE|FALSE)(?:\t|\\t)
+                [0-9]{{1,12}}(?:\t|\\t)[\w.-]{{1,99}}(?:\t|\\t){_MADE_UP}""",
+            re.X | re.M,
+        ),
     ),
     # Input that is read behind stars is compared with the password of a door.
-    re.compile(
-        rf"""\b(?P<read>\w{{1,40}})[ \t]{{0,9}}=[ \t]{{0,9}}{_MASKED_READ}"""
-        rf"""[\s\S]{{0,300}}?\b(?P=read)[ \t]{{0,9}}[=~]=[ \t]{{0,9}}{_COMPARED}"""
+    (
+        ("read",),
+        re.compile(
+            rf"""\b(?P<read>\w{{1,40}})[ \t]{{0,9}}=[ \t]{{0,9}}{_MASKED_READ}"""
+            rf"""[\s\S]{{0,300}}?\b(?P=read)[ \t]{{0,9}}[=~]=[ \t]{{0,9}}{_COMPARED}"""
+        ),
     ),
-    re.compile(rf"""\b{_MASKED_READ}[ \t]*+[=~]=[ \t]*+{_COMPARED}"""),
+    (("read",), re.compile(rf"""\b{_MASKED_READ}[ \t]*+[=~]=[ \t]*+{_COMPARED}""")),
 )
-"""Where a secret stands by what is around it."""
+"""Where a secret stands by what is around it; before each, what a text with it has in small letters: one of these."""
 
 _PRIVATE_KEY: Final = re.compile(
     r"""-----BEGIN[ ](?:[A-Z0-9]{1,20}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----(?P<secret>
@@ -132,17 +186,21 @@ _SAID: Final = re.compile(
     re.I,
 )
 """The way in which people write it: the password is hunter2."""
+_SAID_STEMS: Final = ("pass", "pin", "token", "api", "secret")
 _CODE: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}")
 
 
 def shaped_secrets(text: str) -> Iterator[Span]:
     """Where in a text secrets of a known shape stand, in no order; they may overlap."""
-    yield from (match.span() for match in _KEYS.finditer(text))
-    for pattern in _PLACES:
-        yield from (match.span("secret") for match in pattern.finditer(text) if may_hide(match["secret"]))
+    if any(sign in text for sign in _KEY_SIGNS) or _DISCORD.search(text):
+        yield from (match.span() for match in _KEYS.finditer(text))
+    small, is_odd = text.lower(), has_odd_letters(text)
+    for stems, pattern in _PLACES:
+        if is_odd or any(stem in small for stem in stems):
+            yield from (match.span("secret") for match in pattern.finditer(text) if may_hide(match["secret"]))
     yield from (match.span("secret") for match in _PRIVATE_KEY.finditer(text))
     yield from _pieces_of_keys(text)
-    for match in _SAID.finditer(text):
+    for match in _SAID.finditer(text) if is_odd or any(stem in small for stem in _SAID_STEMS) else ():
         value = match["secret"].rstrip(".!?:")
         sure = match["quote"] or looks_random(value) or is_number(value)
         if may_hide(value) and (sure if match["verb"] else match["quote"] == "`" and is_made_up(value)):

@@ -20,17 +20,18 @@ from orchestrator.core.text.secret_words import (
     is_pin,
     is_plain,
     is_secret_name,
+    may_have,
 )
 
 # -- Names whose values hosted models are kept from, and words that are not a value of such a name
 #
 # More names count here than where people read (``secret_names``): a wrong guess costs a model little.
 
-NAME_STEM: Final = re.compile(
-    r"pas[sw]|pss?w|pwd|pw|psk|pin|secret|token|credential|key|auth|cookie|sid|pepper|seed|salt|pat|bearer|code|kennwort"
-    r"|geheim|contrase|clave|zugang|users|accounts|login|hmac|rcon|mdp",
-    re.I,
-)
+_STEMS: Final = (
+    "pass", "pasw", "psw", "pssw", "pwd", "pw", "psk", "pin", "secret", "token", "credential", "key", "auth", "cookie",
+    "sid", "pepper", "seed", "salt", "pat", "bearer", "code", "kennwort", "geheim", "contrase", "clave", "zugang",
+    "users", "accounts", "login", "hmac", "rcon", "mdp",
+)  # fmt: skip
 """Without one of these a word is not a name to look at, which is so of nearly all words."""
 _ENDS: Final = (
     "githubpat", "ghpat", "gitpat", "bearer", "zugangsdaten", "kennwort", "passwort", "password", "passphrase",
@@ -85,10 +86,15 @@ _NO_VALUE: Final = re.compile(
 """Words, pieces of programs, files and placeholders."""
 
 
+def has_name_stem(text: str) -> bool:
+    """Whether a text may have a name of a secret in it."""
+    return may_have(text, _STEMS)
+
+
 @lru_cache(maxsize=4096)
 def is_hidden_name(name: str) -> bool:
     """Whether a model may not see the value that has this name."""
-    if not NAME_STEM.search(name):
+    if not has_name_stem(name):
         return False
     if is_secret_name(name) or is_perhaps_secret(name) or is_pin(name):
         return True
@@ -188,7 +194,7 @@ class _Text:
 
 def word_values(text: str) -> Iterator[Span]:
     """Where values stand that look like words, behind the names of secrets or on the line below."""
-    if not NAME_STEM.search(text):
+    if not has_name_stem(text):
         return
     known = _Text(text)
     position = 0

@@ -72,6 +72,24 @@ _RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
 """A name with a call, an index or an assignment behind it."""
 
 
+_ODD_LETTERS: Final = re.compile("[\u0130\u0131\u017f\u212a]")
+"""Letters that a search without case takes for ``i``, ``s`` and ``k``, though they are no case of these."""
+
+
+def may_have(text: str, stems: tuple[str, ...]) -> bool:
+    """Whether a search without case for one of these stems, in small letters, may find something in a text.
+
+    It takes a tenth of the time of such a search, and most texts have none of the stems.
+    """
+    small = text.lower()
+    return any(stem in small for stem in stems) or has_odd_letters(text)
+
+
+def has_odd_letters(text: str) -> bool:
+    """Whether a text has letters that a search without case finds and its small letters do not show."""
+    return not text.isascii() and _ODD_LETTERS.search(text) is not None
+
+
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is a secret: its last word says so, in any spelling."""
     words = words_of(name)
