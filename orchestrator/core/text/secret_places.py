@@ -12,6 +12,7 @@ from typing import Final
 from orchestrator.core.text.redact import has_odd_piece, is_generated
 from orchestrator.core.text.secret_names import Span
 from orchestrator.core.text.secret_values import NO_VALUES, has_name_stem, is_hidden_name, may_lock
+from orchestrator.core.text.secret_words import has_one
 
 # -- Values that are secret by their place: an argument of ``login``, a column of a table of players, a flag of a
 # command
@@ -217,13 +218,13 @@ def placed_values(text: str) -> Iterator[Span]:
     """Where values stand that their place calls secret; they may overlap."""
     small = text.lower()
     for needs, place in _PLACES:
-        if any(one in small for one in needs):
+        if has_one(small, needs):
             yield from (one.span("secret") for one in place.finditer(text) if may_lock(one["secret"]))
     yield from _compared(text) if "read" in small else ()
     if not has_name_stem(text):
         return
     for needs, place in _NAMED_PLACES:
-        for found in place.finditer(text) if any(one in small for one in needs) else ():
+        for found in place.finditer(text) if has_one(small, needs) else ():
             if is_hidden_name(found["name"]) and found["secret"].lower() not in NO_VALUES:
                 yield found.span("secret")
     for players in _PLAYERS.finditer(text):

@@ -6,7 +6,7 @@ from itertools import chain, zip_longest
 from typing import Final
 
 from orchestrator.core.text.secret_names import Span
-from orchestrator.core.text.secret_words import has_odd_letters, is_made_up, is_number, looks_random, may_hide
+from orchestrator.core.text.secret_words import has_odd_letters, has_one, is_made_up, is_number, looks_random, may_hide
 
 _KEYS: Final = re.compile(
     r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too
@@ -192,15 +192,15 @@ _CODE: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}")
 
 def shaped_secrets(text: str) -> Iterator[Span]:
     """Where in a text secrets of a known shape stand, in no order; they may overlap."""
-    if any(sign in text for sign in _KEY_SIGNS) or _DISCORD.search(text):
+    if has_one(text, _KEY_SIGNS) or _DISCORD.search(text):
         yield from (match.span() for match in _KEYS.finditer(text))
     small, is_odd = text.lower(), has_odd_letters(text)
     for stems, pattern in _PLACES:
-        if is_odd or any(stem in small for stem in stems):
+        if is_odd or has_one(small, stems):
             yield from (match.span("secret") for match in pattern.finditer(text) if may_hide(match["secret"]))
     yield from (match.span("secret") for match in _PRIVATE_KEY.finditer(text))
     yield from _pieces_of_keys(text)
-    for match in _SAID.finditer(text) if is_odd or any(stem in small for stem in _SAID_STEMS) else ():
+    for match in _SAID.finditer(text) if is_odd or has_one(small, _SAID_STEMS) else ():
         value = match["secret"].rstrip(".!?:")
         sure = match["quote"] or looks_random(value) or is_number(value)
         if may_hide(value) and (sure if match["verb"] else match["quote"] == "`" and is_made_up(value)):

@@ -1,6 +1,7 @@
 """Words by which a name is that of a secret, and words and signs by which a value is or is not a secret."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -81,8 +82,15 @@ def may_have(text: str, stems: tuple[str, ...]) -> bool:
 
     It takes a tenth of the time of such a search, and most texts have none of the stems.
     """
-    small = text.lower()
-    return any(stem in small for stem in stems) or has_odd_letters(text)
+    return has_one(text.lower(), stems) or has_odd_letters(text)
+
+
+def has_one(text: str, pieces: Iterable[str]) -> bool:
+    """Whether one of some pieces is in a text. Not ``any``, which takes twice as long for so little."""
+    for piece in pieces:  # noqa: SIM110 - see above
+        if piece in text:
+            return True
+    return False
 
 
 def has_odd_letters(text: str) -> bool:
