@@ -1,6 +1,8 @@
 """The command that fills a server with simulated computers, paired through the public endpoint."""
 
 import contextlib
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,10 @@ MOST: Final = 200
 """Each is a process of about 25 MB."""
 _FIRST_ID: Final = 1000
 """Their numbers begin here, away from those that a young world gives out."""
+MOST_GIVEN_BYTES: Final = 500_000
+"""Of a person's files; a computer has 1,000,000 bytes, and the client and the work on the files need room too."""
+_ENTRY_BYTES: Final = 500
+"""What a computer counts at least for each file and directory."""
 _CONNECT_WITHIN_S: Final = 60.0
 _STOP_WITHIN_S: Final = 10.0
 _POLL_S: Final = 0.2
@@ -58,6 +64,10 @@ def simulate(
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Keep their disks and logs here. Default: they are removed.")
     ] = None,
+    files: Annotated[
+        Path | None,
+        typer.Option(help="Copy the files of this directory onto each disk. One that is there already stays as it is."),
+    ] = None,
     latency: Annotated[float, typer.Option(min=0, help="What each frame takes on its way, in milliseconds.")] = 0.0,
     name: Annotated[str, typer.Option(help="What their names begin with.")] = "sim",
     as_json: AsJson = False,
@@ -71,6 +81,7 @@ def simulate(
     kinds = _kinds(family or ["advanced"])
     if world is not None and not world.is_file():
         raise InvalidRequest(f"There is no file {world}.", remedy="Name the JSON file of the world with --world.")
+    given = _given(files, directory) if files is not None else {}
     need_simulator()
     with contextlib.ExitStack() as stack:
         stack.enter_context(left_in_order())
@@ -80,8 +91,10 @@ def simulate(
         names = [f"{name}-{number}" for number in range(1, count + 1)]
         _refuse_taken(client, names)
         running: list[Simulated] = []
+        kept: list[Path] = []
         for number, each in enumerate(names, 1):
             kind = kinds[(number - 1) % len(kinds)]
+            kept += _give(given, home / each)
             running.append(_start(stack, client, home, each, _FIRST_ID + number, kind, options))
             if directory is None:
                 # Nobody can use it any more.
@@ -92,6 +105,8 @@ def simulate(
             # Before they are shown: one that ends meanwhile is said too.
             alive = [one for one in running if one.process.poll() is None]
             _show(running, online, as_json=as_json)
+            for one in kept:
+                typer.echo(f"{one} was there already and stays as it is.", err=True)
             _watch(alive)
             # They have all ended, and nobody told them to.
             raise typer.Exit(1)
@@ -103,6 +118,54 @@ def _kinds(family: list[str]) -> list[str]:
         if one not in FAMILIES:
             raise InvalidRequest(f"There is no family {one!r}.", remedy=f"Say one of {', '.join(FAMILIES)}.")
     return family
+
+
+def _given(files: Path, home: Path | None) -> dict[Path, Path]:
+    """What `--files` names, by the path that each file gets on a disk.
+
+    Names that begin with a dot, links, and the disks themselves where they lie inside are left out.
+    """
+    if not files.is_dir():
+        raise InvalidRequest(f"There is no directory {files}.", remedy="Name a directory of programs with --files.")
+    found: dict[Path, Path] = {}
+    for where, directories, names in os.walk(files):
+        here = Path(where)
+        directories[:] = sorted(
+            one for one in directories if not one.startswith(".") and (home is None or not _same(here / one, home))
+        )
+        ours = (here / one for one in sorted(names) if not one.startswith("."))
+        found |= {one.relative_to(files): one for one in ours if one.is_file() and not one.is_symlink()}
+    every = {parent for path in found for parent in path.parents[:-1]}
+    taken = len(every) * _ENTRY_BYTES + sum(max(_ENTRY_BYTES, one.stat().st_size) for one in found.values())
+    if taken > MOST_GIVEN_BYTES:
+        raise InvalidRequest(
+            f"The files in {files} take {taken:,} bytes; a computer gets at most {MOST_GIVEN_BYTES:,}.",
+            remedy="Name a directory with only the programs that the computer needs.",
+        )
+    return found
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _give(files: dict[Path, Path], disk: Path) -> list[Path]:
+    """Copy the files onto a disk; those that were there already, and stay."""
+    kept = []
+    for path, source in files.items():
+        target = disk / path
+        if target.exists():
+            kept.append(target)
+            continue
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        except OSError as error:
+            raise InvalidRequest(
+                f"{source} cannot be copied to {target}: {error.strerror or error}.",
+                remedy="Make it readable, or name another directory with --files.",
+            ) from None
+    return kept
 
 
 def need_simulator() -> None:

@@ -84,6 +84,41 @@ async def test_simulated_computers_are_paired_and_go_with_ctrl_c(server: Server,
     assert not [one for one in tokens if one["kind"] == "computer" and not one.get("revoked")]
 
 
+async def test_a_persons_files_are_on_the_disk_and_no_start_overwrites_work_on_them(
+    server: Server, tmp_path: Path
+) -> None:
+    """Directories too; links, hidden files and the disks themselves stay away."""
+    files, home = tmp_path / "programs", tmp_path / "programs" / "disks"
+    (files / "lib").mkdir(parents=True)
+    (files / ".git").mkdir()
+    for name in ("farm.lua", "lib/belt.lua", ".git/config", ".secret"):
+        (files / name).write_text(name)
+    (files / "link.lua").symlink_to("/etc/hostname")
+    options = ("--count=1", f"--files={files}", f"--dir={home}")
+    async with simulating(server, *options) as (row,):
+        disk = Path(row["disk"])
+        (disk / "farm.lua").write_text("better")
+    async with simulating(server, *options):
+        pass
+    assert (disk / "farm.lua").read_text() == "better"
+    assert (disk / "lib" / "belt.lua").read_text() == "lib/belt.lua"
+    names = {one.name for one in disk.iterdir()}  # noqa: ASYNC240
+    assert not names & {".git", ".secret", "link.lua", "disks"}
+
+
+@pytest.mark.parametrize(("size", "said"), [(None, "There is no directory"), (600_000, "a computer gets at most 500,")])
+async def test_files_that_cannot_be_given_are_said_before_a_computer_is_paired(
+    server: Server, tmp_path: Path, size: int | None, said: str
+) -> None:
+    if size is not None:
+        (tmp_path / "programs").mkdir()
+        (tmp_path / "programs" / "big.lua").write_bytes(b" " * size)
+    process = await _start(server, "--count=1", f"--files={tmp_path / 'programs'}")
+    _, errors = await process.communicate()
+    assert (process.returncode, said in errors.decode()) == (2, True), errors
+    assert await computers(server) == {}
+
+
 async def test_no_token_stands_where_others_on_the_machine_can_read_it(server: Server, tmp_path: Path) -> None:
     """Neither the computer's nor the person's is among the arguments or in the environment of what is started."""
     async with simulating(server, "--count=1", f"--dir={tmp_path / 'kept'}") as (row,):
