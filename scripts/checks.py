@@ -189,6 +189,11 @@ def docs(options: Options) -> Outcome:
     return judged([sys.executable, "scripts/docs.py", "--check"])
 
 
+def site(options: Options) -> Outcome:
+    """Whether the site of the docs can be built, and every link in it leads somewhere."""
+    return judged([sys.executable, "scripts/docs_site.py"])
+
+
 def plain_words(options: Options) -> Outcome:
     """Whether docs have short sentences, and docs and code the words of the glossary."""
     return judged([sys.executable, "scripts/plain_words.py"])
@@ -247,6 +252,7 @@ SIDE_BY_SIDE: dict[str, Check] = {
     "client bundle": bundle,
     "lock": lock,
     "tables in docs": docs,
+    "site of docs": site,
     "plain words": plain_words,
     "luacheck": luacheck,
     "mypy --strict": mypy,

@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 PYPROJECT: Final = bootstrap.ROOT / "pyproject.toml"
 HEAD: Final = "# Written by scripts/lock.py; to change a version, change pyproject.toml or use --upgrade.\n"
 OURS: Final = "cc-orchestrator"
-TOOLS_ONLY: Final = frozenset({"build", "dev", "engine"})
+TOOLS_ONLY: Final = frozenset({"build", "dev", "docs", "engine"})
 """The parts that make or test the program; nobody who runs it has them."""
 SYSTEMS: Final = (("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt"))
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
