@@ -13,6 +13,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.facts import TaskFact
 from orchestrator.core.wire import review, wire
 from orchestrator.core.wire.link import MAX_COMPLAINTS
+from orchestrator.terminal.cli.commands import COMMANDS
 from orchestrator.web.app import Endpoints
 from orchestrator.web.events import HINTS as TOLD_HINTS
 
@@ -24,6 +25,7 @@ PROMISED = (ROOT / "docs" / "promises.md").read_text("utf-8")
 UNKNOWN = "X9"
 """The code of no promise; apart, so that this file does not cite it."""
 PROMISES = runpy.run_path(str(ROOT / "scripts" / "promises.py"))
+SITE = runpy.run_path(str(ROOT / "scripts" / "docs_site.py"))
 
 
 def section(title: str) -> str:
@@ -149,6 +151,55 @@ def test_links_between_the_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert not dead
+
+
+def test_the_readme_is_short_and_its_pictures_are_small() -> None:
+    """What a person reads first, and loads over a slow line."""
+    lines = (ROOT / "README.md").read_text("utf-8").split("\n")
+    assert len(lines) <= 121
+    assert max(map(len, lines)) <= 145
+    sizes = {one.name: one.stat().st_size for one in (ROOT / "docs" / "img").iterdir()}
+    assert {name for name, size in sizes.items() if size > (1_000_000 if name.endswith(".svg") else 300_000)} == set()
+
+
+def test_each_command_is_in_the_page_of_commands() -> None:
+    """By its name at the beginning of a cell; the README names no command that is not there."""
+    page = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    told = {
+        name for cell in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE) for name in re.findall(r"`([a-z]+)", cell)
+    }
+    assert told == set(COMMANDS)
+    first = re.findall(r"\bcc-orchestrator ([a-z]+)", (ROOT / "README.md").read_text("utf-8"))
+    assert set(first) <= told
+
+
+def test_the_site_has_every_page_and_its_links_are_set_for_it() -> None:
+    """Pages of the top directory do not meet those of docs/, and code stays as it is."""
+    assert sorted(SITE["_listed"]()) == sorted(SITE["sources"]())
+    files: set[str] = set()
+    text = (
+        "[a](../SECURITY.md#b) `[c](../SECURITY.md)` [d](openapi.json) [e](https://f/g.md)\n```\n[h](../README.md)\n```"
+    )
+    assert SITE["rewritten"]("docs/x.md", text, files) == (
+        "[a](project/security.md#b) `[c](../SECURITY.md)` [d](openapi.json) [e](https://f/g.md)\n```\n[h](../README.md)\n```"
+    )
+    assert files == {"docs/openapi.json"}
+
+
+def test_a_link_of_the_site_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    """To a page, to a heading, to a picture, and what another host would serve."""
+    (tmp_path / "b.html").write_text('<h2 id="there">T</h2>')
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">1</a><a href="https://elsewhere/">2</a><a href="c.html">3</a>'
+        '<a href="b.html#gone">4</a>'
+        '<img src="d.png"><script src="https://elsewhere/e.js"></script>'
+    )
+    assert list(SITE["broken"](tmp_path)) == [
+        "a.html loads https://elsewhere/e.js from another host",
+        "a.html: c.html leads to no file",
+        "a.html: b.html#gone leads to no heading",
+        "a.html: d.png leads to no file",
+    ]
 
 
 def test_each_file_and_function_that_the_tour_names_is_there() -> None:

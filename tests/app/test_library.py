@@ -29,7 +29,7 @@ from orchestrator.tools.workspace import DirectoryWorkspace
 from tests import ROOT
 from tests.harness.support import Channel, Disk, Listening, call, final, says
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "python.md"
 WRITE = call("cc_write", path="a.lua", content="print(1)\n")
 ALL_ALLOWED = """
 schema_version = 1
@@ -629,12 +629,12 @@ async def test_a_model_that_follows_the_gaps_reads_every_line_of_a_large_file() 
     assert re.search(r"cc_read big\.lua from line 1 → 1500 lines, \d+ of them shown", rows)
 
 
-# -- the example of README.md ------------------------------------------------------------
+# -- the example of docs/python.md --------------------------------------------------------
 
 
 def readme_example() -> str:
-    """The Python of the README, as it stands there."""
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    """The Python of the page, as it is there."""
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     return str(example)
 
 
@@ -642,7 +642,7 @@ async def run_example(source: str, **names: Any) -> Any:
     """What the example calls its result; ``names``: what it finds there besides."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     space = dict(names)
-    await eval(compile(source, str(README), "exec", flags=flags), space)
+    await eval(compile(source, str(PAGE), "exec", flags=flags), space)
     return space["result"]
 
 
