@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -95,6 +94,8 @@ def record(environment: Mapping[str, str], where: Path) -> str:
     recording = Recording.of(shell, {**environment, "PS1": "$ ", "TERM": "xterm-256color"}, cwd=where)
     try:
         recording.until(r"\$ ", WITHIN_S)
+        recording.type("cat programs/farm.lua\r")
+        recording.stand(2.5)
         recording.type(f'cc-orchestrator run "{TASK}" --computer sim-1\r')
         for needle in ("cc_edit", "cc_run_program"):
             recording.until(rf"(?s){needle}.*\n\S*.*> *\n? *$", WITHIN_S)
@@ -133,8 +134,9 @@ async def photograph(url: str, token: str) -> None:
     async with http, seat(url, token) as page:
         task = (await http.post("/v1/tasks", json={"prompt": TASK, "computers": ["sim-2"]})).raise_for_status().json()
         await page.goto(f"{url}/#/approvals")
-        # It can be pressed a moment after the request is shown.
-        await page.locator("button:enabled", has_text=re.compile("^Approve$")).first.wait_for()
+        # It can be pressed when the request was shown for half a second.
+        await page.locator('button[data-key="a"][aria-disabled="false"]').wait_for()
+        await page.wait_for_function("document.getAnimations().length === 0")
         await page.screenshot(path=PICTURES / "approval.png")
         await page.goto(f"{url}/#/computers")
         await page.get_by_text("sim-6").first.wait_for()
