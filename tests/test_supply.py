@@ -6,6 +6,7 @@ The scripts are asked as modules; a release is made for real, of clones of this 
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -56,6 +57,16 @@ def test_the_lock_fits_the_project() -> None:
 def test_it_is_written_as_it_is_read() -> None:
     """So that a new one differs in what changed and in nothing else."""
     assert lock.written(lock.pins()) == (SCRIPTS / "requirements.txt").read_text("utf-8")
+
+
+def test_the_image_installs_parts_that_are_locked() -> None:
+    """And has no step that the check of the image does not run."""
+    check = script("container/check")
+    text = (SCRIPTS / "container" / "Containerfile").read_text("utf-8")
+    (parts,) = re.findall(r"bootstrap\.py ((?:[a-z]+ )+)>", text)
+    assert set(parts.split()) <= set(lock.asked())
+    known = {"FROM", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "CMD"}
+    assert {word for word, _ in check.steps(text)} <= known
 
 
 def test_it_names_no_index() -> None:
