@@ -40,6 +40,7 @@ NAVIGATION: Final[Mapping[str, tuple[str, ...]]] = {
 """Each tab of the site and its pages."""
 FENCE: Final = re.compile(r"^\s*(```|~~~)")
 LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(?=[)#])")
+COLOR: Final = re.compile(r"\x1b\[[0-9;]*m")
 CODE: Final = re.compile(r"(``.*?``|`[^`]*`)")
 
 
@@ -212,7 +213,8 @@ def main() -> int:
         command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
         done = subprocess.run(command, cwd=BUILD, check=False, capture_output=True, text=True, timeout=300)
         if done.returncode:
-            faults.append(f"zensical ended with code {done.returncode}:\n{done.stdout}{done.stderr}".rstrip())
+            told = COLOR.sub("", done.stdout + done.stderr).partition("Traceback (most recent")[0].rstrip()
+            faults.append(f"zensical ended with code {done.returncode}:\n{told}")
         faults += broken(SITE)
     for fault in faults:
         print(fault, file=sys.stderr)
