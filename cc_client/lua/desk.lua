@@ -21,6 +21,8 @@ local ANSWER_WITHIN_MS = 10000
 --- A frame that the computer dropped is made up for after so long.
 local LOST_AFTER_MS = 60000
 local MAX_BYTES = 4096
+--- A number means a task of a list for so long after the list was shown.
+local LISTED_FOR_MS = 600000
 --- Of a question in `cc status` and in the log.
 local MAX_LINE = 200
 --- Faults that pass when the server is back; see why.lua.
@@ -96,13 +98,14 @@ local function leave(id)
   end
 end
 
-local function begin(request, verb, task, text)
+--- @tparam ?string only a field of a row: the others are not shown
+local function begin(request, verb, task, text, only)
   if text and #text > MAX_BYTES then
     local sentence = "That has %d bytes; %d are the most. Write it into a file and name the file."
     return request.tell(sentence:format(#text, MAX_BYTES), true, "bad")
   end
   local id = nonce.name()
-  open[id] = { request = request, verb = verb, task = task, text = text }
+  open[id] = { request = request, verb = verb, task = task, text = text, only = only }
   request.left = function()
     leave(id)
   end
@@ -114,6 +117,27 @@ end
 --- The id of a task as typed, with or without its first letters; nil: it is none.
 local function task_of(word)
   return word and word:match("^t%-%x+$")
+end
+
+--- The numbered lists that were shown last: of open tasks, and of questions where several wait.
+-- Each is `{tasks, at_ms}`: a number means what stood there, whatever has changed since.
+local shown_list, shown_questions
+
+local function listed(rows)
+  local tasks = {}
+  for index, row in ipairs(rows) do
+    tasks[index] = row.task
+  end
+  return { tasks = tasks, at_ms = os.epoch("utc") }
+end
+
+--- Whether a word is a number of a list that was shown not long ago; the task that stood there, nil: none did.
+local function picked(word, list)
+  local is_number = word ~= nil and list ~= nil and word:match("^%d%d?$") ~= nil
+  if not is_number or os.epoch("utc") - list.at_ms > LISTED_FOR_MS then
+    return false
+  end
+  return true, list.tasks[tonumber(word)]
 end
 
 desk.VERBS = {}
@@ -128,11 +152,19 @@ end
 
 function desk.VERBS.answer(request)
   local words = request.words
-  local task = task_of(words[1])
-  local text = table.concat(words, " ", task and 2 or 1)
-  if text == "" then
-    return request.tell("Type the answer: cc answer TEXT", true, "bad")
+  local is_number, task = picked(words[1], shown_questions)
+  if not is_number then
+    task = task_of(words[1])
+  elseif not task then
+    return request.tell("There is no number " .. words[1] .. " in the list: type `cc answer`.", true, "bad")
   end
+  local text = table.concat(words, " ", task and 2 or 1)
+  if text == "" and task then
+    return request.tell(("Type the answer: cc answer %s TEXT"):format(words[1]), true, "bad")
+  elseif text == "" then
+    return begin(request, "tasks", nil, nil, "question")
+  end
+  shown_questions = nil
   begin(request, "answer", task, text)
 end
 
@@ -140,7 +172,10 @@ end
 local function of_task(verb)
   return function(request)
     local word = request.words[1]
-    local task = task_of(word) or task_of(word and "t-" .. word)
+    local is_number, task = picked(word, shown_list)
+    if not is_number then
+      task = task_of(word) or task_of(word and "t-" .. word)
+    end
     if word and not task then
       return request.tell(word .. " is no task: `cc tasks` lists them.", true, "bad")
     end
@@ -159,17 +194,23 @@ desk.HELP = {
   { "ask TEXT", "begins a task for this computer and shows its steps" },
   { "watch [TASK]", "shows the steps of a task again" },
   { "tasks", "what is open here, and what it waits for" },
-  { "answer [TASK] TEXT", "answers the question of a task" },
+  { "answer [TASK] TEXT", "answers the question of a task; alone it shows what is asked" },
   { "stop [TASK]", "stops a task" },
   { "undo [TASK]", "puts back what a task changed here" },
 }
 
 -- What the orchestrator says ----------------------------------------------------------------------
 
+--- What stands for an answer: a number picks a choice.
+local function answer_of(row)
+  return row.options and "NUMBER or TEXT" or "TEXT"
+end
+
 --- On one line; `cc tasks` shows all of a long one.
 local function question(row)
-  local text = #row.question > MAX_LINE and row.question:sub(1, MAX_LINE) .. " ..." or row.question
-  return ("task %s asks: %s - answer with: cc answer %s TEXT"):format(row.task, text, row.task)
+  local text = row.question:gsub("%s*\n%s*", " / ")
+  text = #text > MAX_LINE and text:sub(1, MAX_LINE) .. " ..." or text
+  return ("task %s asks: %s - answer with: cc answer %s %s"):format(row.task, text, row.task, answer_of(row))
 end
 
 --- Task = the line about its question: what waits here, as it was told last.
@@ -210,18 +251,32 @@ local function together(lines)
   return table.concat(parts, BETWEEN)
 end
 
-local function list_of(rows)
-  local lines = {}
+local function having(rows, field)
+  local found = {}
   for _, row in ipairs(rows) do
-    lines[#lines + 1] = { is = "tool", text = ("%s %s, %s"):format(row.task, row.status, row.why) }
+    found[#found + 1] = row[field] and row or nil
+  end
+  return found
+end
+
+local function list_of(rows, only)
+  local lines = {}
+  for index, row in ipairs(rows) do
+    local number = #rows > 1 and index .. ". " or ""
+    lines[#lines + 1] = { is = "tool", text = ("%s%s %s, %s"):format(number, row.task, row.status, row.why) }
     lines[#lines + 1] = { is = "out", text = row.prompt }
     if row.question then
       lines[#lines + 1] = { is = "ask", text = row.question }
-      lines[#lines + 1] = { is = "note", text = ("cc answer %s TEXT answers."):format(row.task) }
+      lines[#lines + 1] =
+        { is = "note", text = ("cc answer %s %s answers."):format(row.task, answer_of(row)) }
     end
   end
+  if #rows > 1 then
+    local how = only and "cc answer 2 TEXT answers the second." or "cc watch 2 and cc stop 2 mean the second."
+    lines[#lines + 1] = { is = "note", text = how }
+  end
   if #lines == 0 then
-    lines[1] = { is = "note", text = "Nothing is open here." }
+    lines[1] = { is = "note", text = only and "Nothing is asked here." or "Nothing is open here." }
   end
   return lines
 end
@@ -247,9 +302,15 @@ end
 
 SHOWN.ask, SHOWN.watch, SHOWN.undo = followed, followed, followed
 
-function SHOWN.tasks(id, _, _, rows)
+function SHOWN.tasks(id, item, _, rows)
   remember(rows)
-  finish(id, together(list_of(rows)), "lines")
+  if item.only then
+    rows = having(rows, item.only)
+    shown_questions = #rows > 1 and listed(rows) or nil
+  else
+    shown_list = listed(rows)
+  end
+  finish(id, together(list_of(rows, item.only)), "lines")
 end
 
 function SHOWN.stop(id, _, message, lines)
@@ -295,6 +356,11 @@ function desk.told(message, body, log)
       send(id, { verb = "leave" })
     end
   elseif not message.ok then
+    if #list > 0 and item.verb == "answer" then
+      shown_questions = listed(list)
+    elseif #list > 0 then
+      shown_list = listed(list)
+    end
     finish(id, message.message or message.code or "The orchestrator refused it.", "bad")
   else
     SHOWN[item.verb](id, item, message, list)

@@ -14,6 +14,7 @@ from orchestrator.client import Client, unless_it_closed
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.task import facts
+from orchestrator.core.task.choices import numbered
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.text.visible import block
 from orchestrator.runtime.program import bare_environment, left_in_order, program
@@ -117,7 +118,8 @@ def _review(client: Client, console: Console, request_id: str) -> None:
 
 def _answer(client: Client, console: Console, task_id: str, asked: facts.QuestionAsked) -> None:
     """Answer a question of the model; a script asks none, another model may."""
-    answer = console.ask(f"{block(asked.question)}\nYour answer: ") if console.ask is not None else _NOBODY
+    shown = block(numbered(asked.question, asked.options))
+    answer = console.ask(f"{shown}\nYour answer: ") if console.ask is not None else _NOBODY
     body = {"question_id": asked.question_id, "answer": answer}
     client.request("POST", f"/v1/tasks/{task_id}/answer", body)
 

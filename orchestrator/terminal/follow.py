@@ -24,7 +24,7 @@ from orchestrator.core.text.visible import one_line, visible
 from orchestrator.terminal.console import ClientDesk, Console, InputEnded, Overtaken, read_line
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import View
-from orchestrator.terminal.review.channel import body_of, request_of
+from orchestrator.terminal.review.channel import answer_prompt, body_of, request_of
 from orchestrator.terminal.review.edit import Drafts
 
 _TICK_S: Final = 0.25
@@ -282,7 +282,7 @@ class Follower:
 
     def _answer(self, task_id: str, question: dict[str, Any]) -> bool:
         question_id = question["question_id"]
-        prompt = "Your answer (empty: leave it): "
+        prompt = answer_prompt(question.get("options", ()))
         answer = self._typed(prompt, lambda fact: _answers(fact, question_id)).strip()
         if not answer:
             return False

@@ -141,6 +141,7 @@ class AnswerBody(_Body):
 
     question_id: QuestionId
     answer: str = Field(max_length=20_000)
+    """The number of a choice, where the question offers some, or own words; a number in range means the choice."""
 
 
 class QuickDecision(_Body):

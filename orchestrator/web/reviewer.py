@@ -13,6 +13,7 @@ from orchestrator.core.approval.approval import CallState, HitlResponse
 from orchestrator.core.approval.presentation import LIST_CHARS, Saying, reviews
 from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity
+from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask, OpenRequest
@@ -317,6 +318,7 @@ class _ReviewSession:
                 task_id=task.task_id,
                 question_id=record.question_id,
                 question=redact_text(str(record.call.args.get("question", "")), salt=task.tag),
+                options=tuple(redact_text(one, salt=task.tag) for one in options_of(record.call.args)),
                 goal=redact_text(task.prompt, salt=task.tag),
             )
             for record in task.calls

@@ -13,6 +13,7 @@ from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBroken, NewerSchema
 from orchestrator.core.evidence.user_checks import checks_of
 from orchestrator.core.ports import Computers, Identity, TaskRow
+from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask, CallRecord
@@ -307,7 +308,10 @@ def _whole(
         request=hitl_response(task, max_chars=LIST_CHARS) if task.request else None,
         lapsed_request=task.lapsed,
         calls=[_call(record, online) for record in task.calls],
-        question=question and QuestionAnswer.made_from(question, question=question.call.args.get("question")),
+        question=question
+        and QuestionAnswer.made_from(
+            question, question=question.call.args.get("question"), options=list(options_of(question.call.args))
+        ),
         result=final and Result.made_from(final),
         undo=offer,
         applied=applied,

@@ -427,6 +427,17 @@ async def test_a_question_stops_the_library_form() -> None:
     assert "TOOL_RESULT: the left one" in model.told
 
 
+async def test_a_choice_of_a_question_is_picked_by_its_number() -> None:
+    """The exception has the choices, and the model gets the text of the one that was picked."""
+    model, deps = Listening(says(call("ask_user", question="which?", options=["left", "right"])), final()), stub()
+    stopped = await paused(model, deps, "Which one is it?")
+    (asked,) = stopped.function_calls
+    assert asked.args["options"] == ["left", "right"]
+    answer = {asked.call_id: CallDecision(call_id=asked.call_id, action="respond", answer="2")}
+    assert (await execute_task_with_agent(stopped.task, deps, model=model, decisions=answer)).success
+    assert "TOOL_RESULT: right" in model.told
+
+
 async def test_approving_every_call_that_the_exception_names_goes_on() -> None:
     """A caller who approves all `function_calls` may include reads that had run already; nothing runs twice."""
     model, deps = Listening(says(call("cc_read", path="b.lua"), WRITE), final()), stub()

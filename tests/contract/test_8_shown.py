@@ -206,6 +206,28 @@ async def test_v4_a_question_is_shown_without_secrets_and_its_answer_goes_whole(
         assert f"password={SECRET}y" in model.told
 
 
+async def test_v4_a_choice_is_shown_without_secrets_and_its_number_gives_the_model_its_text(
+    installation: Installation,
+) -> None:
+    """Who picks by number cannot send back a marker: the model gets the choice that it wrote."""
+    choices = ["keep it", f"use password={SECRET}"]
+    model = Playing(says(call("ask_user", question="Which one?", options=choices)))
+    allow = policy(secrets_to_model="allow")
+    async with installation.open(model, policy=allow) as server, server.reviewing() as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit()
+        opened = await reviewer.hear("question_opened")
+        shown = (await server.task(task_id))["question"]
+        for kept, marked in (opened["question"]["options"], shown["options"]):
+            assert (kept, marked[:23]) == (choices[0], "use password=[redacted ")
+        body = {"question_id": shown["question_id"], "answer": "2"}
+        assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", body)).status_code == 200
+        await server.ended(task_id)
+        audit = str((await server.ask("GET", f"/v1/audit?task={task_id}")).json())
+        assert [text for text in (str(opened), str(shown), audit) if SECRET in text] == []
+        assert f"TOOL_RESULT: {choices[1]}" in model.told
+
+
 # -- V5, V6 --------------------------------------------------------------------------------
 
 

@@ -200,7 +200,7 @@ async def test_a_person_lets_the_model_see_one_secret(installation: Installation
     def asks(told: str) -> dict[str, Any]:
         marker = re.search(r"password = \"(\[redacted [0-9a-f]{8}\])", told)
         assert marker is not None
-        return says(call("ask_user", question=f"May the model see {marker[1]}?"))
+        return says(call("ask_user", question=f"May the model see {marker[1]}?", options=["yes", "no"]))
 
     for answer, seen in (("yes", True), ("no", False)):
         model = Hosted(says(READ), asks, says(READ))
@@ -208,7 +208,9 @@ async def test_a_person_lets_the_model_see_one_secret(installation: Installation
             server.stub.disk.put("app.lua", FILE.encode())
             task_id = await server.submit()
             asked = await server.item(task_id, "question_asked")
-            question = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["question"]["question"]
+            shown = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["question"]
+            question = shown["question"]
+            assert shown["options"] == [], "only a person's own yes shows a secret"
             assert re.search(
                 r'in this line\? .*password = "\[redacted [0-9a-f]{8}\]".*from cc_read app.lua', question, re.S
             )

@@ -472,6 +472,16 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
     (
         "2",
         SYSTEM,
+        facts.QuestionAsked(
+            question_id=QuestionId("u-1"),
+            call_id=CallId("c2"),
+            question="Which farm?",
+            options=("The one with wheat.", "The one at the river."),
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
         facts.ModelAsked(
             attempt=1,
             prompt_version="1",

@@ -215,7 +215,7 @@ AT_ONCE = {
     "local_write": {"content"},
     "local_patch": {"patch"},
     "send_status": {"message"},
-    "ask_user": {"question"},
+    "ask_user": {"question", "options"},
 }
 """What an edit may change and run at once, by the tool: a text, or how the program that was shown runs."""
 
@@ -237,7 +237,8 @@ def test_V1_an_edit_of_any_argument_but_a_text_is_bound_to_nothing(tool: str, na
 def _sample(model: type[BaseModel], word: str) -> dict[str, Any]:
     """Valid arguments, all of them; another word gives another value to each."""
     numbers = {"start_line", "max_lines", "observe_s", "timeout_s"}
-    values = {name: [word] if name == "args" else word for name in model.model_fields if name != "computer"}
+    lists, names = {"args", "options"}, model.model_fields.keys() - {"computer"}
+    values: dict[str, Any] = {name: [word] if name in lists else word for name in names}
     return values | {name: ord(word) for name in numbers & set(values)}
 
 

@@ -115,6 +115,68 @@ describe("desk", function()
     expect(status.get("asks")).to_be(nil)
   end)
 
+  it("shows the choices of a question below it, and a number as the answer", function()
+    local here, machine = welcomed()
+    local nonce = type_command("answer")
+    expect(here:last_of("desk").verb).to_be("tasks")
+    local asked = "Which?\n1. wheat\n2. cactus"
+    local row =
+      { task = "t-1", status = "Paused", why = "waits", prompt = "fix", question = asked, options = "2" }
+    local other = { task = "t-2", status = "Running", why = "works", prompt = "dig" }
+    answer(here, here:last_of("desk").desk, { done = true }, { other, row })
+    expect(last(told_to(machine, nonce))[1]).to_be(
+      "tool:t-1 Paused, waits\30out:fix\30ask:" .. asked .. "\30note:cc answer t-1 NUMBER or TEXT answers."
+    )
+    expect(status.get("asks")).to_be(
+      "task t-1 asks: Which? / 1. wheat / 2. cactus - answer with: cc answer t-1 NUMBER or TEXT"
+    )
+    type_command("answer", "2")
+    expect({ here:last_of("desk").task, here:last_of("desk").bytes }).to_be({ nil, "2" })
+    nonce = type_command("answer")
+    answer(here, here:last_of("desk").desk, { done = true }, { other })
+    expect(last(told_to(machine, nonce))[1]).to_contain("Nothing is asked here.")
+  end)
+
+  it("means by a number the task that stood in the last list, for a while", function()
+    local here, machine = welcomed()
+    local rows = {}
+    for index = 1, 3 do
+      rows[index] = { task = "t-a" .. index, status = "Running", why = "works", prompt = "dig" }
+    end
+    local nonce = type_command("tasks")
+    answer(here, here:last_of("desk").desk, { done = true }, rows)
+    expect(last(told_to(machine, nonce))[1]).to_contain("tool:2. t-a2 Running, works")
+    for _, verb in ipairs({ "stop", "watch", "undo" }) do
+      type_command(verb, "2")
+      expect({ here:last_of("desk").verb, here:last_of("desk").task }).to_be({ verb, "t-a2" })
+    end
+    expect(told_to(machine, type_command("stop", "4"))[1][1]).to_be("4 is no task: `cc tasks` lists them.")
+    machine.now_ms = machine.now_ms + 600001
+    type_command("stop", "2")
+    expect(here:last_of("desk").task).to_be("t-2")
+  end)
+
+  it("lets a number pick where the orchestrator says that several tasks fit", function()
+    local here, machine = welcomed()
+    local several = { { task = "t-a1" }, { task = "t-a2" } }
+    local refusal = { ok = false, done = true, message = "More than one task is open:\n1. t-a1\n2. t-a2" }
+    local nonce = type_command("stop")
+    answer(here, here:last_of("desk").desk, refusal, several)
+    expect(last(told_to(machine, nonce))).to_be({ refusal.message, true, "bad" })
+    type_command("stop", "1")
+    expect(here:last_of("desk").task).to_be("t-a1")
+    -- Of questions there is a list of their own: without it a number is the answer.
+    type_command("answer", "2", "of", "them")
+    expect({ here:last_of("desk").task, here:last_of("desk").bytes }).to_be({ nil, "2 of them" })
+    answer(here, here:last_of("desk").desk, refusal, several)
+    expect(told_to(machine, type_command("answer", "2"))[1][1]).to_be("Type the answer: cc answer 2 TEXT")
+    expect(told_to(machine, type_command("answer", "3", "x"))[1][1]).to_contain("no number 3")
+    type_command("answer", "2", "of", "them")
+    expect({ here:last_of("desk").task, here:last_of("desk").bytes }).to_be({ "t-a2", "of them" })
+    type_command("answer", "2", "of", "them")
+    expect(here:last_of("desk").task).to_be(nil)
+  end)
+
   it("shows a long question whole in the list, and its beginning in one line", function()
     local here, machine = welcomed()
     local nonce, question = type_command("tasks"), ("word "):rep(500)

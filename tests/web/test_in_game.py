@@ -377,6 +377,7 @@ async def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
             await left(here, await here.send("ask", prompt))
         both = await here.refused("undo", task="t-")
         assert "More than one task begins with t-" in str(both.message)
+        assert str(both.message).endswith("cc undo 2 picks the second; its name does, too.")
         nothing = await here.refused("undo", task=(await tasks_of(server))[0]["task_id"])
         assert "There is nothing of t-" in str(nothing.message)
 
@@ -450,6 +451,52 @@ async def test_no_role_of_the_owner_above_submitter_counts(tmp_path: Path) -> No
         await here.until(await here.send("ask", "fix"), "wait")
         items = (await server.ask("GET", "/v1/audit?kind=task_submitted")).json()["items"]
         assert [(one["fact"]["user_id"], one["fact"]["roles"]) for one in items] == [("admin", ["submitter"])]
+
+
+CHOICES = ("the wheat farm", "token=hunter2hunter2hunter2hunter2", "neither")
+
+
+async def test_the_choices_of_a_question_are_numbered_and_a_number_picks_one(tmp_path: Path) -> None:
+    """In the lines of the task, in the list and in the news; a secret among them is not shown, and still picked."""
+    asks = says(call("ask_user", question="Which? " + "word " * 400, options=list(CHOICES)))
+    model = Listening(asks, final("done", success=False))
+    async with running(tmp_path, model=model) as server, player(server, await server.computer("3")) as here:
+        (shown,) = texts(await here.until(await here.send("ask", "fix"), "ask"), "ask")
+        question, *numbered, how = shown.split("\n")
+        assert question.endswith("(`cc tasks` shows all of it)")
+        assert numbered[0] == "1. the wheat farm"
+        assert numbered[1].startswith("2. token=[redacted ")
+        assert how == "Type its number: cc answer 1. Or use your own words."
+        _, (listed,) = await here.ask("tasks")
+        assert listed["options"] == "3"
+        assert listed["question"].split("\n")[1:] == numbered
+        assert len(listed["question"]) > 1500
+        _, (told,) = await here.hear(wire.NEWS)
+        assert told == listed
+        answered, _ = await here.ask("answer", "2")
+        await server.until(str(answered.task), "task_ended")
+        (item,) = (await server.ask("GET", f"/v1/audit?task={answered.task}&kind=question_answered")).json()["items"]
+        assert item["fact"]["answer"].startswith("token=[redacted ")
+
+
+async def test_where_several_tasks_fit_they_are_numbered_and_the_numbers_travel(tmp_path: Path) -> None:
+    """A refusal names them in order with what was asked, short enough for its frame; secrets are not shown."""
+    async with game(tmp_path, *[ASKS] * 6) as (_, here):
+        for number in range(6):
+            desk = await here.send("ask", f"{number}: password=hunter2swordfish and so on")
+            await here.until(desk, "ask")
+            await here.send("leave", desk=desk)
+        for verb, text in (("stop", ""), ("answer", "the north one")):
+            told, rows = await here.ask(verb, text)
+            assert (told.ok, told.done, told.code) == (False, True, "invalid_request")
+            head, *lines, how = str(told.message).split("\n")
+            assert head.startswith("More than one task ")
+            assert how == f"cc {verb} 2{' TEXT' if text else ''} picks the second; its name does, too."
+            assert [line.split()[:2] for line in lines] == [[f"{at}.", one["task"]] for at, one in enumerate(rows, 1)]
+            assert len(rows) == 6
+            assert "hunter2" not in str(told.message)
+        stopped, _ = await here.ask("stop", task=rows[1]["task"])
+        assert stopped.task == rows[1]["task"]
 
 
 async def test_a_question_for_a_secret_is_not_answered_in_the_game(tmp_path: Path) -> None:

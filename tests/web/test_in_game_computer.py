@@ -77,6 +77,12 @@ async def only_task(server: Server) -> dict[str, Any]:
     return dict(task)
 
 
+async def answers(server: Server, task_id: str) -> list[str]:
+    """What people answered to the questions of a task."""
+    found = (await server.ask("GET", f"/v1/audit?task={task_id}&kind=question_answered")).json()["items"]
+    return [one["fact"]["answer"] for one in found]
+
+
 @pytest.mark.parametrize("family", ["advanced", "computer"])
 async def test_ask_shows_the_steps_and_the_question_survives_the_chunk(tmp_path: Path, family: str) -> None:
     """The chunk is unloaded in the middle: the task goes on, and after the next boot its question is answered."""
@@ -97,6 +103,48 @@ async def test_ask_shows_the_steps_and_the_question_survives_the_chunk(tmp_path:
             await here.sees("Done. The model says: all is well")
         assert "the river" in model.told
         assert (await only_task(server))["status"] == "Completed"
+
+
+async def test_a_number_picks_a_task_of_the_list_and_a_choice_of_its_question(tmp_path: Path) -> None:
+    """Where several tasks fit, they are listed, and a number means the one that stood there; alone it is a choice."""
+    asks = says(call("ask_user", question="Which farm?", options=["the wheat farm", "the cactus farm"]))
+    over = final("all is well", success=False)
+    model = Listening(asks, asks, asks, over, over)
+    async with running(tmp_path / "server", model=model) as server:
+        disk = computer(tmp_path, server.url, await server.computer("3"))
+        first, second, third = [await server.submit(("3",)) for _ in range(3)]
+        for task_id in (first, second, third):
+            await server.until(task_id, "question_asked")
+        typed = ("cc stop", "cc stop 3", "cc answer 2", "cc answer 2 2", "cc answer 1")
+        async with game(disk, *typed, family="computer") as here:
+            await here.sees("More than one task is open:")
+            await here.sees("cc stop 2 picks the second")
+            await here.sees(f"Stopped: {first}.")
+            await here.sees("More than one task asks something:")
+            await here.sees("cc answer 2 TEXT picks the second")
+            await here.sees(f"Answered. `cc watch {second}`")
+            await here.sees(f"Answered. `cc watch {third}`")
+        for task_id, picked in ((second, "the cactus farm"), (third, "the wheat farm")):
+            await server.until(task_id, "task_ended")
+            assert await answers(server, task_id) == [picked]
+        told = {messages[-1].content.split("\n")[0] for messages in model.asked}
+        assert {"TOOL_RESULT: the cactus farm", "TOOL_RESULT: the wheat farm"} <= told
+
+
+async def test_the_choices_stand_below_their_question(tmp_path: Path) -> None:
+    """Where the task is followed, in `cc tasks`, and in what `cc answer` alone shows."""
+    asks = says(call("ask_user", question="Which farm?", options=["the wheat farm", "the cactus farm"]))
+    async with running(tmp_path / "server", model=Listening(asks, final("all is well"))) as server:
+        disk = computer(tmp_path, server.url, await server.computer("3"))
+        async with game(disk, "cc ask where is it", family="computer") as here:
+            for row in ("? Which farm?", "1. the wheat farm", "2. the cactus farm", "Type its number: cc answer 1."):
+                await here.sees(row)
+        async with game(disk, "cc tasks", "cc answer", "cc answer the third one", family="computer") as here:
+            for _ in range(2):
+                for row in ("? Which farm?", "2. the cactus farm", "NUMBER or TEXT answers."):
+                    await here.sees(row)
+            await here.sees("Answered.")
+        assert await answers(server, (await only_task(server))["task_id"]) == ["the third one"]
 
 
 async def test_the_server_restarts_in_the_middle(tmp_path: Path) -> None:

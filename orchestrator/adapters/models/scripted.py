@@ -34,7 +34,12 @@ SCRIPTS: Final[Mapping[str, Sequence[Reply]]] = {
         ),
     ),
     "question": (
-        _tool("I cannot know that.", "ask_user", question="What does your farm grow?"),
+        _tool(
+            "I cannot know that.",
+            "ask_user",
+            question="What does your farm grow?",
+            options=["wheat", "carrots", "cactus"],
+        ),
         _greeted,
     ),
     "tour": (

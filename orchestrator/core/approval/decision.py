@@ -27,6 +27,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, RiskLeve
 from orchestrator.core.policy.command_line import runs_of, runs_one_program
 from orchestrator.core.reply.response import canonical_args
 from orchestrator.core.task import facts
+from orchestrator.core.task.choices import chosen, options_of
 from orchestrator.core.task.facts import CallId, Fact, ToolCall
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, CallRecord
@@ -133,7 +134,7 @@ _AT_ONCE: Final[Mapping[str, frozenset[str]]] = {
     "cc_run_program": _HOW_IT_RUNS | {"args"},
     "cc_shell": _HOW_IT_RUNS,
     "send_status": frozenset({"message"}),
-    "ask_user": frozenset({"question"}),
+    "ask_user": frozenset({"question", "options"}),
 }
 """Arguments that an edit may change without a new request, beside the text of a change."""
 ID_CHARS: Final = 100
@@ -168,7 +169,7 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         reason=wanted.reason,
         on_reject=wanted.on_reject or task.rejecting,
         retry_as=command.new_call_id() if wanted.action == "retry" else None,
-        answer=wanted.answer or "",
+        answer=chosen(wanted.answer or "", options_of(record.call.args)),
         said_digest=said_digest(task, wanted),
     )
     return _edited(task, record, decision, wanted, command) if wanted.action == "edit" else decision

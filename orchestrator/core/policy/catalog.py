@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, Field, JsonValue, field_validator
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, field_validator
 
 from orchestrator.core.policy.tool_spec import Governance, OnComputer, Recovery, ToolArgs, ToolSpec
 from orchestrator.core.policy.verdicts import RiskLevel
+from orchestrator.core.task.choices import MAX_CHARS, MAX_CHOICES, checked
 
 # -- The arguments, as a model may give them: the docstring of each is the tool's line in the prompt
 
@@ -18,9 +19,15 @@ class SendStatusArgs(ToolArgs):
 
 
 class AskUserArgs(ToolArgs):
-    """Ask the user a question and wait for the answer."""
+    """Ask the user a question and wait for the answer; options: at most 6 short ones to choose from."""
 
     question: str
+    options: Annotated[
+        list[Annotated[str, Field(max_length=MAX_CHARS)]],
+        Field(fail_fast=True, max_length=MAX_CHOICES),
+        AfterValidator(checked),
+    ] = Field(default=[])
+    """Empty: the answer is in the person's own words, as it may also be beside choices."""
 
 
 class CcReadArgs(OnComputer):

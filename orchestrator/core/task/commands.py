@@ -15,6 +15,7 @@ from orchestrator.core.approval.decision import decide_request
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotFound, NotPending, TaskEnded
 from orchestrator.core.policy import Effect, PolicyDecision, stricter
 from orchestrator.core.task import facts
+from orchestrator.core.task.choices import chosen, options_of
 from orchestrator.core.task.facts import Fact, QuestionId, RequestEnd, RequestId
 from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
@@ -127,7 +128,8 @@ def _answer(task: AgentTask, command: Answer) -> tuple[Fact, ...]:
         raise NotPending("The question was answered already.", remedy="The first answer counts.")
     if task.phase is Phase.ENDED:
         raise NotPending("The question is no longer open: the task is over.", remedy="Look at the task for why.")
-    return (facts.QuestionAnswered(question_id=command.question_id, answer=command.answer),)
+    said = chosen(command.answer, options_of(asked.call.args))
+    return (facts.QuestionAnswered(question_id=command.question_id, answer=said),)
 
 
 def _cancel(task: AgentTask, reason: str, status_reason: str) -> tuple[Fact, ...]:

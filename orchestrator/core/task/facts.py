@@ -498,6 +498,8 @@ class QuestionAsked(Value):
     question_id: QuestionId
     call_id: CallId
     question: str
+    options: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """The choices that it offers, from number 1 on; empty: none."""
 
 
 class QuestionAnswered(Value):
@@ -506,6 +508,7 @@ class QuestionAnswered(Value):
     kind: Literal["question_answered"] = "question_answered"
     question_id: QuestionId
     answer: str
+    """The text of the choice, where its number was typed."""
 
 
 class StatusSent(Value):

@@ -9,6 +9,7 @@ from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
 from orchestrator.core.evidence.report import report, says_the_model
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task import facts
+from orchestrator.core.task.choices import numbered
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.limits import is_worth_a_line, told
@@ -84,7 +85,7 @@ class Transcript:
             case facts.StatusSent():
                 return [f"[STATUS] {fact.message}"]
             case facts.QuestionAsked():
-                return [f"[QUESTION] {fact.question}"]
+                return [f"[QUESTION] {numbered(fact.question, fact.options)}"]
             case facts.QuestionAnswered():
                 return [f"[ANSWER] {fact.answer}"]
             case facts.LimitReached():

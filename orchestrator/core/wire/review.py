@@ -14,6 +14,7 @@ from orchestrator.core.errors import FrameRefused, plain
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import EndStatus, QuestionId, RequestId, TaskId
 from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
+from orchestrator.core.values import is_empty
 
 MAX_REVIEW_FRAME_CHARS = 64 * 1024
 """A decision is small; a larger frame is a mistake."""
@@ -31,6 +32,8 @@ class OpenQuestion(_Message):
     question: str
     """Written by the model."""
     goal: str
+    options: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Choices of the model's, from number 1 on: an answer that is just a number in range means that choice."""
 
 
 class Snapshot(_Message):

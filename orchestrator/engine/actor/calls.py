@@ -17,6 +17,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
+from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import CallId, Observed, QuestionId
 from orchestrator.core.task.items import SYSTEM, Actor
@@ -144,7 +145,10 @@ class Calls:
             await self.journal.intend(facts.StatusSent(call_id=record.call_id, message=args["message"]))
             return
         asked = facts.QuestionAsked(
-            question_id=QuestionId(new_request_id()), call_id=record.call_id, question=args["question"]
+            question_id=QuestionId(new_request_id()),
+            call_id=record.call_id,
+            question=args["question"],
+            options=options_of(args),
         )
         await self.journal.intend(asked)
 

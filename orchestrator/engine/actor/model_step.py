@@ -10,7 +10,7 @@ from orchestrator.core.approval.approval import call_digest
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.evidence.checks import failing, said_unknown, told_failing
 from orchestrator.core.evidence.verdict import doubt, is_answer
-from orchestrator.core.model_view.masks import TOLD, Mask, has_marker
+from orchestrator.core.model_view.masks import TOLD, Mask, asks_to_see, has_marker
 from orchestrator.core.model_view.prompt import Window, unread
 from orchestrator.core.model_view.view import Message, View
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, SecretsToModel, no_such_tool
@@ -293,10 +293,16 @@ class Thinking:
             return args
         if spec.plugin == "people":
             asks = wanted.tool == "ask_user" and self._secrets() == "ask"
-            return {**args, "question": self._mask(self.journal.task).in_words(str(args["question"]))} if asks else args
+            return self._asked_in_words(args) if asks else args
         mask, strict = self._mask(self.journal.task), self._secrets() != "allow"
         restored = {name: mask.restored(value, strict=strict) for name, value in args.items()}
         return canonical_args(wanted.tool, restored) if restored != args else args
+
+    def _asked_in_words(self, args: dict[str, Any]) -> dict[str, Any]:
+        """A question in words for a person; one for a secret has no choices: a person's own yes shows it."""
+        question = str(args["question"])
+        asked = {**args, "question": self._mask(self.journal.task).in_words(question)}
+        return {"question": asked["question"]} if asks_to_see(question) else asked
 
     async def _generate(self, task: AgentTask) -> ModelReply | None:
         """The model's reply; None: it was stopped before it came, as the task was over or the node is about to stop."""

@@ -28,6 +28,7 @@ from orchestrator.terminal.review.channel import (
     OddRequests,
     Outbox,
     Sent,
+    answer_prompt,
     answering,
     closed_meanwhile,
     deciding,
@@ -39,6 +40,7 @@ from orchestrator.terminal.review.channel import (
     reminded,
     same,
     told_of,
+    whole,
 )
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.review.request_view import field as text_field
@@ -304,11 +306,11 @@ class ReviewLoop:
         return deciding(request, resume)
 
     def _answer(self, question: review.OpenQuestion) -> Sent | None:
-        lines = text_field("the model asks", question.question)
+        lines = text_field("the model asks", whole(question))
         self.console.write([Line(f"── A question ─ task {one_line(question.task_id)}", "title"), *lines])
         if self.console.ask is None:
             return None
-        answer = self.console.typed("Your answer (empty: leave it): ")
+        answer = self.console.typed(answer_prompt(question.options))
         if not answer:
             self._left = True
             return None

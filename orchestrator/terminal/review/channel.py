@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -13,6 +13,7 @@ from orchestrator.client import ServerRefused
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.approval.presentation import WHO_DECIDES
 from orchestrator.core.errors import FrameRefused
+from orchestrator.core.task.choices import how_to_answer, numbered
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
 from orchestrator.terminal.review.request_view import Line, as_json, block, time_left
@@ -223,6 +224,16 @@ def answering(question: review.OpenQuestion, answer: str) -> review.AnswerQuesti
         question_id=question.question_id,
         answer=answer[:MAX_ANSWER_CHARS],
     )
+
+
+def answer_prompt(options: Sequence[str]) -> str:
+    """The prompt below a question."""
+    return f"Your answer ({'; '.join(filter(None, (how_to_answer(options), 'empty: leave it')))}): "
+
+
+def whole(question: review.OpenQuestion) -> str:
+    """A question as it is shown, with its choices numbered below it."""
+    return numbered(question.question, question.options)
 
 
 def body_of(resume: ResumeRequest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire import review
 from orchestrator.core.wire.review import OpenQuestion
 from orchestrator.terminal.output import counted
-from orchestrator.terminal.review.channel import closed_meanwhile, same, these
+from orchestrator.terminal.review.channel import closed_meanwhile, same, these, whole
 from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import Line, page
 from orchestrator.terminal.review.request_view import field as text_field
@@ -204,7 +204,7 @@ class Questions(Pane):
             [
                 Line(f"── A question ─ task {one_line(question.task_id)}", "title"),
                 *text_field("the task", question.goal),
-                *text_field("the model asks", question.question),
+                *text_field("the model asks", whole(question)),
             ]
         )
 
@@ -217,7 +217,7 @@ class Questions(Pane):
             begin(self, self._answer, question)
 
     async def _answer(self, question: OpenQuestion) -> None:
-        lines = [Line(one, prose=True) for one in visible(question.question).splitlines()]
+        lines = [Line(one, prose=True) for one in visible(whole(question)).splitlines()]
         answer = await self.app.push_screen_wait(Write("Your answer", lines=lines, about=question.question_id))
         if answer and answer.strip():
             await self.desk.reviews.answer(question, answer.strip()[:_MOST_CHARS])

@@ -14,6 +14,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.text.visible import one_line, visible
 from orchestrator.core.wire.review import OpenQuestion
 from orchestrator.terminal.output import age, counted, elapsed
+from orchestrator.terminal.review.channel import whole
 from orchestrator.terminal.review.request_view import Line, diff_lines, told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
 from orchestrator.terminal.tui.lines_view import Desk, begin
@@ -398,8 +399,9 @@ class Tasks(Pane):
             question_id=asked["question_id"],
             question=asked["question"] or "",
             goal=found["prompt"],
+            options=tuple(asked.get("options", ())),
         )
-        lines = [Line(one, prose=True) for one in visible(question.question).splitlines()]
+        lines = [Line(one, prose=True) for one in visible(whole(question)).splitlines()]
         answer = await self.app.push_screen_wait(Write("Your answer", lines=lines, about=question.question_id))
         if answer and answer.strip():
             await self.desk.reviews.answer(question, answer.strip()[:20_000])

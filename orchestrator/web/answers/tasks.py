@@ -185,6 +185,8 @@ class QuestionAnswer(AnswerModel):
     question_id: str
     question: str | None
     """Written by the model."""
+    options: list[str]
+    """Choices of the model's, from number 1 on; empty: none. The page and the commands show them numbered."""
 
 
 class Result(AnswerModel):

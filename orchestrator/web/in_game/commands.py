@@ -17,6 +17,7 @@ from typing import Final
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError
 from orchestrator.core.model_view.masks import asks_to_see
 from orchestrator.core.ports import ComputerLine, Identity, TaskRow
+from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.facts import QuestionId, TaskId
 from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask
@@ -26,7 +27,7 @@ from orchestrator.runtime.logs import about
 from orchestrator.web.base import Defaults
 from orchestrator.web.in_game import lines
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
-from orchestrator.web.in_game.lines import MAX_OPEN, QUESTIONS_CHARS, Limits, Line, News, as_body, in_game, row
+from orchestrator.web.in_game.lines import MAX_OPEN, QUESTIONS_CHARS, Limits, Line, News, Several, as_body, in_game, row
 
 logger = logging.getLogger(__name__)
 
@@ -221,11 +222,11 @@ class InGameCommands:
             raise NotPending(f"{task.task_id} asks nothing.", remedy="`cc tasks` shows what waits.")
         if not asked.text:
             raise InvalidRequest("The answer is empty.", remedy="Type it: cc answer TEXT.")
-        if asks_to_see(question[1]):
+        if asks_to_see(question.text):
             raise Forbidden(
                 "This question is for a secret, and is not answered in the game.", remedy="Answer it on the page."
             )
-        await self._service.answer(task.task_id, question[0], asked.text, asked.person)
+        await self._service.answer(task.task_id, question.question_id, asked.text, asked.person)
         _tell(asked.line, asked.request.desk, done=True, value=[], task=task.task_id)
 
     # -- tasks ---------------------------------------------------------------------------
@@ -274,9 +275,7 @@ class InGameCommands:
             return await self._own(asked, wanted)
         if not named:
             raise _none_open(asked, what)
-        raise InvalidRequest(
-            f"More than one task {what}: {', '.join(one.task_id for one in named)}.", remedy="Name one of them."
-        )
+        raise Several(what, asked.request.verb, [(one.task_id, one.prompt) for one in named])
 
     async def _rows(self, tasks: list[AgentTask]) -> list[dict[str, str]]:
         """Tasks as a list shows them; the questions among them share the room that one frame has."""
@@ -286,7 +285,9 @@ class InGameCommands:
     async def _row(self, task: AgentTask, question_chars: int) -> dict[str, str]:
         question = _question(task)
         values = {"task": str(task.task_id), "status": task.status.value, "why": self._why(task), "prompt": task.prompt}
-        return await row(values, question=question[1] if question else "", question_chars=question_chars)
+        if question is None:
+            return await row(values, question_chars=question_chars)
+        return await row(values, question=question.text, options=question.options, question_chars=question_chars)
 
     def _why(self, task: AgentTask) -> str:
         """The reason why an open task waits."""
@@ -314,11 +315,20 @@ class Busy(OrchestratorError):
     http_status = 429
 
 
-def _question(task: AgentTask) -> tuple[QuestionId, str] | None:
-    """The open question of a task, and its text."""
+@dataclass(frozen=True)
+class _Question:
+    """The open question of a task."""
+
+    question_id: QuestionId
+    text: str
+    options: tuple[str, ...]
+
+
+def _question(task: AgentTask) -> _Question | None:
     for record in task.calls:
         if record.question_id is not None and record.state is CallState.ASKING:
-            return record.question_id, str(record.call.args.get("question", ""))
+            args = record.call.args
+            return _Question(record.question_id, str(args.get("question", "")), options_of(args))
     return None
 
 
@@ -339,5 +349,10 @@ def _tell(line: ComputerLine, desk: str, *, done: bool, value: object, task: str
 
 
 def _tell_wrong(line: ComputerLine, desk: str, error: OrchestratorError) -> None:
+    """Say what was wrong; where several tasks may be meant, with their ids, so that a number picks one."""
     message = in_game(str(error))[:512]
-    line.tell(wire.Told(desk=desk, ok=False, done=True, code=error.code, message=message))
+    rows = [{"task": one} for one in error.tasks] if isinstance(error, Several) else None
+    body = b"" if rows is None else as_body(rows)
+    described = None if rows is None else wire.whole(body)
+    told = wire.Told(desk=desk, ok=False, done=True, code=error.code, message=message, body=described)
+    line.tell(told, body)

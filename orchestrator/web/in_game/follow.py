@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
+from orchestrator.core.errors import Forbidden, NotFound
 from orchestrator.core.ports import ComputerLine, Identity, TaskRow
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.states import TaskStatus
@@ -21,7 +21,7 @@ from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import UNDO, ComputerId
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.undo import Undoing
-from orchestrator.web.in_game.lines import Line, Narrator, as_body, note
+from orchestrator.web.in_game.lines import Line, Narrator, Several, as_body, note
 
 # -- A task followed at a computer: its lines in few frames, as fast as the computer takes them
 
@@ -195,8 +195,7 @@ def _only(rows: list[TaskRow], person: Identity, wanted: str) -> TaskRow:
             remedy="`cc tasks` lists those that are open, `cc stop` stops one.",
         )
     if len(rows) > 1:
-        named = ", ".join(one.task_id for one in rows[:_LOADED])
-        raise InvalidRequest(f"More than one task begins with {wanted[:40]}: {named}.", remedy="Name one of them.")
+        raise Several(f"begins with {wanted[:40]}", "undo", [(one.task_id, one.prompt) for one in rows[:_LOADED]])
     return rows[0]
 
 

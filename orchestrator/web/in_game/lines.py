@@ -13,12 +13,12 @@ import logging
 import math
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from orchestrator.core.errors import Forbidden, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
 from orchestrator.core.evidence.report import UNVERIFIED, report, says_the_model
 from orchestrator.core.ports import ComputerLine, Identity, TaskPersistenceManager
 from orchestrator.core.task import facts
@@ -43,6 +43,8 @@ _QUESTION_CHARS: Final = 1000
 """A question is read before it is answered; this much of it fills the screen."""
 QUESTIONS_CHARS: Final = 7000
 """Characters of the questions of a list: at six bytes each, the most in JSON, they and the rest fit one frame."""
+_CHOICE: Final = "choice"
+"""A line that becomes a part of the question before it."""
 _HEAD_ROWS, _TAIL_ROWS = 4, 2
 _ARG_CHARS: Final = 48
 """Characters of one argument: longer ones are told by their length."""
@@ -89,7 +91,7 @@ class Narrator:
         told = self._told(item)
         self._note_doing(item)
         texts = await _without_secrets([text for _, text in told])
-        return [Line(kind, _shortened(kind, text)) for (kind, _), text in zip(told, texts, strict=True)]
+        return _joined(Line(kind, _shortened(kind, text)) for (kind, _), text in zip(told, texts, strict=True))
 
     def _told(self, item: AgentTaskItem) -> list[tuple[str, str]]:
         fact = item.fact
@@ -108,7 +110,7 @@ class Narrator:
             case facts.ReviewRequested():
                 return [("wait", self._waits(fact))]
             case facts.QuestionAsked():
-                return [("ask", fact.question)]
+                return [("ask", fact.question), *((_CHOICE, one) for one in _choices(fact.options))]
             case facts.ReplyRefused(because="unproven"):
                 # The reason is written for the model.
                 return [("note", "It says that it is done, and is asked to show it.")]
@@ -159,11 +161,39 @@ class Narrator:
                 self.doing = "trying again"
 
 
-async def row(values: dict[str, str], *, question: str = "", question_chars: int) -> dict[str, str]:
-    """One task of a list: its texts on one line each, without secrets; ``question`` empty: it asks nothing."""
-    shown = await _without_secrets([*values.values(), question])
+async def row(
+    values: dict[str, str], *, question: str = "", options: Sequence[str] = (), question_chars: int
+) -> dict[str, str]:
+    """One task of a list: its texts on one line each, without secrets; ``question`` empty: it asks nothing.
+
+    The choices stand below the question, also for a client that does not know them; ``options`` says how many.
+    """
+    shown = await _without_secrets([*values.values(), question, *options])
     form = {name: in_game(one_line(text, limit=120)) for name, text in zip(values, shown, strict=False)}
-    return {**form, "question": in_game(_cut(_safe(shown[-1]), question_chars))} if question else form
+    if not question:
+        return form
+    numbered = [f"{number}. {_safe(one)}" for number, one in enumerate(shown[len(values) + 1 :], 1)]
+    room = question_chars - sum(len(one) + 1 for one in numbered)
+    form["question"] = in_game("\n".join([_cut(_safe(shown[len(values)]), room), *numbered]))
+    return {**form, "options": str(len(options))} if options else form
+
+
+class Several(InvalidRequest):
+    """More than one task may be meant: the player picks one by its number. ``tasks`` are in that order."""
+
+    def __init__(self, what: str, verb: str, tasks: Sequence[tuple[TaskId, str]]) -> None:
+        shown = [(task_id, one_line(_clean(about[:_LOOKED_AT]))[:_ABOUT]) for task_id, about in tasks]
+        rows = [f"{number}. {task_id} {about}" for number, (task_id, about) in enumerate(shown, 1)]
+        text = " TEXT" if verb == "answer" else ""
+        how = f"cc {verb} 2{text} picks the second; its name does, too."
+        super().__init__("\n".join([f"More than one task {what}:", *rows]), remedy=f"\n{how}")
+        self.tasks = [task_id for task_id, _ in tasks]
+
+
+_LOOKED_AT: Final = 2_000
+"""Characters of a prompt that are searched for secrets: more than are shown, so that no secret is cut in two."""
+_ABOUT: Final = 22
+"""Characters of the prompt of each of ten tasks that a refusal lists: with them it fits its frame."""
 
 
 async def note(text: str) -> Line:
@@ -199,6 +229,23 @@ _TYPED: Final = str.maketrans(
     }
 )
 """Signs that models like to write and the game's charset lacks."""
+
+
+def _choices(options: Sequence[str]) -> list[str]:
+    """The lines below a question."""
+    how = ["Type its number: cc answer 1. Or use your own words."] if options else []
+    return [*(f"{number}. {one}" for number, one in enumerate(options, 1)), *how]
+
+
+def _joined(lines: Iterable[Line]) -> list[Line]:
+    """The lines, with each choice below its question in one text."""
+    joined = list[Line]()
+    for one in lines:
+        if one.kind == _CHOICE:
+            joined[-1] = Line("ask", f"{joined[-1].text}\n{one.text}")
+        else:
+            joined.append(one)
+    return joined
 
 
 def _marked(line: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.runtime.program import program
-from tests.harness.commands import Served, Terminal, environment, on_a_terminal, script, talking
+from tests.harness.commands import Served, Terminal, environment, on_a_terminal, script, talking, until
 from tests.harness.support import call, final, says
 from tests.waiting import HANG_S
 
@@ -53,6 +53,35 @@ def test_a_person_decides_and_answers_where_they_submitted(talker: Served) -> No
         assert terminal.end() == 0, terminal.text
     assert "[FINAL] Success=True, Message=left it is\n" in terminal.text
     assert terminal.text.count("[REVIEW]") == 1
+
+
+CHOICES = call("ask_user", question="Which way?", options=["left", "right", "straight on"])
+
+
+def test_choices_are_numbered_where_they_are_asked_and_a_number_picks_one(talker: Served) -> None:
+    """In `run`, with `answer`, and in `review`; own words are taken as they are, and a number out of range is words."""
+    with on_a_terminal(talker.home, "run", "--read-only", script(says(CHOICES), final()), *talker.where) as terminal:
+        terminal.expect("[QUESTION] Which way?")
+        terminal.expect("  2. right")
+        terminal.expect("Your answer (1 to 3 picks a choice, or use your own words; empty: leave it): ")
+        terminal.type("2\n")
+        terminal.expect("[ANSWER] right")
+        assert terminal.end() == 0, terminal.text
+    for typed, meant in (("3", "straight on"), ("4", "4"), ("back to 1", "back to 1")):
+        follower = talker.start("run", "--read-only", script(says(CHOICES), final()))
+        until(follower, "[QUESTION]")
+        task_id = json.loads(talker.cli("tasks", "--json").stdout)[0]["task_id"]
+        assert talker.cli("answer", task_id, typed).returncode == 0
+        assert f"[ANSWER] {meant}\n" in follower.communicate(timeout=HANG_S)[0]
+    follower = talker.start("run", "--read-only", script(says(CHOICES), final()))
+    with on_a_terminal(talker.home, "review", *talker.where) as terminal:
+        terminal.expect("3. straight on")
+        terminal.expect("Your answer (1 to 3 picks a choice")
+        terminal.type("1\n")
+        terminal.expect("Carried out")
+        terminal.interrupt()
+        terminal.end()
+    assert "[ANSWER] left\n" in follower.communicate(timeout=HANG_S)[0]
 
 
 def test_the_goal_is_told_whole_once_and_then_by_its_beginning(talker: Served) -> None:

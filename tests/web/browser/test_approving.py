@@ -415,6 +415,26 @@ async def test_a_question_is_answered_in_the_queue(server: Server, seats: Seats)
 
 
 @pytest.mark.deep
+async def test_a_choice_is_picked_by_its_button_and_the_model_gets_its_text(server: Server, seats: Seats) -> None:
+    """Also a choice of which the page is shown a marker: the button sends its number."""
+    api = server.api()
+    choices = ["<b>north</b>", "password=hunter2swordfish9", "neither of them"]
+    task_id = await api.submit(tool("ask_user", question="Which wall?", options=choices), final())
+    await api.first(task_id, "question_asked")
+    seat = await seats.open("approvals")
+    buttons = seat.page.get_by_role("list", name="Choices").get_by_role("button")
+    await expect(buttons).to_have_count(3)
+    await expect(buttons.first).to_have_text("1. <b>north</b>")
+    await expect(buttons.nth(1)).to_contain_text("[redacted ")
+    await expect(seat.page.get_by_label("Or your own words")).to_be_visible()
+    await buttons.nth(1).click()
+    assert "Done: answered by you." in await seat.told("done")
+    assert "hunter2" not in await seat.page.inner_text("body")
+    (answered,) = facts_of(await api.journal(task_id), facts.QuestionAnswered)
+    assert answered.answer.startswith("password=[redacted ")
+
+
+@pytest.mark.deep
 async def test_what_nobody_knows_is_looked_at_and_said(server: Server, pc: Computer, seats: Seats) -> None:
     """A program whose computer died: check, done, not done and anew are what is offered, and no approval."""
     api = server.api()

@@ -30,6 +30,8 @@ function onCall(journal, callId, change) {
   return { ...journal, steps: journal.steps.with(at, { ...journal.steps[at], calls }) };
 }
 
+const numbered = (options) => options.map((one, i) => `${i + 1}. ${one}`);
+
 const noted = (journal, note) => onLast(journal, (one) => ({ ...one, notes: [...one.notes, note] }));
 
 // A hint: {text} of the reply, or the output of a running call.
@@ -180,7 +182,7 @@ const FACTS = {
   tool_finished: finished,
   tool_settled: settled,
   question_asked: (journal, fact) => noted(onCall(journal, fact.call_id, () => ({ state: "asks you" })),
-    { kind: "question", text: fact.question }),
+    { kind: "question", text: [fact.question, ...numbered(fact.options ?? [])].join("\n") }),
   question_answered: (journal, fact, item) => noted(journal, { kind: "answer", text: fact.answer, by: by(item) }),
   status_sent: (journal, fact) => noted(journal, { kind: "status", text: fact.message }),
   cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),

@@ -10,7 +10,8 @@ import { Outcome } from "./request.js";
 
 const MAX_CHARS = 20_000;
 
-// `question`: {task_id, question_id, question, goal}.
+// `question`: {task_id, question_id, question, goal, options}. A button sends the number of its choice: what the
+// server has is then what the model gets, also where the page was shown less.
 export function Question({ question, open, titled = true }) {
   const [text, setText] = useDraft(question.question_id, "answer", "");
   const outcome = useStore(outcomes).get(question.question_id);
@@ -20,6 +21,8 @@ export function Question({ question, open, titled = true }) {
     event.preventDefault();
     answer(question, text);
   };
+  const options = question.options ?? [];
+  const sending = outcome?.state === "sending";
   return html`<article class="request question" ref=${box} data-question=${question.question_id}>
     ${titled && html`<header><h2>A task asks you</h2></header>
       ${question.goal && html`<p class="goal"><${Text} value=${question.goal} /></p>`}
@@ -27,11 +30,15 @@ export function Question({ question, open, titled = true }) {
     <blockquote><span class="label">The model asks</span><${Text} value=${question.question} /></blockquote>
     <${Outcome} outcome=${outcome} />
     ${open
-      ? html`<form onSubmit=${submit}><label for="a-${question.question_id}">Your answer</label>
+      ? html`<form onSubmit=${submit}>${options.length > 0 && html`<ol class="choices" aria-label="Choices">
+          ${options.map((one, i) => html`<li key=${i}><button type="button" disabled=${sending}
+              onClick=${() => answer(question, String(i + 1))}>${i + 1}. <${Text} value=${one} /></button></li>`)}
+          </ol>`}<label for="a-${question.question_id}">${options.length > 0
+            ? "Or your own words (a number alone picks that choice)" : "Your answer"}</label>
           <textarea id="a-${question.question_id}" rows="3" maxlength=${MAX_CHARS} required value=${text}
               onInput=${(event) => setText(event.target.value)}></textarea>
           <div class="actions"><button class="primary"
-              disabled=${!text.trim() || outcome?.state === "sending"}>Answer</button></div></form>`
+              disabled=${!text.trim() || sending}>Answer</button></div></form>`
       : !outcome && html`<p class="note" role="status">It needs no answer any more.</p>`}
   </article>`;
 }
