@@ -34,7 +34,7 @@ async def waits_for(task: AgentTask, store: Store, world: Environment) -> str:
         if not world.online(computer):
             if (await store.computer(computer)).frozen is not None:
                 return f"waiting for computer {computer}, which is frozen until a person releases it"
-            return f"waiting for computer {computer}, which is not connected"
+            return f"waiting for computer {computer}, which is away"
         claimant = await store.claimant(computer)
         if not looks and claimant not in (None, task.task_id):
             return f"waiting for computer {computer}, on which {claimant} works"

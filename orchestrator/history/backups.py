@@ -104,7 +104,7 @@ class Backups:
         world, store = self.undoing.world, self.service.store
         if not world.online(computer):
             raise ComputerAway(
-                f"Computer {computer} is not connected, so nothing on it can be read.",
+                f"Computer {computer} is away, so nothing on it can be read.",
                 remedy="Back it up when it is; `cc-orchestrator computers` says which are.",
             )
         try:

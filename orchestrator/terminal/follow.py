@@ -184,9 +184,10 @@ class Follower:
             frozen = one["frozen"]
             self.view.note(f"[WAITING] {one_line(frozen['message'], limit=_SENTENCE_CHARS)}")
             self.view.note(one_line(frozen["remedy"], limit=_SENTENCE_CHARS))
-        names = ", ".join(one_line(_name_of(one)) for one in away if not one["frozen"])
+        names = [one_line(_name_of(one)) for one in away if not one["frozen"]]
         if names:
-            self.view.note(f"[WAITING] Not connected: computer {names}. The task goes on when it is back.")
+            who = f"computer {names[0]}" if len(names) == 1 else f"computers {', '.join(names)}"
+            self.view.note(f"[WAITING] Away: {who}. The task goes on when it is back.")
 
     def _attend(self, task_id: str) -> bool:
         """Ask for what waits, or say who can; whether to look again."""

@@ -306,10 +306,7 @@ class _Session:
         if not found:
             self.screen.say(_NO_COMPUTERS)
             return
-        rows = [
-            (one_line(one["computer"]), "online" if one["online"] else "away", one_line(one.get("label") or "-"))
-            for one in found
-        ]
+        rows = [(one_line(one["computer"]), one["state"], one_line(one.get("label") or "-")) for one in found]
         self._table(("COMPUTER", "STATE", "LABEL"), rows)
 
     def _list_tasks(self) -> None:

@@ -205,12 +205,14 @@ class Progress:
     _asked: int = 0
     """The step that is shown: the one whose reply was asked for last."""
     _max_steps: int = 0
+    _restores: bool = False
+    """Whether it puts something back: no model answers, so there are no steps to count."""
     _tokens: int = 0
     _calls: int = 0
     """Calls of the present step."""
     _done: int = 0
     """The requests that are through."""
-    _doing: str = "waiting in the queue"
+    _doing: str = "waiting for its turn"
     _answer: str = ""
     """The end of the answer that is being written."""
     _began: datetime | None = None
@@ -283,7 +285,7 @@ class Progress:
         self._latest = item.at
         match item.fact:
             case facts.TaskSubmitted():
-                self._max_steps = item.fact.max_steps
+                self._max_steps, self._restores = item.fact.max_steps, item.fact.restores is not None
                 self._began = item.at
             case facts.ModelAsked() | facts.ModelAwaited() | facts.ModelReplied():
                 self._note_model(item.fact)
@@ -292,7 +294,8 @@ class Progress:
                 self._calls, self._done = len(item.fact.calls), 0
                 self._doing = "checking what it wants to do"
             case facts.ReviewRequested():
-                self._doing = "waiting for a person to decide"
+                unknown = item.fact.reason == "outcome_unknown"
+                self._doing = "outcome unknown: a person has to look" if unknown else "waiting for approval"
             case facts.QuestionAsked():
                 self._doing = "waiting for an answer"
             case facts.ToolStarted():
@@ -404,10 +407,11 @@ class Progress:
             seconds = (max(self.now(), self._latest) - self._began).total_seconds()
         tokens = f", {counted(self._tokens, 'token')}" if self._tokens else ""
         step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
+        counts = "" if self._restores else f"{step}{tokens}, "
         answer = f" …{one_line(self._answer)}" if self._answer else ""
         # A restoration has a call for each file: how many are through is what there is to wait for.
         many = f"  {bar(self._done / self._calls)} {self._done} of {self._calls}" if self._calls >= _MANY else ""
-        return f"{self._doing} ({step}{tokens}, {elapsed(seconds)}){many}{answer}"
+        return f"{self._doing} ({counts}{elapsed(seconds)}){many}{answer}"
 
 
 def _missing(shown: _Shown, output: str) -> str | None:

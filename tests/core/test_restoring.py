@@ -333,7 +333,7 @@ def test_a_computer_that_is_away_is_said_to_be() -> None:
     disk.write("a", b"2")
     goals = goals_of(disk.changed(), UNDO)
     (entry,) = plan(goals, {goal.place: None for goal in goals}, UNDO)
-    assert (entry.verdict, entry.why, str(entry.place)) == ("away", "The computer is not connected.", "3:a")
+    assert (entry.verdict, entry.why, str(entry.place)) == ("away", "The computer is away.", "3:a")
     assert ops_of([entry]) == ()
 
 

@@ -41,7 +41,7 @@ def test_the_log_of_the_main_job() -> None:
         "[STEP 1]",
         "[EXPLANATION] I write it.",
         "[TOOL] cc_write({'path': 'hello.lua', 'content': \"print('hi')\"}) on 3",
-        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[REVIEW] cc_write waits for approval (risk: medium).",
         "[DECISION] alice: approve cc_write",
         "[TOOL_RESULT] Wrote 11 bytes to hello.lua",
         "[STEP 2]",
@@ -115,9 +115,9 @@ def test_what_goes_wrong_is_in_the_log() -> None:
         "[TOOL] cc_write({}) on 3",
         "[TOOL] cc_shell({}) on 3",
         "[TOOL_RESULT] Denied by policy: a rule says so",
-        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[REVIEW] cc_write waits for approval (risk: medium).",
         "[REVIEW] stale: The file changed.",
-        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[REVIEW] cc_write waits for approval (risk: medium).",
         "[DECISION] alice: approve cc_write",
         "[SETTLED] cc_write: void. It never ran.",
         "[TOOL_RESULT] Done.",
@@ -140,7 +140,7 @@ def test_E3_an_unknown_outcome_is_told_as_unknown() -> None:
         "[SETTLED] cc_write: unknown. It rebooted.",
         "[REVIEW] The outcome of cc_write is unknown; a person has to look.",
         "[DECISION] bob: retry cc_write",
-        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[REVIEW] cc_write waits for approval (risk: medium).",
         "[DECISION] alice: reject cc_write",
     ]
 
@@ -292,7 +292,7 @@ def test_a_transcript_can_go_on_in_the_middle() -> None:
     story.replied()
     assert [line for item in story.items[before:] for line in resumed.lines(item)] == lines(story)[seen:]
     assert lines(story)[seen:] == [
-        "[REVIEW] cc_write, cc_shell waits for a person (risk: medium).",
+        "[REVIEW] cc_write, cc_shell waits for approval (risk: medium).",
         "[DECISION] alice: reject cc_write, reject cc_shell",
         "[STEP 2]",
     ]
@@ -305,7 +305,7 @@ def test_a_call_that_was_never_shown_goes_by_its_id() -> None:
     story.reviewed("c1")
     story.decided(decision("c1"))
     late = Transcript()
-    assert late.lines(story.items[-2]) == ["[REVIEW] c1 waits for a person (risk: medium)."]
+    assert late.lines(story.items[-2]) == ["[REVIEW] c1 waits for approval (risk: medium)."]
     assert late.lines(story.items[-1]) == ["[DECISION] alice: approve c1"]
 
 

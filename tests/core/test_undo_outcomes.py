@@ -55,8 +55,8 @@ def test_an_end_is_told_as_part_of_a_sentence(restores: Restoration, status: str
 def test_one_that_goes_on_says_what_it_waits_for() -> None:
     story = Journal()
     story.submitted(restores=UNDO)
-    waits = outcome_of(story.task, waits="waiting for computer 3, which is not connected")
-    assert waits.told == "being taken back by t1 (waiting for computer 3, which is not connected)"
+    waits = outcome_of(story.task, waits="waiting for computer 3, which is away")
+    assert waits.told == "being taken back by t1 (waiting for computer 3, which is away)"
     assert (waits.open, waits.kept) == (True, False)
     assert outcome_of(story.task).told == "being taken back by t1 (Queued)"
 

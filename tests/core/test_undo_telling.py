@@ -88,13 +88,13 @@ def test_each_changed_place_is_told_once() -> None:
 def test_what_an_undo_does_is_told_place_by_place() -> None:
     """What nobody could look at has nothing that was found."""
     goal = Goal(FARM, ABSENT, "a" * 64, 3)
-    entries = (Entry(goal, None, "away", "The computer is not connected."), Entry(goal, Found("a" * 64), "remove"))
+    entries = (Entry(goal, None, "away", "The computer is away."), Entry(goal, Found("a" * 64), "remove"))
     told = told_places(entries)
     assert [(one.verdict, one.found, one.target, one.step) for one in told] == [
         ("away", None, ABSENT, 3),
         ("remove", "a" * 64, ABSENT, 3),
     ]
-    assert (told[0].place, told[0].why) == ("3:farm.lua", "The computer is not connected.")
+    assert (told[0].place, told[0].why) == ("3:farm.lua", "The computer is away.")
     (limit,) = told_limits([Untold(4, CallId("c4"), "cc_shell", ComputerId("3"), "A program ran.")])
     assert limit.model_dump() == {"step": 4, "tool": "cc_shell", "computer": "3", "what": "A program ran."}
 

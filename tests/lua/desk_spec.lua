@@ -101,12 +101,12 @@ describe("desk", function()
     local here, machine = welcomed()
     local nonce = type_command("tasks")
     local row =
-      { task = "t-1", status = "Paused", why = "waits for an answer", prompt = "fix", question = "Which?" }
+      { task = "t-1", status = "Paused", why = "waiting for an answer", prompt = "fix", question = "Which?" }
     answer(here, here:last_of("desk").desk, { done = true }, { row })
     local list = last(told_to(machine, nonce))
     expect(list[2]).to_be(true)
     expect(list[1]).to_contain(
-      "tool:t-1 Paused, waits for an answer\30out:fix\30ask:Which?\30note:cc answer t-1 TEXT"
+      "tool:t-1 Paused, waiting for an answer\30out:fix\30ask:Which?\30note:cc answer t-1 TEXT"
     )
     expect(status.get("asks")).to_contain("task t-1 asks: Which?")
     nonce = type_command("tasks")

@@ -276,7 +276,7 @@ async def test_a_computer_that_is_away_cannot_be_read_and_is_waited_for(server: 
         await online(api, pc.name, "away")
         spoiled(pc)
         error = await api.refused(409, "POST", f"/v1/computers/{pc.name}/backups", {})
-        assert "is not connected, so nothing on it can be read" in error["message"]
+        assert "is away, so nothing on it can be read" in error["message"]
         preview = await api.ok("POST", f"/v1/computers/{pc.name}/restore", {"dry_run": True})
         assert (preview["online"], preview["came_since"]) == (False, None)
         assert {one["verdict"] for one in preview["places"]} == {"away"}

@@ -320,7 +320,7 @@ async def test_what_cannot_be_rehearsed_is_said_before_anything_starts(server: S
     async with computer(server, tmp_path) as pc:
         body = {"prompt": "x", "computers": [pc.name], "rehearse": True}
         away = await api.refused(409, "POST", "/v1/tasks", body)
-        assert "not connected" in away["message"]
+        assert "is away" in away["message"]
         pc.boot()
         await there(api, pc)
         wrongs: tuple[dict[str, Any], ...] = (
@@ -534,7 +534,7 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
         filled(pc)
         run = ("run", prompt(WORK[0], final(success=False)), "--computer", pc.name, "--rehearse", *_where(server))
         away = await asyncio.to_thread(cli, tmp_path, *run)
-        assert (away.returncode, "is not connected, so it cannot be copied" in away.stderr) == (3, True), away.stderr
+        assert (away.returncode, "is away, so it cannot be copied" in away.stderr) == (3, True), away.stderr
         pc.boot()
         await there(api, pc)
         failed = await asyncio.to_thread(cli, tmp_path, *run)

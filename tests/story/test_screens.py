@@ -321,7 +321,7 @@ async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(
         assert sent == expected
         await player.do("off")
         await onlooker.until(lambda one: one.trouble == "away")
-        assert "is not connected" in (await owner.refused(409, "POST", keys, {"text": "x"}))["message"]
+        assert "is away" in (await owner.refused(409, "POST", keys, {"text": "x"}))["message"]
         facts = (await admin.ok("GET", "/v1/audit", system=1, kind="keys_sent"))["items"]
         assert len([one for one in facts if one["fact"]["computer"] == name]) == len(expected)
 

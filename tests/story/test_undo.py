@@ -254,7 +254,7 @@ async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: P
         answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
         places = await preview(api, task_id)
         assert set(places.values()) == {"away"}
-        waits = f"waiting for computer {pc.name}, which is not connected"
+        waits = f"waiting for computer {pc.name}, which is away"
         rows = (await api.ok("GET", "/v1/tasks"))["tasks"]
         assert [one["status_reason"] for one in rows if one["task_id"] == answer["task_id"]] == [waits]
         assert (await api.task(answer["task_id"]))["status_reason"] == waits
@@ -263,7 +263,7 @@ async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: P
         ] == f"being taken back by {answer['task_id']} ({waits})"
         where = ["--url", server.url, "--data-dir", str(server.home)]
         with on_a_terminal(tmp_path, "tasks", "watch", answer["task_id"], *where) as terminal:
-            await asyncio.to_thread(terminal.expect, f"[WAITING] Not connected: computer {pc.name}.")
+            await asyncio.to_thread(terminal.expect, f"[WAITING] Away: computer {pc.name}.")
             terminal.interrupt()
             assert await asyncio.to_thread(terminal.end) == 130
         pc.boot()

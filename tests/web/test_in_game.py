@@ -236,7 +236,7 @@ async def test_a_question_waits_until_somebody_is_there(tmp_path: Path) -> None:
             assert news.done
             assert [(one["task"], one["question"]) for one in rows] == [(told.task, "Which farm?")]
             _, rows = await here.ask("tasks")
-            assert rows[0]["why"] == "waits for an answer"
+            assert rows[0]["why"] == "waiting for an answer"
             answered, _ = await here.ask("answer", "the one by the river", task=str(told.task)[:6])
             assert answered.task == told.task
             await server.until(str(told.task), "task_ended")

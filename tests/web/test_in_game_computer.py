@@ -97,7 +97,7 @@ async def test_ask_shows_the_steps_and_the_question_survives_the_chunk(tmp_path:
         task = await only_task(server)
         assert (task["prompt"], task["status"], task["user_id"]) == ("where is my farm", "Paused", "admin")
         async with game(disk, "cc tasks", "cc answer the river", f"cc watch {task['task_id']}", family=family) as here:
-            await here.sees("waits for an answer")
+            await here.sees("waiting for an answer")
             await here.sees("Which farm?")
             await here.sees("Answered.")
             await here.sees("Done. The model says: all is well")

@@ -204,6 +204,6 @@ class Calls:
 
 def _away(computer: ComputerId) -> ComputerAway:
     return ComputerAway(
-        f"Computer {computer} is not connected.",
+        f"Computer {computer} is away.",
         remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
     )

@@ -223,9 +223,7 @@ class Mirror:
     def _connected(self, computer: ComputerId) -> _Open:
         known = self._open.get(computer)
         if known is None:
-            raise ComputerAway(
-                f"Computer {computer} is not connected.", remedy="Its chunk may be unloaded, or it may be off."
-            )
+            raise ComputerAway(f"Computer {computer} is away.", remedy="Its chunk may be unloaded, or it may be off.")
         return known
 
     # -- what the hub says ---------------------------------------------------------------

@@ -241,7 +241,7 @@ class Fleet:
             if self.hub.here(computer):
                 return None
         raise ComputerAway(
-            f"Computer {computer} is not connected.",
+            f"Computer {computer} is away.",
             remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
         )
 

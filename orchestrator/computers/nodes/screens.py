@@ -227,7 +227,7 @@ class Showing:
     def _must_have(self, computer: ComputerId) -> None:
         """Raises ComputerAway: a request to this node is not passed on to another, or two could ask each other."""
         if not self.has(computer):
-            raise ComputerAway(f"Computer {computer} is not connected here.", remedy="Try again when it is back.")
+            raise ComputerAway(f"Computer {computer} is away.", remedy="Try again when it is back.")
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, NodeWent):
@@ -249,7 +249,7 @@ def _strokes(body: bytes) -> list[dict[str, str | bool]]:
 
 
 _LOST = "The other node did not answer: whether it was typed is not known."
-_NOT_THERE = "The computer is not connected any more; nothing was typed."
+_NOT_THERE = "The computer is away by now; nothing was typed."
 
 
 class Ask(Protocol):

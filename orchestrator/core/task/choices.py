@@ -16,7 +16,7 @@ _NUMBER: Final = re.compile(f"[1-{MAX_CHOICES}]", re.ASCII)
 
 
 def checked(options: Sequence[str]) -> list[str]:
-    """The choices, each on one line. Raises ValueError where two are the same, or one is empty or a number of another."""
+    """The choices, each on one line. Raises ValueError where one is empty, the same as another, or its number."""
     shown = [" ".join(one.split()) for one in options]
     if not all(shown):
         raise ValueError("an option is empty")

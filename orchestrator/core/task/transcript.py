@@ -161,7 +161,7 @@ class Transcript:
             return f"{names}: {CANNOT_BE_KNOWN}"
         if fact.reason == "outcome_unknown":
             return f"The outcome of {names} is unknown; a person has to look."
-        return f"{names} waits for a person (risk: {fact.risk.value})."
+        return f"{names} waits for approval (risk: {fact.risk.value})."
 
     def _settled(self, fact: facts.ToolSettled) -> str:
         return f"{self._name(fact.call_id)}: {fact.state}. {fact.reason}"

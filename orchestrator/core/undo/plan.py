@@ -157,7 +157,7 @@ def plan(goals: Sequence[Goal], found: Mapping[Place, Found | None], wanted: Res
 
 def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     if found is None:
-        return Entry(goal, None, "away", "The computer is not connected.")
+        return Entry(goal, None, "away", "The computer is away.")
     if found.fault:
         return Entry(goal, found, "conflict", found.fault)
     if found.state == goal.target:

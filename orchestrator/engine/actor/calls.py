@@ -67,7 +67,7 @@ class Calls:
             return None
         computer = record.call.computer
         if self._away(computer):
-            raise ComputerAway(f"Computer {computer} is not connected.")
+            raise ComputerAway(f"Computer {computer} is away.")
         if record.run_id is not None and record.run_id == self._begun:
             return await self._carried_out(record, NOTHING, None)
         passed = await self.gate.pass_through(record)

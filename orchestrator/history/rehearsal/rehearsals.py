@@ -278,7 +278,7 @@ class Rehearsals:
         info = computers.info(computer) if computers is not None else None
         if info is None or not info.online:
             raise CannotRehearse(
-                f"Computer {computer} is not connected, so it cannot be copied.",
+                f"Computer {computer} is away, so it cannot be copied.",
                 remedy="Rehearse when it is back, or run the task without --rehearse: then it waits for it.",
             )
         return info

@@ -236,7 +236,7 @@ def restore(
             submitted = client.request("POST", endpoint, {**body, "backup": preview["backup_id"]})
             if not submitted["online"]:
                 leaving = "" if detach else " Leave with Ctrl-C; it goes on by itself."
-                typer.echo(f"Computer {quoted(computer)} is not connected: the task waits for it.{leaving}", err=True)
+                typer.echo(f"Computer {quoted(computer)} is away: the task waits for it.{leaving}", err=True)
             if detach:
                 leave(submitted, as_json, reaching(url, data_dir))
                 return

@@ -268,7 +268,7 @@ class _Unseen(OrchestratorError):
 
 def _why(computer: str, kind: str, data: Mapping[str, Any]) -> str:
     if kind == "away":
-        return f"Computer {one_line(computer)} is not connected."
+        return f"Computer {one_line(computer)} is away."
     return str(data.get("message", "The screen cannot be read."))
 
 

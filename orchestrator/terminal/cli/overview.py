@@ -36,7 +36,7 @@ def _lines(computers: list[dict[str, Any]], waiting: list[dict[str, Any]], tasks
     asks = sum(one["status_reason"] == _ASKS for one in tasks)
     is_frozen = f", frozen: {', '.join(frozen)}" if frozen else ""
     return [
-        f"computers  {online} of {len(computers)} connected{is_frozen}",
+        f"computers  {online} of {len(computers)} online{is_frozen}",
         f"waiting    {len(waiting)} to approve, {asks} to answer",
         f"tasks      {running} under way, {len(tasks) - running} ended{' of the newest' * (len(tasks) == _LATELY)}",
     ]

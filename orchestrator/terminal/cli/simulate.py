@@ -182,7 +182,7 @@ def _refuse_taken(client: "Client", names: list[str]) -> None:
     taken = [row["computer"] for row in rows if row["online"] and row["computer"] in names]
     if taken:
         raise InvalidRequest(
-            f"A computer named {taken[0]} is connected already.", remedy="Choose other names with --name."
+            f"A computer named {taken[0]} is online already.", remedy="Choose other names with --name."
         )
 
 
@@ -252,14 +252,14 @@ def _show(running: list[Simulated], online: set[str], *, as_json: bool) -> None:
         for one in running:
             typer.echo(f"{one.name:{width}}  {one.computer_id}  {one.family:15}  {_state(one, online)}")
     sys.stdout.flush()
-    typer.echo(f"{len(online)} of {len(running)} are connected. Ctrl-C ends them all.", err=True)
+    typer.echo(f"{len(online)} of {len(running)} are online. Ctrl-C ends them all.", err=True)
 
 
 def _state(one: Simulated, online: set[str]) -> str:
     code = one.process.poll()
     if code is not None:
         return f"ended with code {code}: {_last_words(one.log)}"
-    return "connected" if one.name in online else f"not connected: {_last_words(one.log)}"
+    return "online" if one.name in online else f"away: {_last_words(one.log)}"
 
 
 def _last_words(log: Path) -> str:

@@ -163,17 +163,13 @@ def tasks(
     if as_json:
         print_json(found)
         return
-    rows = [
-        (
-            task["task_id"],
-            task["status"],
-            one_line(", ".join(filter(None, (task.get("status_reason"), "pinned" if task.get("pinned") else "")))),
-            one_line(",".join(task["computers"])) or "-",
-            age(task["created_at"]),
-            fitted(one_line(task["prompt"], limit=1000), 100),
-        )
-        for task in found
-    ]
+    rows = []
+    for task in found:
+        status, why = _standing(task)
+        about = fitted(one_line(task["prompt"], limit=1000), 100)
+        names = one_line(",".join(task["computers"])) or "-"
+        why = ", ".join(filter(None, (why, "pinned" if task.get("pinned") else "")))
+        rows.append((task["task_id"], status, why, names, age(task["created_at"]), about))
     if not rows:
         typer.echo("There are no tasks." if status is None else f"There are no tasks that are {status}.", err=True)
         return
@@ -294,6 +290,16 @@ def answer(
     print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
 
 
+def _standing(task: dict[str, Any]) -> tuple[str, str]:
+    """The status of a task in a word, and why it has it; docs/glossary.md has the words."""
+    from orchestrator.core.text.visible import one_line
+
+    reason = task.get("status_reason") or ""
+    if reason == "unverified":
+        return "Unverified", ""
+    return task["status"], "outcome unknown: a person has to look" if reason == "outcome_unknown" else one_line(reason)
+
+
 def _by_now(task: dict[str, Any]) -> dict[str, str]:
     """The outcome of the tasks that a task's log only begins."""
     begun = [*(task.get("undo") or {}).get("outcomes", []), *filter(None, [task.get("applied")])]
@@ -305,14 +311,16 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
     from orchestrator.terminal.interactive import how
     from orchestrator.terminal.output import counted, elapsed
 
-    limits = [f"{task['steps']} of {counted(task['max_steps'], 'step')}"]
+    most = task["max_steps"]
+    limits = [f"{task['steps']} of {counted(most, 'step')}" if most else counted(task["steps"], "step")]
     if task.get("tokens"):
         tokens = counted(task["tokens"], "token")
         limits.append(tokens + (f" of {task['max_tokens']}" if task.get("max_tokens") else ""))
     if task.get("active_s"):
         most = f" of {elapsed(task['max_wall_s'])}" if task.get("max_wall_s") else ""
         limits.append(f"{elapsed(task['active_s'])}{most} of work")
-    reason = f" ({one_line(task['status_reason'])})" if task["status_reason"] else ""
+    status, why = _standing(task)
+    reason = f" ({why})" if why else ""
     at = f" at computer {one_line(task['asked_at'])} in the game" if task.get("asked_at") else ""
     offer = task.get("undo") or {}
     changed = counted(offer.get("changes", 0), "place")
@@ -324,7 +332,7 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
     rehearsed = [f"rehearsed on a copy of {one_line(task['rehearses'])}{became}"] if task.get("rehearses") else []
     return [
         f"task      {task['task_id']}",
-        f"status    {task['status']}{reason}",
+        f"status    {status}{reason}",
         f"for       {one_line(task['user_id'])}{at}, session {one_line(task['session_id'])}",
         f"computers {one_line(', '.join(task['computers'])) or 'none'}",
         f"model     {one_line(task['model'])}",

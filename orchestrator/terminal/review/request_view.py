@@ -195,7 +195,7 @@ def restore_told(preview: Mapping[str, Any]) -> Iterator[str]:
         yield "1 is as it was." if same == 1 else f"{same} are as they were."
     since = preview["came_since"]
     if since is None:
-        yield "The computer is not connected: its present state is not known."
+        yield "The computer is away: its present state is not known."
     elif since and not preview["exact"]:
         yield f"{since} came since and stay."
 

@@ -84,7 +84,7 @@ class Looking:
         if computers is None or computer is None:
             raise ToolFailed("This call names no computer.")
         if not self.reach.online(computer):
-            raise ComputerAway(f"Computer {computer} is not connected.")
+            raise ComputerAway(f"Computer {computer} is away.")
         left_s = self.until - asyncio.get_running_loop().time()
         if left_s <= 0:
             raise ToolFailed("The computer took too long.")

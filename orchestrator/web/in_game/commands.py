@@ -294,12 +294,10 @@ class InGameCommands:
         deciders = self._service.authorizer.who_decides(task)
         if task.request is not None:
             unknown = task.request.reason == "outcome_unknown"
-            return f"{deciders} has to look" if unknown else f"waits for approval by {deciders}"
+            return f"outcome unknown: {deciders} has to look" if unknown else f"{task.status_reason} by {deciders}"
         if task.lapsed is not None:
-            return f"nobody answered in time; {deciders} can ask again"
-        if _question(task) is not None:
-            return "waits for an answer"
-        return "waits for its turn" if task.status is TaskStatus.QUEUED else "works"
+            return f"{task.status_reason}; {deciders} can ask again"
+        return task.status_reason or ("waiting for its turn" if task.status is TaskStatus.QUEUED else "going on")
 
 
 class UnknownVerb(InvalidRequest):

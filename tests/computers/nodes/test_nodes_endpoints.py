@@ -71,7 +71,7 @@ async def test_who_asks_in_the_game_is_told_of_a_task_that_another_node_runs(
         _, news = await one.hear(wire.NEWS)
         assert [row["question"] for row in news] == ["Which farm?"]
         _, rows = await one.ask("tasks")
-        assert [row["why"] for row in rows] == ["waits for an answer"]
+        assert [row["why"] for row in rows] == ["waiting for an answer"]
         await one.ask("answer", "the one by the river")
         assert texts(await one.until(desk, "good"), "good") == ["Done. The model says: all is well"]
         assert (await one.hear(wire.NEWS))[1] == []

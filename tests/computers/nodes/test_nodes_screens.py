@@ -262,7 +262,7 @@ async def test_keys_for_a_computer_that_has_left_unnoticed_are_not_typed(two: Se
         await client.socket.close()
         await until(lambda: not two.online("beta", "farm"))
         typed = await within(mirror(two, "alpha").type(FARM, of_text("x")))
-        assert typed == Typed(delivered=False, message="Computer farm is not connected here. Nothing was typed.")
+        assert typed == Typed(delivered=False, message="Computer farm is away. Nothing was typed.")
 
 
 async def test_the_game_s_own_screen_is_seen_through_a_real_bus(tmp_path: Path, nats_server: NatsServer) -> None:

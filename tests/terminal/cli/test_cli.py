@@ -249,7 +249,7 @@ def test_no_command_shows_what_there_is_and_the_next_step(tmp_path: Path) -> Non
     with talking(tmp_path, tmp_path / "data") as server:
         bare = server.cli()
         assert bare.returncode == 0, bare.stderr
-        assert "computers  0 of 0 connected\nwaiting    0 to approve, 0 to answer\n" in bare.stdout
+        assert "computers  0 of 0 online\nwaiting    0 to approve, 0 to answer\n" in bare.stdout
         assert " pair" in bare.stdout.partition("Next: ")[2].partition("\n")[0]
         assert server.cli("token", "computer", "farm").returncode == 0
         assert " doctor" in server.cli().stdout.partition("Next: ")[2].partition("\n")[0], "it is away"

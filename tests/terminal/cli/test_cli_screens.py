@@ -59,7 +59,7 @@ def test_a_screen_is_printed_and_followed(served: Served) -> None:
     with connected(served) as (computer, loop):
         draw(computer, loop, 2, b"hello \x03", "e", "1")
         while (shown := served.cli("screen", "farm")).returncode:
-            assert "is not connected" in shown.stderr
+            assert "is away" in shown.stderr
         lines = shown.stdout.split("\n")
         assert (lines[0], lines[1], len(lines), shown.stderr) == ("", "hello \u2665", 20, "")
         told = json.loads(served.cli("screen", "farm", "--json").stdout)

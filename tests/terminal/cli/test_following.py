@@ -158,7 +158,7 @@ def test_a_computer_that_is_away_is_named(talker: Served) -> None:
     """While a call waits for its computer, a follower says which one is away."""
     talker.cli("token", "computer", "barn")
     follower = talker.start("run", script(says(tool("cc_list", path="/")), final()), "--computer", "barn")
-    text = until(follower, "[WAITING] Not connected: computer barn.")
+    text = until(follower, "[WAITING] Away: computer barn.")
     follower.kill()
     follower.communicate()
     assert text.index("[TOOL] cc_list(") < text.index("[WAITING]")

@@ -75,7 +75,7 @@ async def test_simulated_computers_are_paired_and_go_with_ctrl_c(server: Server,
         }
         again = await _start(server, "--count=1")
         _, errors = await again.communicate()
-        assert (again.returncode, b"A computer named sim-1 is connected already" in errors) == (2, True)
+        assert (again.returncode, b"A computer named sim-1 is online already" in errors) == (2, True)
     for row in rows:
         with pytest.raises(ProcessLookupError):
             os.kill(row["pid"], 0)

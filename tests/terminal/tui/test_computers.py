@@ -38,7 +38,7 @@ async def test_a_computer_is_paired(tmp_path: Path) -> None:
         await seat.sees("> barn", "away")
         await seat.asks("b", "None yet")
         await seat.asks("n", "Back it up now")
-        await seat.asks("enter", "Not carried out: Computer barn is not connected")
+        await seat.asks("enter", "Not carried out: Computer barn is away")
 
 
 async def test_a_line_over_plain_http_says_so(tmp_path: Path) -> None:

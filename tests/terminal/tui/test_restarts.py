@@ -33,7 +33,7 @@ async def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
             with talking(tmp_path, data, server.port):
                 await seat.sees("The connection is back.", "waiting: 1 request")
                 await seat.press("1")
-                await seat.sees(task_id, "[REVIEW] local_write waits for a person", "+new")
+                await seat.sees(task_id, "[REVIEW] local_write waits for approval", "+new")
                 await seat.press("o", "a")
                 await seat.sees("Let it run")
                 await seat.press("y")
