@@ -413,9 +413,9 @@ class _Silent(Exception):
 
 
 def _token(data_dir: Path | None) -> str:
-    token = os.environ.get(f"{ENV_PREFIX}TOKEN")
+    token = os.environ.get(f"{ENV_PREFIX}TOKEN", "").strip()
     if token:
-        return token.strip()
+        return token
     where = data_dir or Path(os.environ.get(f"{ENV_PREFIX}DATA_DIR") or default_data_dir(os.environ))
     try:
         return (where / "admin.token").read_text("utf-8").strip()

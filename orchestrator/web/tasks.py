@@ -158,6 +158,7 @@ class TaskEndpoints(Room):
                 raise InvalidRequest(
                     f"There is no computer {name[:64]!r}.",
                     remedy="`cc-orchestrator computers` lists them, `cc-orchestrator pair` connects one.",
+                    details={"missing": "computer"},
                 )
         model = body.model or self.defaults.model
         await asyncio.to_thread(self.check_model, model)
@@ -349,7 +350,9 @@ def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:
 def _must_be_rehearsable(body: SubmitBody, computers: Sequence[ComputerId]) -> None:
     """Raises InvalidRequest for a task that cannot be rehearsed."""
     if len(computers) != 1:
-        raise InvalidRequest("A rehearsal works on a copy of one computer.", remedy="Name exactly one.")
+        raise InvalidRequest(
+            "A rehearsal works on a copy of one computer.", remedy="Name exactly one, such as with --computer NAME."
+        )
     if body.read_only:
         raise InvalidRequest(
             "A read-only task has nothing to rehearse.", remedy="Leave one of rehearse and read_only out."

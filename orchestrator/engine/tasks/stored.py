@@ -301,7 +301,7 @@ class StoredTasks:
         """The task that raised a request. Raises NotFound, JournalBroken."""
         task = await self._noting(self.store.load_by_request_id(request_id))
         if task is None:
-            raise NotFound("There is no such request.", remedy="List the open requests.")
+            raise NotFound("There is no such request.", remedy="`cc-orchestrator review --list` shows the open ones.")
         return task
 
     async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:

@@ -23,6 +23,7 @@ from orchestrator.terminal.cli.common import (
     Url,
     client_of,
     moment,
+    must_be_there,
     print_json,
     quoted,
     settings_of,
@@ -112,6 +113,7 @@ def verify(
     elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
     found = None if elsewhere or heads is not None else offline_verify(data_dir, full=full)
     if heads is not None:
+        must_be_there(heads)
         if url is not None:
             raise InvalidRequest(
                 "--heads reads the store itself, and --url names a server.",

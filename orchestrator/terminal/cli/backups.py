@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.core.errors import BeingUndone, InvalidRequest, OrchestratorError
+from orchestrator.core.errors import BeingUndone, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.text.paths import spelled, unspelled
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.program import program, reaching
+from orchestrator.runtime.program import reaching
 from orchestrator.terminal.cli.common import (
     RECONNECT_S,
     AsJson,
@@ -200,7 +200,7 @@ def restore(
     computer: Computer,
     backup: Annotated[
         str,
-        typer.Argument(metavar="[BACKUP]", help="As `backups list` has it. Default: the newest.", show_default=False),
+        typer.Argument(metavar="BACKUP", help="As `backups list` has it. Default: the newest.", show_default=False),
     ] = "",
     path: Annotated[
         list[str] | None, typer.Option("--path", help="Only this path and what is below it; may be repeated.")
@@ -244,12 +244,12 @@ def restore(
 
 
 def _endpoint(backups: list[dict[str, Any]], name: str) -> str:
-    """Where the one backup is that is meant. Raises InvalidRequest."""
+    """Where the one backup is that is meant. Raises NotFound, InvalidRequest where it could be several."""
     found = [one for one in backups if one["backup_id"].startswith(name) or one["listing"].startswith(name)]
     if not name or len(found) != 1:
         ids = ", ".join(one["backup_id"] for one in found[:5])
         what = f"Several backups begin with {quoted(name)}: {ids}." if found else f"There is no backup {quoted(name)}."
-        raise InvalidRequest(what, remedy=f"`{program()} backups list` lists them.")
+        raise (InvalidRequest if found else NotFound)(what, remedy="`cc-orchestrator backups list` lists them.")
     (one,) = found
     return f"/v1/computers/{as_segment(one['computer'])}/backups/{as_segment(one['backup_id'])}"
 

@@ -17,7 +17,7 @@ from orchestrator.core.errors import InvalidRequest, OrchestratorError, said_of
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import default_data_dir
 from orchestrator.runtime.program import version as program_version
-from orchestrator.terminal.cli.common import AsJson, DataDir, Url, complain, is_alone, print_json, quoted
+from orchestrator.terminal.cli.common import AsJson, DataDir, Url, complain, is_alone, must_be_there, print_json, quoted
 
 # -- The prompt on the command line: read it, and check one before `serve` does ----------
 
@@ -70,6 +70,8 @@ def check(
     from orchestrator.core.model_view.prompt import estimate
     from orchestrator.runtime import prompts
 
+    if file is not None:
+        must_be_there(file)
     with _complaining():
         prompt = prompts.read_file(file) if file else prompts.in_force(data_dir or default_data_dir(os.environ))
     tokens = estimate(prompt.text)
@@ -93,6 +95,8 @@ class _complaining:
 
 # -- All commands together, and how they end ---------------------------------------------
 
+_Usage: Final = typer.BadParameter.__bases__[0]
+"""What the command line's library raises for all that it cannot read; it has no public name there."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """The errors of a disk on which nothing more can be written."""
 
@@ -129,7 +133,7 @@ class Commands(TyperGroup):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except typer.BadParameter as error:
+        except _Usage as error:
             _in_our_words(error)
             raise
         except OrchestratorError as error:
@@ -154,7 +158,7 @@ class Commands(TyperGroup):
 
 def _code_of(error: OrchestratorError) -> int:
     """The exit code of an error: 4 for what is not there, 3 for a server that refuses or is away, else 2."""
-    if error.code == "not_found" or getattr(error, "status", 0) == 404:
+    if error.code == "not_found" or getattr(error, "status", 0) == 404 or "missing" in error.details:
         return 4
     return 3 if error.code in ("server_refused", "server_unreachable") else 2
 
@@ -169,8 +173,12 @@ def _complain_of_output(error: OSError) -> None:
     complain(InvalidRequest(f"It cannot be written: {error.strerror}.", remedy="Make room, or write it elsewhere."))
 
 
-def _in_our_words(error: typer.BadParameter) -> None:
-    """Put what the command line's library says of a value into the words of the settings."""
+def _in_our_words(error: Any) -> None:
+    """Put what the command line's library says of a value into the words of the settings, and say what to type."""
+    if type(error).__name__ == "MissingParameter" and not error.message:
+        error.message = getattr(error.param, "help", None) or ""
+    elif error.message.startswith("Got unexpected extra argument"):
+        error.message += ". Put a text of several words in quotes."
     why: Any = error.__cause__
     # By its name: its class would bring pydantic with it.
     if type(why).__name__ == "ValidationError":

@@ -103,6 +103,13 @@ def as_task(value: str | None) -> str | None:
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
 
 
+def must_be_there(file: Path, what: str = "") -> None:
+    """Raises NotFound for a file that was named and is not there; ``what``: its kind, before its name."""
+    if not file.exists():
+        name = f"{what} {quoted(str(file))}".strip()
+        raise NotFound(f"{name} cannot be read: No such file or directory.", remedy="Name a file that is there.")
+
+
 def print_json(value: Any) -> None:
     """One JSON document, in ASCII: nothing in it can move a cursor."""
     typer.echo(json.dumps(value))

@@ -184,7 +184,9 @@ def _revoke(client: "Client", kind: str, name: str, as_json: bool, yes: bool) ->
     answer = client.request("DELETE", f"/v1/tokens/{as_segment(kind)}/{as_segment(name)}")
     if not answer["revoked"]:
         why = f"There is no token of {kind} {quoted(name)} to revoke."
-        raise ServerRefused(404, {"message": why, "remedy": "The kinds are person, computer and agent."})
+        lists = {"person": "people list", "agent": "people list", "computer": "computers"}.get(kind)
+        remedy = f"`cc-orchestrator {lists}` lists them." if lists else "The kinds are person, computer and agent."
+        raise ServerRefused(404, {"message": why, "remedy": remedy})
     print_json(answer) if as_json else typer.echo(f"revoked {answer['revoked']}")
     if programs := [one["name"] for one in found if one["owner"] == name and not one["revoked"]]:
         typer.echo(f"Programs of {quoted(name)} were revoked as well: {', '.join(map(quoted, programs))}.", err=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
@@ -13,7 +14,17 @@ from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyIn
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import ENV_PREFIX
-from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted, settings_of
+from orchestrator.terminal.cli.common import (
+    AsJson,
+    DataDir,
+    Url,
+    client_of,
+    complain,
+    must_be_there,
+    print_json,
+    quoted,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -138,6 +149,8 @@ def check(
     from orchestrator.core.policy import tools_without_a_rule
     from orchestrator.terminal.output import counted
 
+    if file is not None:
+        must_be_there(file, "The policy")
     loaded = _load(file or _path_of(data_dir))
     policy = loaded.policy
     unnamed = tools_without_a_rule(rule.tools for rule in policy.rules)
@@ -305,11 +318,17 @@ def apply(
     into its own policy file; where several share one, their files stay as they are, and `policy show` of a node says
     which differ.
     """
+    must_be_there(file, "The policy")
     try:
         text = file.read_text("utf-8")
+        # The server names its own file, which is not the one that is wrong.
+        tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidRequest(f"{quoted(str(file))} cannot be read: {why}.", remedy="Name a policy file.") from None
+    except tomllib.TOMLDecodeError as error:
+        why = one_line(str(error))
+        raise InvalidRequest(f"{quoted(str(file))} is not TOML: {why}.", remedy="Fix it, and apply it again.") from None
     with client_of(url, data_dir) as client:
         found = client.request("POST", "/v1/policy", {"policy": text})
     if as_json:

@@ -110,6 +110,8 @@ def _still_waiting(count: int) -> str:
 # -- Requests in a list, and one decision on several that are named: each is printed in full first
 
 _GOAL_CHARS = 200
+NOT_THERE = 404
+"""The HTTP status of a request that there never was."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def decide_named(
 ) -> list[Outcome] | None:
     """Print each request whole, ask once unless ``sure``, and decide them; None: the person said no.
 
-    Raises ServerUnreachable, and ServerRefused where it takes none of them.
+    Raises ServerUnreachable, and ServerRefused where it takes none of them, or there is no such request.
     """
     outcomes: dict[str, Outcome] = {}
     shown: list[HitlResponse] = []
@@ -158,6 +160,8 @@ def decide_named(
             good, odd = parted([client.request("GET", f"/v1/requests/{request_id}")])
         except ServerRefused as error:
             outcomes[request_id] = Outcome(request_id, False, _refused(error, console))
+            if error.status == NOT_THERE and len(ids) == 1:
+                raise
             continue
         for one in odd:
             console.write(odd_lines(one))

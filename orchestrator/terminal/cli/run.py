@@ -21,6 +21,7 @@ from orchestrator.terminal.cli.common import (
     Reconnect,
     Url,
     client_of,
+    must_be_there,
     print_json,
     seconds,
     warn_of_variables,
@@ -172,6 +173,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     data_dir: DataDir = None,
 ) -> None:
     """Submit a task and follow it; Ctrl-C leaves it running."""
+    if file is not None:
+        must_be_there(file, "The task file")
     said = TaskFile() if file is None else read_task_file(file)
     if prompt is None and file is None:
         flags = {"--on-reject continue": on_reject, "--rehearse": rehearse, "--wait-for-model": wait_for_model}

@@ -16,7 +16,7 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.runtime.program import bare_environment, left_in_order
-from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, print_json
+from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, must_be_there, print_json
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -79,8 +79,8 @@ def simulate(
     They run the real client, each in a process of its own, until Ctrl-C ends them all.
     """
     kinds = _kinds(family or ["advanced"])
-    if world is not None and not world.is_file():
-        raise InvalidRequest(f"There is no file {world}.", remedy="Name the JSON file of the world with --world.")
+    if world is not None:
+        must_be_there(world, "The world")
     given = _given(files, directory) if files is not None else {}
     need_simulator()
     with contextlib.ExitStack() as stack:

@@ -206,6 +206,7 @@ def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: Da
     """
     from orchestrator.core.task.transcript import Transcript
     from orchestrator.core.text.visible import block
+    from orchestrator.terminal.review.request_view import diff_lines
 
     with client_of(url, data_dir) as client:
         task = client.request("GET", f"/v1/tasks/{task_id}")
@@ -218,8 +219,19 @@ def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: Da
         for item in client.events(task_id):
             for line in transcript.lines(item):
                 typer.echo(block(line))
+            # The line of the call has the beginning of a text: the diff that a person saw is the text, once.
+            for diff in _diffs(item.fact):
+                for shown in diff_lines(diff):
+                    typer.echo(shown.text)
             if item.version >= task["version"]:
                 break
+
+
+def _diffs(fact: Any) -> list[str]:
+    """The changes of files that a request shows to people."""
+    if fact.kind != "review_requested":
+        return []
+    return [one.observed.diff for one in fact.calls if one.observed is not None and one.observed.diff]
 
 
 def cancel(
@@ -272,7 +284,7 @@ def stop(
 
 def answer(
     task_id: TaskId,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Your words, or the number of a choice.")],
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.evaluation.runs import Row
 from orchestrator.terminal.output import counted, table
@@ -158,7 +158,8 @@ def read_result(path: Path) -> Result:
         found = json.loads(path.read_bytes())
         model, rows = found["model"], _ROWS.validate_python(found["rows"])
     except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror or error}.", remedy=_REMEDY) from None
+        kind = NotFound if isinstance(error, FileNotFoundError) else InvalidRequest
+        raise kind(f"{path} cannot be read: {error.strerror or error}.", remedy=_REMEDY) from None
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidRequest(f"{path} is not a result of eval: {_why(error)}.", remedy=_REMEDY) from None
     if not isinstance(model, str) or not rows:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
-from orchestrator.core.errors import InvalidRequest, UnsafePath
+from orchestrator.core.errors import InvalidRequest, NotFound, UnsafePath
 from orchestrator.core.evidence.user_checks import checks_of, read_check
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.text.visible import one_line
@@ -68,9 +68,9 @@ class _File(_Strict):
 
 
 def tasks_in(place: Path) -> tuple[EvalTask, ...]:
-    """The tasks of a file, or of all TOML files of a directory, by name. Raises InvalidRequest."""
+    """The tasks of a file, or of all TOML files of a directory, by name. Raises NotFound, InvalidRequest."""
     if not place.exists():
-        raise InvalidRequest(f"There is no {place}.", remedy=f"Name a TOML file or a directory of them. {_HELP}")
+        raise NotFound(f"There is no {place}.", remedy=f"Name a TOML file or a directory of them. {_HELP}")
     files = sorted(place.glob("*.toml")) if place.is_dir() else [place]
     if not files:
         raise InvalidRequest(f"There is no .toml file in {place}.", remedy=f"Name another directory. {_HELP}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import NotFound
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.evaluation.cases import EvalTask, Machine, call, final, text, tool
 from orchestrator.terminal.evaluation.checks import Absent, FileIs, Prints, Says
@@ -277,11 +277,11 @@ TASKS: Final[tuple[EvalTask, ...]] = (*PROGRAMS, *FILES, *LOOKING)
 
 
 def tasks_named(names: Sequence[str], tasks: Sequence[EvalTask] = TASKS) -> tuple[EvalTask, ...]:
-    """The tasks of these names, in the order of the set; all for no name. Raises InvalidRequest."""
+    """The tasks of these names, in the order of the set; all for no name. Raises NotFound."""
     known = {task.name for task in tasks}
     for name in names:
         if name not in known:
-            raise InvalidRequest(
+            raise NotFound(
                 f"There is no task '{one_line(name)}' in the evaluation.",
                 remedy=f"There are {', '.join(sorted(known))}.",
             )

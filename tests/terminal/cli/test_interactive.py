@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.runtime.program import program
+from tests import forked
 from tests.harness.commands import Served, Terminal, environment, on_a_terminal, script, talking, until
 from tests.harness.support import call, final, says
 from tests.waiting import HANG_S
@@ -53,6 +54,44 @@ def test_a_person_decides_and_answers_where_they_submitted(talker: Served) -> No
         assert terminal.end() == 0, terminal.text
     assert "[FINAL] Success=True, Message=left it is\n" in terminal.text
     assert terminal.text.count("[REVIEW]") == 1
+
+
+LONG = "".join(f"print('row {number:02}')\n" for number in range(30))
+"""A program of more characters than the line of a call shows."""
+
+
+def test_a_file_is_shown_once_as_its_diff_and_each_call_names_its_computer(talker: Served) -> None:
+    """In `run`, `tasks watch` and `tasks show`; the approval and the result do not repeat it. An undo has no steps."""
+    token = talker.cli("token", "computer", "farm").stdout.strip()
+    url = f"ws{talker.url.removeprefix('http')}/computer"
+    (talker.home / "disk").mkdir()
+    replies = script(says(call("cc_write", path="rows.lua", content=LONG)), says(call("cc_list", path="/")), final())
+    command = [sys.executable, "-m", "cc_client.simulator", "--url", url, "--token", token, "--disk", "disk"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    computer = forked.start(command, environment(talker.home), cwd=talker.home, **quiet)
+    try:
+        with on_a_terminal(talker.home, "run", replies, "--computer", "farm", *talker.where) as terminal:
+            terminal.expect(PROMPT)
+            terminal.type("a\n")
+            terminal.expect("[FINAL]")
+            terminal.end()
+        task_id = f"t-{terminal.text.partition('task t-')[2].split()[0]}"
+        watched, shown = (talker.cli("tasks", verb, task_id).stdout for verb in ("watch", "show"))
+        undone = talker.start("undo", task_id)
+        undo = until(undone, "task t-").split()[-1]
+        undone.kill()
+        undone.communicate()
+        of_undo = talker.cli("tasks", "show", undo).stdout
+    finally:
+        computer.kill()
+        computer.wait()
+    for text, times in ((terminal.text, 1), (watched, 0), (shown, 1)):
+        assert text.count("+print('row 17')") == times, text
+        for line in (one for one in text.splitlines() if one.startswith("[TOOL] ")):
+            assert line.endswith(" on farm"), line
+        assert text.count("[TOOL] ") == 2
+    assert "used      3 of 20 steps" in shown
+    assert "used      0 steps" in of_undo or "used      1 step" in of_undo
 
 
 CHOICES = call("ask_user", question="Which way?", options=["left", "right", "straight on"])

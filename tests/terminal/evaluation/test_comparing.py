@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.terminal.evaluation import Result, Row, compared, lines_of, page, read_result, spread_lines
 
 
@@ -111,7 +111,7 @@ def test_another_file_is_refused_with_what_to_type(text: str, told: str, tmp_pat
     with pytest.raises(InvalidRequest, match=told) as caught:
         read_result(path)
     assert "--save" in caught.value.remedy
-    with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
+    with pytest.raises(NotFound, match="cannot be read: No such file"):
         read_result(tmp_path / "none.json")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import NotFound
 from orchestrator.core.evidence.questions import asks_only
 from orchestrator.core.reply.response import FinalResult, read_reply
 from orchestrator.core.task import facts
@@ -139,7 +139,7 @@ def test_what_the_client_keeps_is_no_file_of_the_player(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_task_is_refused_with_those_that_are() -> None:
-    with pytest.raises(InvalidRequest, match="quarry-question"):
+    with pytest.raises(NotFound, match="quarry-question"):
         tasks_named(["quary"])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.evidence.user_checks import read_check
 from orchestrator.terminal.evaluation import tasks_in
 from orchestrator.terminal.evaluation.cases import Machine, Seen, Tried
@@ -120,7 +120,7 @@ def test_a_mistake_is_told_with_its_line_and_what_to_type(text: str, line: int, 
 
 
 def test_what_is_no_file_of_tasks_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"There is no .*none"):
+    with pytest.raises(NotFound, match=r"There is no .*none"):
         tasks_in(tmp_path / "none")
     with pytest.raises(InvalidRequest, match=r"no \.toml file"):
         tasks_in(tmp_path)

@@ -1,0 +1,208 @@
+"""What the command line says to wrong input: each answer tells what to type next, and what is not there is code 4.
+
+The commands are those of the command line itself, so a new one that names a thing is in here by itself.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from orchestrator.terminal.cli.commands import COMMANDS, _loaded
+from tests.harness.commands import Served, cli, talking
+
+USAGE, SERVER, MISSING = 2, 3, 4
+HELP: Final = "Try 'cc-orchestrator"
+"""How the usage ends that stands above a fault of the command line itself."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all of these; nothing of them reaches a model."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "odd.toml").write_text("promt = 'x'\n", "utf-8")
+    (home / "broken.toml").write_text("= =\n", "utf-8")
+    with talking(home, home / "data") as opened:
+        yield opened
+
+
+# -- what is not there -------------------------------------------------------------------
+
+NOT_THERE: Final = {
+    "TASK": "t-000000000000",
+    "REQUEST": "r-none",
+    "GRANT": "g-none",
+    "COMPUTER": "nobody",
+    "BACKUP": "b-000000000000",
+    "NAME": "nobody",
+    "FILE": "none.toml",
+    "KIND": "person",
+    "TEXT": "x",
+}
+"""By what an argument is called: the name of something that is not there."""
+NEEDS: Final = {("requests", "extend"): ("--for", "10m"), ("review",): ("--approve", "--yes")}
+"""Options without which a command does not look."""
+MAKES: Final = {
+    *[("run",), ("pair",), ("people", "add"), ("token", "computer"), ("token", "person"), ("store", "export")],
+    # Ollama is asked, which is not here.
+    *[("models", "show"), ("models", "pull")],
+    # A dry run: that there is no such tool is its answer.
+    ("policy", "explain"),
+}
+"""Commands whose argument is no thing that has to be there."""
+
+
+def with_arguments() -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Each command that takes arguments, and what these are called."""
+
+    def walk(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+        for name, one in getattr(command, "commands", {}).items():
+            yield from walk((*path, name), one)
+        named = [str(one.metavar) for one in command.params if one.param_type_name == "argument"]
+        if named:
+            yield path, named
+
+    for name in COMMANDS:
+        yield from walk((name,), _loaded(name))
+
+
+NAMING: Final = [(path, named) for path, named in with_arguments() if path not in MAKES]
+OTHERS: Final = [
+    ("run", "x", "--computer", "nobody"),
+    ("run", "x", "--rehearse", "--computer", "nobody"),
+    ("run", "--file", "none.toml"),
+    ("audit", "show", "--file", "none.toml"),
+    ("audit", "verify", "--heads", "none.heads"),
+    ("simulate", "--world", "none.json"),
+    ("eval", "--task", "none"),
+    ("eval", "--tasks", "none.toml"),
+    ("undo", "t-000000000000", "--dry-run"),
+    ("rehearsal", "t-000000000000", "--apply"),
+    ("restore", "nobody", "--dry-run"),
+    ("screen", "nobody", "--follow"),
+]
+"""Things that an option names, and the other ways of a command."""
+
+
+def test_the_list_is_of_this_command_line() -> None:
+    """A command with an argument that nobody has placed fails here."""
+    assert {path for path, _ in with_arguments()} >= MAKES
+    assert len(NAMING) >= 28
+    assert {name for _, named in NAMING for name in named} <= NOT_THERE.keys()
+
+
+@pytest.mark.parametrize(("path", "named"), NAMING, ids=[" ".join(path) for path, _ in NAMING])
+def test_what_is_not_there_is_code_4_in_every_command(served: Served, path: tuple[str, ...], named: list[str]) -> None:
+    """It is named, and so is the command that lists what there is."""
+    told = one_sentence(typed(served, *path, *[NOT_THERE[name] for name in named], *NEEDS.get(path, ())), MISSING)
+    assert "`cc-orchestrator " in told or "Name a" in told, told
+
+
+@pytest.mark.parametrize("arguments", OTHERS, ids=" ".join)
+def test_what_an_option_names_and_is_not_there_is_code_4(served: Served, arguments: tuple[str, ...]) -> None:
+    one_sentence(typed(served, *arguments), MISSING)
+
+
+# -- other wrong input -------------------------------------------------------------------
+
+WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
+    # commands and options that there are not
+    (("explode",), USAGE, "There is no command 'explode'", HELP),
+    (("taks",), USAGE, "There is no command 'taks'", "Did you mean tasks?"),
+    (("tasks", "shwo", "t-1"), USAGE, "No such command 'shwo'", "Did you mean 'show'?"),
+    (("token", "robot", "x"), USAGE, "No such command 'robot'", HELP),
+    (("tasks", "--nope"), USAGE, "No such option: --nope", HELP),
+    (("run", "x", "--compter", "3"), USAGE, "No such option: --compter", "Possible options: --computer"),
+    (("undo", "t-1", "--dryrun"), USAGE, "No such option: --dryrun", "Possible options: --dry-run"),
+    (("--url", "http://127.0.0.1:1", "tasks"), USAGE, "--url stands before tasks", "cc-orchestrator tasks --url …"),
+    # arguments that are missing, or too many
+    (("tasks", "show"), USAGE, "Missing argument 'TASK'", "as `tasks` lists it"),
+    (("answer",), USAGE, "Missing argument 'TASK'", "as `tasks` lists it"),
+    (("answer", "t-1"), USAGE, "Missing argument 'TEXT'", "or the number of a choice"),
+    (("screen",), USAGE, "Missing argument 'COMPUTER'", "As `computers` lists it"),
+    (("grants", "revoke"), USAGE, "Missing argument 'GRANT'", "as `grants list` shows it"),
+    (("requests", "extend", "r-1"), USAGE, "Missing option '--for'", "such as 90 (seconds), 30m or 1h"),
+    (("policy", "apply"), USAGE, "Missing argument 'FILE'", "`policy check FILE`"),
+    (("run", "fix", "my", "farm"), USAGE, "unexpected extra argument(s) (my farm)", "in quotes"),
+    (("run",), USAGE, "There is no prompt", 'cc-orchestrator run "…"'),
+    (("run", ""), USAGE, "The task is empty", 'cc-orchestrator run "…"'),
+    (("run", "--rehearse"), USAGE, "none is named", 'cc-orchestrator run "…" --rehearse'),
+    (("stop",), USAGE, "Say what to stop", "--all"),
+    (("stop", "t-1", "--all"), USAGE, "Say what to stop", "--all"),
+    (("review", "r-1"), USAGE, "It is not said which requests", "review --approve REQUEST"),
+    (("review", "--approve", "r-1"), USAGE, "Nobody can be asked", "--yes"),
+    (("review", "--approve", "a", "--reject", "b"), USAGE, "are three commands", "Say one of them"),
+    (("type", "farm"), USAGE, "There is nothing to type", "--enter"),
+    # values that do not fit
+    (("tasks", "--limit", "many"), USAGE, "'many' must be a whole number", HELP),
+    (("tasks", "--limit", "0"), USAGE, "'0' must be at least 1", HELP),
+    (("tasks", "--status", "Nonsense"), SERVER, "There is no status 'Nonsense'", "One of Queued"),
+    (("run", "x", "--max-wall", "soon"), USAGE, "'soon' is not a span of time", "10m"),
+    (("run", "x", "--max-steps", "0"), USAGE, "'0' must be at least 1", HELP),
+    (("run", "x", "--on-reject", "maybe"), USAGE, "'maybe' is not one of", "'continue'"),
+    (("run", "x", "--check", "dances farm.lua"), SERVER, "'dances' is not a kind of check", "runs PROGRAM"),
+    (("run", "x", "--rehearse"), SERVER, "a copy of one computer", "--computer NAME"),
+    (("run", "--file", "odd.toml"), USAGE, "promt is not known", "Its keys are: prompt"),
+    (("run", "--file", "broken.toml"), USAGE, "broken.toml is not TOML", "Fix the file"),
+    (("undo", "t-1", "--on-conflict", "maybe"), USAGE, "'maybe' is not one of", "'restore'"),
+    (("people", "add", "ann", "--role", "king"), SERVER, "The roles do not fit", "submitter, reviewer, admin"),
+    (("people", "add", "a b"), SERVER, "The name 'a b' does not fit", "letters, digits"),
+    (("pair", "a/b"), SERVER, "The name 'a/b' does not fit", "letters, digits"),
+    (("token", "revoke", "robot", "x"), MISSING, "no token of robot 'x'", "person, computer and agent"),
+    (("audit", "show", "--since", "yesterday"), SERVER, "not 'yesterday'", "2026-11-20"),
+    (("audit", "export", "--out", "no/such/dir"), USAGE, "cannot be written", "Name a new file"),
+    (("policy", "explain", "cc_read", "path"), USAGE, "'path' is not a KEY=VALUE", "path=startup.lua"),
+    (("policy", "explain", "cc_read", "--args", "{"), USAGE, "--args is not JSON", "Say it like"),
+    (("policy", "apply", "broken.toml"), USAGE, "'broken.toml' is not TOML", "Fix it"),
+    (("policy", "check", "broken.toml"), 1, "broken.toml is not TOML", "Fix the file"),
+    (("prune", "--older-than", "soon"), USAGE, "'soon' must be a number", HELP),
+    (("store", "check", "--store", "odd://x"), USAGE, "scheme 'odd'", "sqlite:///"),
+    (("store", "import", "odd.toml"), USAGE, "is not a dump of a store", "store export"),
+    (("simulate", "--family", "dragon"), USAGE, "There is no family 'dragon'", "turtle"),
+    (("serve", "--port", "99999"), USAGE, "port must be at most 65535", "--port"),
+    # the server
+    (("tasks", "--url", "nonsense"), USAGE, "is not an address of a server", "http://127.0.0.1:8765"),
+    (("tasks", "--url", "http://127.0.0.1:1"), SERVER, "No orchestrator answers", "cc-orchestrator serve"),
+    (("tasks", "--data-dir", "nowhere"), USAGE, "There is no token", "--data-dir"),
+    (("tui",), USAGE, "There is no terminal", "`tasks watch`"),
+]
+"""The typed words, the exit code, what is said to be wrong, and what to type next."""
+
+
+@pytest.mark.parametrize(("arguments", "code", "wrong", "then"), WRONG, ids=[" ".join(one[0]) for one in WRONG])
+def test_wrong_input_is_told_what_to_type_next(
+    served: Served, arguments: tuple[str, ...], code: int, wrong: str, then: str
+) -> None:
+    done = typed(served, *arguments)
+    assert done.returncode == code, done.stderr
+    assert wrong in done.stderr
+    assert then in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("token", "wrong", "then"),
+    [
+        ("nonsense", "not known or was revoked", "Ask an admin for a new one"),
+        (" \n", "There is no token", "--data-dir"),
+    ],
+)
+def test_a_token_that_is_none_is_told_what_to_do(served: Served, token: str, wrong: str, then: str) -> None:
+    done = cli(served.home, "tasks", CC_ORCHESTRATOR_URL=served.url, CC_ORCHESTRATOR_TOKEN=token)
+    assert done.returncode == (SERVER if token.strip() else USAGE)
+    assert (wrong in done.stderr, then in done.stderr) == (True, True), done.stderr
+
+
+# -- how they are typed ------------------------------------------------------------------
+
+
+def typed(served: Served, *arguments: str) -> Any:
+    """One command that reaches the server by its variables: not every command has the options for it."""
+    where = {"CC_ORCHESTRATOR_URL": served.url, "CC_ORCHESTRATOR_DATA_DIR": str(served.data)}
+    return cli(served.home, *arguments, **where)
+
+
+def one_sentence(done: Any, code: int) -> str:
+    """The one sentence of a refusal."""
+    assert done.returncode == code, (done.returncode, done.stderr)
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("cc-orchestrator: ")]
+    return str(line)
