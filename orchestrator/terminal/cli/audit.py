@@ -113,12 +113,12 @@ def verify(
     elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
     found = None if elsewhere or heads is not None else offline_verify(data_dir, full=full)
     if heads is not None:
-        must_be_there(heads)
         if url is not None:
             raise InvalidRequest(
                 "--heads reads the store itself, and --url names a server.",
                 remedy="Say it on the server's host, with --data-dir, without --url.",
             )
+        must_be_there(heads)
         found = verify_against(heads, data_dir)
     if found is None:
         with client_of(url, data_dir) as client:

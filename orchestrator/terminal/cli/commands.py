@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 import typer
 from typer.core import TyperGroup
@@ -95,8 +95,8 @@ class _complaining:
 
 # -- All commands together, and how they end ---------------------------------------------
 
-_Usage: Final = typer.BadParameter.__bases__[0]
-"""What the command line's library raises for all that it cannot read; it has no public name there."""
+_Usage: Final = cast("type[Exception]", typer.BadParameter.__bases__[0])
+"""What the command line's library raises where it cannot read the input; it has no public name there."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """The errors of a disk on which nothing more can be written."""
 

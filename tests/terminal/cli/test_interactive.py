@@ -82,6 +82,7 @@ def test_a_file_is_shown_once_as_its_diff_and_each_call_names_its_computer(talke
         undone.kill()
         undone.communicate()
         of_undo = talker.cli("tasks", "show", undo).stdout
+        talker.cli("cancel", undo)
     finally:
         computer.kill()
         computer.wait()
