@@ -221,6 +221,8 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "plan": plan or None,
     }
     known = {name: value for name, value in known.items() if value is not None}
+    if policy is not None:
+        must_be_there(policy, "The policy")
     found = (
         _of_file(policy, tool, given, known)
         if policy is not None

@@ -74,7 +74,7 @@ def test_p9_check_says_what_serve_would_say_of_a_file(tmp_path: Path) -> None:
     assert "plan mode" in cli(tmp_path, "policy", "check", plan).stdout
     typo = written(tmp_path / "typo.toml", RULES.replace('tools = ["cc_read"]\nlabels', 'tools = ["cc_raed"]\nlabels'))
     refused(cli(tmp_path, "policy", "check", typo), f"{typo}: rule 2 (farm): there is no tool 'cc_raed'", code=1)
-    refused(cli(tmp_path, "policy", "check", str(tmp_path / "none.toml")), "none.toml cannot be read", code=1)
+    refused(cli(tmp_path, "policy", "check", str(tmp_path / "none.toml")), "none.toml' cannot be read", code=4)
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
     refused(cli(tmp_path, "policy", "check", str(binary), "--json"), "binary.toml cannot be read", code=1)
@@ -211,7 +211,7 @@ def test_explain_says_what_the_call_still_lacks(tmp_path: Path) -> None:
     unknown = cli(tmp_path, "policy", "explain", "cc_dance", "with=me", "--policy", file)
     assert "verdict  deny\n" in unknown.stdout
     assert "There is no tool 'cc_dance'" in unknown.stdout
-    refused(cli(tmp_path, "policy", "explain", "cc_read", "path=a", "--policy", "none.toml"), "cannot be read", code=1)
+    refused(cli(tmp_path, "policy", "explain", "cc_read", "path=a", "--policy", "none.toml"), "cannot be read", code=4)
 
 
 def test_explain_asks_the_directorys_file_only_where_no_server_is_named(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_apply_puts_a_file_into_force(served: Served, tmp_path: Path) -> None:
     before = in_force(served)["policy_version"]
     broken = written(tmp_path / "broken.toml", "rules = 3")
     refused(served.cli("policy", "apply", broken), "rules", code=3)
-    refused(served.cli("policy", "apply", str(tmp_path / "none.toml")), "none.toml' cannot be read")
+    refused(served.cli("policy", "apply", str(tmp_path / "none.toml")), "none.toml' cannot be read", code=4)
     assert in_force(served)["policy_version"] == before
     other = RULES.replace("Hands off.", "Not ours.")
     good = written(tmp_path / "good.toml", other)

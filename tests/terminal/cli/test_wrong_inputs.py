@@ -71,6 +71,7 @@ OTHERS: Final = [
     ("run", "x", "--computer", "nobody"),
     ("run", "x", "--rehearse", "--computer", "nobody"),
     ("run", "--file", "none.toml"),
+    ("policy", "explain", "cc_read", "path=a", "--policy", "none.toml"),
     ("audit", "show", "--file", "none.toml"),
     ("audit", "verify", "--heads", "none.heads"),
     ("simulate", "--world", "none.json"),
