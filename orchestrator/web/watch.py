@@ -105,17 +105,19 @@ class WatchEndpoints(Room):
     async def watch(self, request: HTTPConnection) -> EventStream:
         """``GET /v1/watch``: notifications of what changed, as server-sent events."""
         identity = await self.who(request)
-        return self.stream(identity, lambda over: watched(self.service.bus, self.about.version, over))
+        about = self.about
+        hello = WatchHello(version=about.version, name=identity.name, roles=sorted(identity.roles), model=about.model)
+        return self.stream(identity, lambda over: watched(self.service.bus, hello, over))
 
 
-async def watched(bus: Bus, version: str, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
+async def watched(bus: Bus, hello: WatchHello, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
     """Hello, and then each notification, until it is over."""
     hints = Hints()
     # Every person may list every task and every computer, so that every notification is for everybody.
     ends: list[Callable[[], None]] = [bus.subscribe("tasks", hints.task), bus.subscribe("computers", hints.computer)]
     ending = asyncio.create_task(_end(hints, over))
     try:
-        yield event("hello", WatchHello(version=version))
+        yield event("hello", hello)
         while (told := await hints.next(KEEP_ALIVE_S)) is not None:
             yield told
     finally:

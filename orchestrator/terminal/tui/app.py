@@ -1,23 +1,23 @@
 """The app: its parts under one line of tabs, and below them messages, the connection, and the keys."""
 
 import asyncio
-import signal
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from orchestrator.client import Back, Client, Lost, ServerRefused
-from orchestrator.client.live import Live
+from orchestrator.client.live import Live, as_object
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import review
 from orchestrator.terminal.output import counted, width
@@ -28,11 +28,13 @@ from orchestrator.terminal.tui.audit import Audit
 from orchestrator.terminal.tui.batch import Questions, Together
 from orchestrator.terminal.tui.computers import Computers
 from orchestrator.terminal.tui.dialogs import Dialog, Listing, Show
+from orchestrator.terminal.tui.header import Header
 from orchestrator.terminal.tui.lines_view import Desk, begin, fitted, now
 from orchestrator.terminal.tui.people import People
 from orchestrator.terminal.tui.policy import Policy
 from orchestrator.terminal.tui.reviews import Reviews
-from orchestrator.terminal.tui.row_list import Pane
+from orchestrator.terminal.tui.row_list import Pane, RowList
+from orchestrator.terminal.tui.screen import Beside
 from orchestrator.terminal.tui.tasks import Tasks
 
 # -- The help: every key and what it does, those of the part that is on the screen first
@@ -74,12 +76,23 @@ _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, P
 _SAID_CHARS: Final = 2000
 _KEPT: Final = 200
 """Sentences that m shows again."""
+_LARGE: Final = (160, 40)
+"""Columns and rows from which on there is room for the screen of a computer beside a list and its page."""
 _OLD_NEWS_S: Final = 2.0
 """Seconds after a snapshot in which news may be of something that was over before."""
 _POLL_S: Final = 3.0
 """How often is looked where the server does not say by itself that something changed."""
 _AGES_S: Final = 20.0
 """How often ages and times left are drawn again."""
+
+
+def _driver() -> Any:
+    """The driver of terminals that vanish; None: the library's own, for a system where windows are closed."""
+    if sys.platform == "win32":
+        return None
+    from orchestrator.terminal.tui.driver import VanishingDriver
+
+    return VanishingDriver
 
 
 class ConsoleApp(App[int]):
@@ -102,15 +115,17 @@ class ConsoleApp(App[int]):
     ]
 
     def __init__(self, client: Client) -> None:
-        super().__init__()
+        super().__init__(driver_class=_driver())
         # Over ssh each step of an animation is a screen, and a row that flew by was not read.
         self.animation_level = "none"
         self.live = Live(client)
         self.reviews = Reviews(self.live, self.tell, self._heard, now)
-        self.desk = Desk(self.live, self.reviews, self.tell, self.go)
+        self.desk = Desk(self.live, self.reviews, self.tell, self.go, self._computer_of)
         self._said: list[str] = []
         self._panes = {part.name_of: part(self.desk) for part in _PARTS}
         self._parts = ContentSwitcher(initial=_PARTS[0].name_of, id="parts")
+        self._header = Header(self.reviews)
+        self._beside = Beside(self.live)
         names = ("tabs", "said", "status", "keys")
         self._tabs, self._said_line, self._status, self._keys = (Static(markup=False, id=name) for name in names)
         self._fault = ""
@@ -121,15 +136,12 @@ class ConsoleApp(App[int]):
 
     def run_whole(self) -> int:
         """Run it until the person leaves, and say what they have to know then; the exit code."""
-        import sys
-
         code = self.run(mouse=False)
-        if self._fault:
-            sys.stderr.write(f"cc-orchestrator: {self._fault}\n")
-            return 1
-        if self.reviews.unheard:
-            sys.stderr.write(f"{OPEN_ENDED}\n")
-        return code or 0
+        said = f"cc-orchestrator: {self._fault}" if self._fault else OPEN_ENDED if self.reviews.unheard else ""
+        with suppress(OSError):
+            # The terminal may be gone.
+            sys.stderr.write(f"{said}\n" if said else "")
+        return 1 if self._fault else code or 0
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """With NO_COLOR none at all; the library's own would leave shades of grey."""
@@ -139,17 +151,21 @@ class ConsoleApp(App[int]):
     # -- the screen ----------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
+        yield self._header
         yield self._tabs
-        with self._parts:
-            yield from self._panes.values()
+        with Horizontal(id="middle"):
+            with self._parts:
+                yield from self._panes.values()
+            yield self._beside
         with Vertical(id="foot"):
             yield self._said_line
             yield self._status
             yield self._keys
 
     def on_mount(self) -> None:
-        for name, handler in (("SIGTERM", lambda: self._ended(143)), ("SIGHUP", lambda: self._ended(129))):
-            self._on_signal(name, handler)
+        if _driver() is not None and not self.is_headless:
+            driver: Any = self._driver
+            driver.when_over(self.exit)
         self.app_resume_signal.subscribe(self, self._resumed)
         self._up = True
         self._draw()
@@ -159,23 +175,12 @@ class ConsoleApp(App[int]):
         begin(self, self._hear_changes)
         self.set_interval(_AGES_S, self._ages)
 
-    def _on_signal(self, name: str, handler: Callable[[], None]) -> None:
-        if not self.is_headless and hasattr(signal, name):
-            try:
-                asyncio.get_running_loop().add_signal_handler(getattr(signal, name), handler)
-            except (NotImplementedError, RuntimeError):
-                # Windows has none; there the window is closed.
-                return
-
     def _resumed(self, app: App[int]) -> None:
         """The terminal is ours again, and empty: the library draws only what has changed since."""
         del app
         for screen in self.screen_stack:
             for widget in (screen, *screen.walk_children(Widget)):
                 widget.refresh()
-
-    def _ended(self, code: int) -> None:
-        self.exit(code)
 
     async def on_unmount(self) -> None:
         await self.live.__aexit__()
@@ -189,6 +194,30 @@ class ConsoleApp(App[int]):
         del event
         self.call_after_refresh(self._draw)
 
+    def on_descendant_focus(self) -> None:
+        self._draw()
+
+    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
+        del event
+        self._look_beside()
+
+    def _computer_of(self, task_id: str | None) -> str | None:
+        tasks = self._panes[Tasks.name_of]
+        return tasks.computer_of(task_id) if isinstance(tasks, Tasks) else None
+
+    def _look_beside(self) -> None:
+        """Show the computer of the chosen row where there is room, and watch it nowhere else."""
+        columns, rows = self.size
+        pane = self.pane
+        here = pane.computer is not None and not pane.has_class("-screen")
+        here = here and columns >= _LARGE[0] and rows >= _LARGE[1]
+        if not here and self._beside.display and self._beside.has_focus_within:
+            self.pane.take_focus()
+        self._beside.display = here
+        self._parts.set_class(here, "-beside")
+        self._parts.set_class(columns >= _LARGE[0], "-wider")
+        self._beside.show(pane.computer if here else None, facts=not isinstance(pane, Computers))
+
     def _draw(self) -> None:
         """The lines that are not of a part."""
         if not self._up:
@@ -196,14 +225,15 @@ class ConsoleApp(App[int]):
         columns = self.size.width
         self._tabs.update(self._tab_line(columns))
         self._keys.update(_keys_of(self.pane, columns - 1))
+        self._look_beside()
         away = self.reviews.why_away
         requests = len(self.reviews.requests) + len(self.reviews.odd)
         waits = f"{counted(requests, 'request')}, {counted(len(self.reviews.questions), 'question')}"
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
         url = one_line(self.live.client.url)
-        said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
-        said = said if away else f"waiting: {waits}{others}; connected to {url}"
-        said = self.reviews.shut_out or said
+        lost = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
+        self._header.draw(self.reviews.shut_out or (lost if away else f"connected to {url}"))
+        said = self.reviews.shut_out or (lost if away else f"waiting: {waits}{others}; connected to {url}")
         self._status.set_class(bool(away) and self.reviews.was_there, "-away")
         self._status.update(fitted(said, columns - 1))
 
@@ -278,6 +308,8 @@ class ConsoleApp(App[int]):
                     if isinstance(one, Lost):
                         continue
                     kind = "everything" if isinstance(one, Back) else one[0]
+                    if not isinstance(one, Back) and kind == "hello":
+                        self._header.greeted(as_object(one[1]))
                     self._changed(kind)
         except ServerRefused:
             while True:
@@ -285,6 +317,7 @@ class ConsoleApp(App[int]):
                 await asyncio.sleep(_POLL_S)
 
     def _changed(self, kind: str) -> None:
+        self._header.changed()
         concerned = {"tasks": {"tasks", "computers", "audit"}, "computers": {"computers"}}.get(kind)
         # A part that is not on the screen is read when it is.
         if concerned is None or self.pane.name_of in concerned:
@@ -342,9 +375,12 @@ class ConsoleApp(App[int]):
 
 
 def _keys_of(pane: Pane, columns: int) -> str:
-    """The keys of a part, the most needed first."""
+    """The keys of what has the focus, the most needed first."""
     said = "? keys  q leave"
-    for key, what in pane.hinted or pane.keys:
+    reading: Sequence[tuple[str, str]] = (("Esc", "list"), ("↑ ↓ Space b", "scroll")) if pane.page.has_focus else ()
+    for key, what in (*reading, *(pane.hinted or pane.keys)):
+        if reading and key == "Enter":
+            continue
         if width(f"{said}  {key} {what}") < columns:
             said = f"{said}  {key} {what}"
     return said

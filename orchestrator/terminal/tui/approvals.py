@@ -149,6 +149,13 @@ class Approvals(Pane):
     def count(self) -> int | None:
         return len(self.desk.reviews.requests) + len(self.desk.reviews.odd)
 
+    @property
+    def computer(self) -> str | None:
+        """See Pane."""
+        shown = self._shown
+        named = (call.computer for call in shown.tool_calls) if shown is not None else ()
+        return next((one for one in named if one), None)
+
     # -- what is shown -------------------------------------------------------------------
 
     def heard(self, message: Any) -> None:

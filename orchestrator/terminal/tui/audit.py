@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Final
 from textual.binding import Binding
 
 from orchestrator.client import ServerUnreachable
-from orchestrator.core.audit.presentation import fact_line
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.output import age, counted
-from orchestrator.terminal.review.request_view import Line, as_json, block
+from orchestrator.terminal.output import counted
+from orchestrator.terminal.review.request_view import Line
+from orchestrator.terminal.tui.audit_words import computer_of, field_lines, kind_of, named, told
 from orchestrator.terminal.tui.dialogs import Ask, Boxes, Field, Filled, Form, Show
-from orchestrator.terminal.tui.lines_view import begin, moment
+from orchestrator.terminal.tui.lines_view import begin, moment, now
 from orchestrator.terminal.tui.row_list import Entry, Pane
 
 # -- Items of the audit and its verification, as lines for a person; and the questions that narrow it down
@@ -24,7 +24,7 @@ SYSTEM: Final = "system"
 _FIELDS: Final = (
     Field("task", "Task (its id)", most=100),
     Field("by", "By whom (a person, a computer or a program)", most=200),
-    Field("kind", "Kind (such as decision_recorded, tool_finished, token_issued)", most=60),
+    Field("kind", "What (such as Decided, Call finished, Token made)", most=60),
     Field("since", "Since (2026-11-20 or 2026-11-20T18:00, of UTC)", most=40),
     Field("request", "Request (its id)", most=100),
 )
@@ -33,7 +33,8 @@ _OUTSIDE: Final = "only what belongs to no task: tokens, sign-ins, the policy, c
 
 def filters(present: Mapping[str, str]) -> Form:
     """Asks what is wanted."""
-    fields = [one._replace(value=present.get(one.name, "")) for one in _FIELDS]
+    shown = dict(present) | ({"kind": named(present["kind"])} if "kind" in present else {})
+    fields = [one._replace(value=shown.get(one.name, "")) for one in _FIELDS]
     outside = Boxes("outside", "AND?", [(SYSTEM, _OUTSIDE)], [SYSTEM] if present.get(SYSTEM) else [])
     return Form("Only what fits all of it (empty: everything)", [*fields, outside], wrong=_wrong)
 
@@ -41,19 +42,25 @@ def filters(present: Mapping[str, str]) -> Form:
 def query_of(filled: Filled) -> dict[str, str]:
     """The typed filters, as the endpoint takes them."""
     query = {name: value for name, value in filled.lines.items() if value}
+    if "kind" in query:
+        query["kind"] = kind_of(query["kind"])
     return query | ({SYSTEM: "1"} if filled.ticked["outside"] else {})
 
 
 def told_of(query: Mapping[str, str]) -> str:
     """The filters, in words; empty: none."""
     words = {"task": "task {}", "by": "by {}", "kind": "{}", "since": "since {}", "request": "request {}"}
-    told = [says.format(one_line(query[name], limit=60)) for name, says in words.items() if name in query]
-    return ", ".join([*told, *(["what belongs to no task"] if SYSTEM in query else [])])
+    shown = {name: named(value) if name == "kind" else value for name, value in query.items()}
+    wanted = [says.format(one_line(shown[name], limit=60)) for name, says in words.items() if name in shown]
+    return ", ".join([*wanted, *(["what belongs to no task"] if SYSTEM in query else [])])
 
 
 def entry_of(item: Mapping[str, Any]) -> Entry:
-    """An item as a row."""
-    cells = (age(item["at"]), one_line(_who(item), limit=40), fact_line(item["fact"]))
+    """An item as a row: when, by whom, where, and what happened."""
+    fact = item["fact"]
+    task = "" if item["task_id"] == SYSTEM else one_line(item["task_id"], limit=14)
+    where = " ".join(part for part in (task, one_line(computer_of(fact), limit=13)) if part) or "-"
+    cells = (_clock(item["at"]), one_line(_person(item), limit=24), where, told(fact))
     return Entry(f"{item['task_id']} {item['version']}", cells)
 
 
@@ -62,15 +69,27 @@ def item_lines(item: Mapping[str, Any]) -> Iterator[Line]:
     fact, actor = dict(item["fact"]), item["actor"]
     stream = "what belongs to no task" if item["task_id"] == SYSTEM else f"task {item['task_id']}"
     auth = f" ({one_line(actor['auth'])})" if actor.get("auth") else ""
-    yield Line(f"── {one_line(fact.pop('kind', '?'))}", "title")
+    yield Line(f"── {told(fact)}", "title", prose=True)
     yield Line(f"  by      {one_line(_who(item))}{auth}")
     yield Line(f"  at      {moment(item['at'])} ({one_line(item['at'])})", prose=True)
     yield Line(f"  where   {one_line(stream)}, item {item['version']}", prose=True)
+    if computer := computer_of(fact):
+        yield Line(f"  on      computer {one_line(computer)}")
+    yield Line(f"  kind    {one_line(fact.pop('kind', '?'))}")
     yield Line(f"  hash    {one_line(str(item.get('hash')))}")
     yield Line(f"  after   {one_line(str(item.get('prev_hash') or 'nothing'))}")
     if item.get("redacted"):
         yield Line("Secrets were taken out, so the hash does not hold for what is shown.", "warning", prose=True)
-    yield from block(as_json(fact, indent=2))
+    if fact:
+        yield Line("")
+        yield Line("All of it", "title")
+        yield from field_lines(fact)
+
+
+def _clock(at: str) -> str:
+    """A time of today to the second, an older one with its day."""
+    then = datetime.fromisoformat(at).astimezone()
+    return f"{then:%H:%M:%S}" if then.date() == now().astimezone().date() else f"{then:%Y-%m-%d %H:%M}"
 
 
 def verification_lines(found: Mapping[str, Any]) -> Iterator[Line]:
@@ -95,6 +114,12 @@ def verification_lines(found: Mapping[str, Any]) -> Iterator[Line]:
 
 def _who(item: Mapping[str, Any]) -> str:
     return " ".join(str(part) for part in (item["actor"].get("kind"), item["actor"].get("id")) if part)
+
+
+def _person(item: Mapping[str, Any]) -> str:
+    """Who it was, in one word: people and programs have names, and the system is one."""
+    kind, name = item["actor"].get("kind"), item["actor"].get("id")
+    return str(kind if kind == "system" or not name else name)
 
 
 def _wrong(filled: Filled) -> str:
@@ -122,7 +147,7 @@ class Audit(Pane):
 
     name_of = "audit"
     title = "Audit"
-    head = ("AGE", "WHO", "WHAT")
+    head = ("TIME", "WHO", "WHERE", "WHAT")
     empty = "There is nothing."
     reads = True
     BINDINGS = [  # noqa: RUF012 - as the library has it

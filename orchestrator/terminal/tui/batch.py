@@ -181,6 +181,12 @@ class Questions(Pane):
     def count(self) -> int | None:
         return len(self.desk.reviews.questions)
 
+    @property
+    def computer(self) -> str | None:
+        """See Pane."""
+        question = self.desk.reviews.questions.get(self.rows.chosen or "")
+        return self.desk.computer_of(question.task_id) if question is not None else None
+
     def heard(self, message: Any) -> None:
         """The reviewers' socket told something."""
         del message

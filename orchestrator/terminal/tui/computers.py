@@ -1,166 +1,26 @@
 """The computers: connected or not, their work, and a live picture of their screens where the server has one."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from rich.cells import cell_len
-from rich.segment import Segment
-from rich.style import Style as RichStyle
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.geometry import Size
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
-from orchestrator.client import Back, Lost, ServerRefused, ServerUnreachable
-from orchestrator.client.live import as_object
+from orchestrator.client import ServerRefused, ServerUnreachable
 from orchestrator.core.text.visible import one_line, visible
-from orchestrator.terminal.output import age
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.backups import Backups
 from orchestrator.terminal.tui.dialogs import Ask, Choose
-from orchestrator.terminal.tui.lines_view import begin, moment, name_of, segment
+from orchestrator.terminal.tui.lines_view import begin, name_of, segment
 from orchestrator.terminal.tui.people import pair
 from orchestrator.terminal.tui.row_list import Entry, Pane
-
-# -- One computer as lines for a person: who it is, and both sides of what froze it ------
-
-
-def computer_lines(found: Mapping[str, Any], client: str = "", task: Mapping[str, Any] | None = None) -> Iterator[Line]:
-    """A computer as its endpoint tells it; ``client``: the version of its client, ``task``: what is under way there."""
-    yield Line(f"── Computer {one_line(found['computer'])}", "title")
-    if found["frozen"]:
-        yield from _frozen_lines(found["frozen"])
-    released = ", released and not back yet: the next computer that connects is it" if found["released"] else ""
-    yield Line(f"  state    {found['state']}{released}", prose=True)
-    named = (("kind", found.get("family")), ("label", found.get("label")), ("runs", found.get("host")))
-    for name, value in (*named, ("client", client), ("paired", found.get("owner") and f"by {found['owner']}")):
-        if value:
-            yield Line(f"  {name:8} {one_line(value)}")
-    if found["last"]:
-        came = found["last"]
-        peer = f" from {one_line(came['peer'])}" if came["peer"] else ""
-        yield Line(f"  came     {age(came['at'])} ago{peer}, as id {came['computer_id']}")
-    if task is not None:
-        yield Line(f"  task     {task['task_id']} {task['status']}: {one_line(task['prompt'])}", prose=True)
-
-
-def _frozen_lines(frozen: Mapping[str, Any]) -> Iterator[Line]:
-    """Why it is frozen, what to do, and which computer came."""
-    since = f" since {moment(frozen['since'])}" if frozen["since"] else ""
-    yield Line(f"  FROZEN{since}: {one_line(frozen['message'], limit=1000)}", "alarm", prose=True)
-    yield Line(f"  to do    {one_line(frozen['remedy'], limit=1000)}", prose=True)
-    sides = frozen["sides"]
-    for at, side in enumerate(sides):
-        yield Line("  who was welcome last" if at < len(sides) - 1 else "  who came then", "call")
-        yield from side_lines(side)
-
-
-def side_lines(side: Mapping[str, Any]) -> Iterator[Line]:
-    """One of the computers that came under a name, as lines."""
-    label = f", label {name_of(side['label'])}" if side["label"] else ""
-    peer = f", from {one_line(side['peer'])}" if side["peer"] else ""
-    yield Line(
-        f"    id {side['computer_id']}{label}{peer}, {age(side['at'])} ago, boot {one_line(side['boot'])}", prose=True
-    )
-    if side["host"]:
-        yield Line(f"    {one_line(side['host'])}")
-
-
-# -- The screen of a computer in the game, cell by cell in its own colours ---------------
-
-_HEX: Final = "0123456789abcdef"
-_MOST_CELLS: Final = 1000
-"""The most of a row or a column: a wall of monitors has fewer."""
-
-
-class Picture(ScrollView, can_focus=True):
-    """One screen, as ``GET /v1/computers/{name}/screen`` tells it."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: list[list[tuple[str, str, str]]] = []
-        """Each cell: its character, and its colours as digits."""
-        self._palette: Sequence[str] = ()
-        self._cursor: tuple[int, int] | None = None
-        self._note = ""
-
-    def begin(self) -> None:
-        """Nothing is known yet."""
-        self._rows, self._cursor = [], None
-        self.note("Waiting for a picture.")
-
-    def note(self, text: str) -> None:
-        """Say something in place of the picture; empty: nothing."""
-        self._note = one_line(text, limit=1000)
-        self.refresh()
-
-    def take(self, kind: str, data: Mapping[str, Any]) -> None:
-        """One event of the stream."""
-        match kind:
-            case "picture":
-                self._take_picture(data)
-            case "away":
-                self.note("The computer is away; this is the last that was seen.")
-            case "unreadable":
-                self.note(f"It cannot be read: {data.get('message', '')}")
-
-    def _take_picture(self, data: Mapping[str, Any]) -> None:
-        width, height = (max(0, min(_MOST_CELLS, int(data.get(side) or 0))) for side in ("width", "height"))
-        if data.get("whole") or len(self._rows) != height:
-            self._rows = [[(" ", "0", "f")] * width for _ in range(height)]
-        palette = data.get("palette")
-        self._palette = [str(one) for one in palette] if isinstance(palette, list) else self._palette
-        for row in data.get("rows") or ():
-            y = int(row["y"]) - 1
-            if 0 <= y < height:
-                cells = zip(row["text"], row["fg"], row["bg"], strict=False)
-                self._rows[y] = [(_cell(str(char)), fg, bg) for char, fg, bg in cells][:width]
-        x, y = int(data.get("x") or 0) - 1, int(data.get("y") or 0) - 1
-        self._cursor = (x, y) if data.get("blink") and 0 <= x < width and 0 <= y < height else None
-        self.virtual_size = Size(width, height)
-        self.note("")
-
-    def render_line(self, y: int) -> Strip:
-        """A row of it, below a line that says what it is not."""
-        base, columns = self.rich_style, self.size.width
-        if y == 0 and self._note:
-            return Strip([Segment(self._note, base)]).adjust_cell_length(columns, base)
-        left, top = self.scroll_offset
-        at = top + y
-        if at >= len(self._rows):
-            return Strip.blank(columns, base)
-        segments = [
-            Segment(char, self._style(fg, bg, cursor=self._cursor == (x, at)))
-            for x, (char, fg, bg) in enumerate(self._rows[at])
-        ]
-        return Strip(segments).crop(left, left + columns).adjust_cell_length(columns, base)
-
-    def _style(self, fg: str, bg: str, *, cursor: bool) -> RichStyle:
-        front, back = self._color(fg), self._color(bg)
-        return RichStyle(color=front, bgcolor=back, reverse=cursor or None)
-
-    def _color(self, digit: str) -> str | None:
-        at = _HEX.find(digit)
-        found = self._palette[at] if 0 <= at < len(self._palette) else ""
-        return found if len(found) == 7 and found[0] == "#" and all(one in _HEX for one in found[1:].lower()) else None
-
-
-def _cell(char: str) -> str:
-    """A character that takes one cell and moves nothing; a blank for tab and the like, ``?`` for others."""
-    if len(char) == 1 and visible(char) == char and char not in "\n\t" and cell_len(char) == 1:
-        return char
-    return " " if char.isspace() else "?"
-
+from orchestrator.terminal.tui.screen import TERMINAL, Picture, computer_lines, watch_into
+from orchestrator.terminal.tui.states import computer_state, family_of, task_state
 
 # -- The computers: who is here, what they do, and a live picture of their screens where the server has one
 
 _CALM_S: Final = 0.3
-_TERMINAL: Final = "terminal"
 _MOST_TYPED: Final = 512
 """Characters that are typed at once."""
 
@@ -203,7 +63,7 @@ class Computers(Pane):
         """Whether the server has not refused to tell them yet."""
         self._shown = ""
         """The computer that the page is about."""
-        self._of = _TERMINAL
+        self._of = TERMINAL
         """The screen that is shown, of those that the computer has."""
 
     def compose(self) -> ComposeResult:
@@ -241,14 +101,20 @@ class Computers(Pane):
 
     def _entry(self, one: Mapping[str, Any]) -> Entry:
         task = self._tasks.get(one["computer"])
+        state, tone = computer_state(one["state"])
         cells = (
             one_line(one["computer"], limit=40),
-            one["state"].upper() if one["state"] == "frozen" else one["state"],
-            one_line(one.get("family") or "-", limit=20),
+            state,
+            family_of(one.get("family")),
             one_line(one.get("label") or "-", limit=40),
-            f"{task['status']}: {one_line(task['prompt'], limit=100)}" if task else "-",
+            f"{task_state(task)[0]}: {one_line(task['prompt'], limit=100)}" if task else "-",
         )
-        return Entry(one["computer"], cells)
+        return Entry(one["computer"], cells, tone, 1)
+
+    @property
+    def computer(self) -> str | None:
+        """See Pane; none while the picture has the whole of it."""
+        return None if self.has_class("-screen") else self.rows.chosen
 
     # -- one of them ---------------------------------------------------------------------
 
@@ -335,7 +201,7 @@ class Computers(Pane):
             self._leave_screen()
         elif name is not None:
             self.add_class("-screen")
-            self._show_screen(name, _TERMINAL)
+            self._show_screen(name, TERMINAL)
 
     def _show_screen(self, name: str, of: str) -> None:
         self._of = of
@@ -353,7 +219,7 @@ class Computers(Pane):
         found = await self.desk.ask("GET", f"/v1/computers/{segment(name)}/screens")
         if found is None:
             return
-        screens = [str(one["of"]) for one in found["screens"]] or [_TERMINAL]
+        screens = [str(one["of"]) for one in found["screens"]] or [TERMINAL]
         at = screens.index(self._of) if self._of in screens else -1
         if len(screens) == 1:
             self.desk.tell("It has no other screen.")
@@ -393,15 +259,9 @@ class Computers(Pane):
 
     async def _watch_screen(self, name: str, of: str) -> None:
         picture = self.query_one(Picture)
-        which = "its screen" if of == _TERMINAL else f"its monitor {one_line(of, limit=40)}"
+        which = "its screen" if of == TERMINAL else f"its monitor {one_line(of, limit=40)}"
         self.label(f"{one_line(name, limit=40)}: {which}; o the next, t types, s or Esc leaves it")
         try:
-            told = self.desk.live.hear(f"/v1/computers/{segment(name)}/screen", of=of)
-            async with aclosing(told):
-                async for one in told:
-                    if isinstance(one, Lost | Back):
-                        picture.note("" if isinstance(one, Back) else "The server went away; it is looked for.")
-                        continue
-                    picture.take(one[0], as_object(one[1]))
+            await watch_into(picture, self.desk.live, name, of)
         except ServerRefused as refused:
             picture.note(visible(str(refused)))

@@ -19,7 +19,6 @@ from orchestrator.terminal.review.channel import MAX_ANSWER_CHARS, OddRequest, o
 from orchestrator.terminal.review.edit import (
     MAX_REASON_CHARS,
     SCOPES,
-    THEN,
     Choices,
     Drafts,
     EditorFailed,
@@ -41,6 +40,7 @@ from orchestrator.terminal.tui.dialogs import Ask, Choose, Dialog, Ticks, Write,
 from orchestrator.terminal.tui.lines_view import now
 from orchestrator.terminal.tui.reviews import Outcome
 from orchestrator.terminal.tui.row_list import Entry, Pane
+from orchestrator.terminal.tui.states import risk_tone
 
 if TYPE_CHECKING:
     from orchestrator.terminal.tui.lines_view import Desk
@@ -82,7 +82,7 @@ def entry_of(request: HitlResponse, *, closed: bool = False, ticked: bool | None
     left = "closed" if closed else "-" if request.expires_at is None else time_left(request.expires_at, now())
     mark = "" if ticked is None else f"[{'x' if ticked else ' '}] "
     by = one_line(str(request.requester), limit=30)
-    return Entry(request.request_id, (f"{mark}{request.risk}", left, by, in_short(request)))
+    return Entry(request.request_id, (f"{mark}{request.risk}", left, by, in_short(request)), risk_tone(request.risk))
 
 
 def odd_entry_of(odd: OddRequest) -> Entry:
@@ -401,16 +401,46 @@ async def ask_rejection(
     ``about``: the subject of the questions; None: the request.
     """
     about = request.request_id if about is None else about
-    reason = await app.push_screen_wait(Ask(title, most=MAX_REASON_CHARS, about=about))
-    if reason is None:
-        return None
-    then = await app.push_screen_wait(
-        Choose(
-            "It does not run. And the task?",
-            [Line("  c  it goes on: the model is told that you rejected it, and why"), Line("  s  it stops")],
-            [("c", "continue"), ("s", "stop")],
-            about=about,
-            enter="c" if request.on_reject == "continue" else "s",
-        )
-    )
-    return None if then is None else (reason, THEN[then])
+    return await app.push_screen_wait(Reject(title, about))
+
+
+class Reject(Dialog[tuple[str, OnReject]]):
+    """Asks for the reason, and below it for the effect on the task: Enter sends what is chosen there."""
+
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("up", "choose(0)", show=False, priority=True),
+        Binding("down", "choose(1)", show=False, priority=True),
+    ]
+    keys = "Enter sends it   ↑ ↓ choose   Esc nothing"
+
+    def __init__(self, title: str, about: str) -> None:
+        super().__init__(title, about=about)
+        self._then = 0
+
+    def inside(self) -> ComposeResult:
+        line = Input(max_length=MAX_REASON_CHARS)
+        line.cursor_blink = False
+        yield line
+        yield Static("And the task?", markup=False, classes="label")
+        yield Static(self._choices(), markup=False, id="then")
+
+    def written(self) -> bool:
+        return bool(self.query_one(Input).value)
+
+    def _choices(self) -> str:
+        return "\n".join(f"{'>' if at == self._then else ' '} {says}" for at, (_, says) in enumerate(_THEN))
+
+    def action_choose(self, at: int) -> None:
+        """The task goes on, or not."""
+        self._then = at
+        self.query_one("#then", Static).update(self._choices())
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss((event.value.strip(), _THEN[self._then][0]))
+
+
+_THEN: Final[Sequence[tuple[OnReject, str]]] = (
+    ("continue", "reject and tell the model: the task goes on, and the model reads the reason"),
+    ("cancel", "reject and cancel the task: nothing more of it runs"),
+)
+"""The effects of a rejection on its task; the first is chosen before anybody chooses."""

@@ -24,6 +24,7 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.review.request_view import BAR, Line, Style, on_screen
 from orchestrator.terminal.tui.reviews import Reviews
+from orchestrator.terminal.tui.states import Tone, style_of
 
 # -- Work that goes on beside the keys: asking the server, following a stream, a dialog that waits
 
@@ -69,6 +70,8 @@ class Desk:
     """Says a sentence below everything."""
     go: Callable[[str, str | None], None]
     """Shows another part, and there what has this key."""
+    computer_of: Callable[[str | None], str | None]
+    """The first computer of a task of the list; None: there is none."""
 
     async def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call; the answer's JSON, or None, and said why: there is none."""
@@ -176,15 +179,15 @@ def segment(text: str) -> str:
 
 _MOST_LINES: Final = 20_000
 """Lines of a log that grows; older ones are left out, and the log says so."""
-_STYLES: Final[dict[Style, RichStyle]] = {
-    "title": RichStyle(bold=True),
-    "alarm": RichStyle(bold=True, color="bright_red"),
-    "call": RichStyle(bold=True),
-    "file": RichStyle(bold=True),
-    "hunk": RichStyle(color="cyan"),
-    "added": RichStyle(color="green"),
-    "removed": RichStyle(color="red"),
-    "warning": RichStyle(color="yellow"),
+_STYLES: Final[dict[Style, tuple[RichStyle, Tone]]] = {
+    "title": (RichStyle(bold=True), ""),
+    "alarm": (RichStyle(bold=True), "bad"),
+    "call": (RichStyle(bold=True), ""),
+    "file": (RichStyle(bold=True), ""),
+    "hunk": (RichStyle(), "busy"),
+    "added": (RichStyle(), "good"),
+    "removed": (RichStyle(), "bad"),
+    "warning": (RichStyle(), "waits"),
 }
 
 
@@ -279,7 +282,10 @@ class LinesView(ScrollView, can_focus=True):
         if at >= len(self._rows):
             return Strip.blank(self.size.width, base)
         text, style = self._rows[at]
-        painted = base + _STYLES[style] if style else base
+        painted = base
+        if style:
+            shape, tone = _STYLES[style]
+            painted = base + shape + style_of(tone, dark=self.app.current_theme.dark)
         return Strip([Segment(text, painted)]).adjust_cell_length(self.size.width, base)
 
     def _width(self) -> int:

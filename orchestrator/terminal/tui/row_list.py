@@ -18,6 +18,7 @@ from textual.widgets import Static
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.output import width
 from orchestrator.terminal.tui.lines_view import Desk, LinesView, fitted
+from orchestrator.terminal.tui.states import Tone, style_of
 
 # -- A list of which one row is chosen; it stays chosen by its key when the rows change. It knows no markup
 
@@ -32,6 +33,9 @@ class Entry(NamedTuple):
 
     key: str
     cells: tuple[str, ...]
+    tone: Tone = ""
+    toned: int = 0
+    """The cell that has the tone; never the last one."""
 
 
 class RowList(ScrollView, can_focus=True):
@@ -132,10 +136,20 @@ class RowList(ScrollView, can_focus=True):
             return Strip([Segment(fitted(f"  {self.empty if self._known else 'Nobody has told yet.'}", columns), base)])
         if at >= len(self._entries):
             return Strip.blank(columns, base)
-        chosen = at == self._at
-        text = fitted(self._row("> " if chosen else "  ", self._entries[at].cells), columns)
-        focused = chosen and self.has_focus
-        return Strip([Segment(text, base + _CHOSEN if focused else base + _HEAD if chosen else base)])
+        chosen, entry = at == self._at, self._entries[at]
+        text = fitted(self._row("> " if chosen else "  ", entry.cells), columns)
+        if chosen and self.has_focus:
+            return Strip([Segment(text, base + _CHOSEN)])
+        style = base + _HEAD if chosen else base
+        strip = Strip([Segment(text, style)])
+        if not entry.tone or entry.toned >= len(self._widths):
+            return strip
+        start = 2 + sum(one + 2 for one in self._widths[: entry.toned])
+        if start >= columns:
+            return strip
+        before, state, after = strip.divide([start, min(columns, start + self._widths[entry.toned]), columns])
+        toned = style + style_of(entry.tone, dark=self.app.current_theme.dark)
+        return Strip([*before, *(Segment(one.text, toned) for one in state), *after])
 
     def _row(self, mark: str, cells: Sequence[str]) -> str:
         return mark + "  ".join(
@@ -199,6 +213,11 @@ class Pane(Container):
         """How many things wait here; None: nobody counts them."""
         return None
 
+    @property
+    def computer(self) -> str | None:
+        """The computer that the chosen row is about; None: it is about none."""
+        return None
+
     def label(self, text: str) -> None:
         """Say something on the line above the page."""
         self.query_one(".bar", Static).update(one_line(text, limit=_BAR_CHARS))
@@ -220,19 +239,23 @@ class Pane(Container):
         self.rows.show(entries)
 
     def on_row_list_chosen(self, event: RowList.Chosen) -> None:
-        event.stop()
+        # It goes on to the app, which shows the computer of the row.
         self.chosen(event.key)
 
     def on_row_list_opened(self, event: RowList.Opened) -> None:
         event.stop()
         self.add_class("-open")
-        self.page.focus()
+        self.take_focus()
 
     def action_back(self) -> None:
         """The list and its page again."""
         self.remove_class("-open")
-        self.rows.focus()
+        self.take_focus()
 
     def take_focus(self) -> None:
         """Its list, or its page where that is alone, gets the keys."""
-        (self.page if self.has_class("-open") else self.rows).focus()
+        # At once: a key that was typed right after the one that led here is for this part.
+        self.screen.set_focus(self.page if self.has_class("-open") else self.rows)
+
+    def on_descendant_focus(self) -> None:
+        self.set_class(self.page.has_focus, "-reads")

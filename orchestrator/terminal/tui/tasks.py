@@ -19,6 +19,7 @@ from orchestrator.terminal.review.request_view import Line, diff_lines, told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
 from orchestrator.terminal.tui.lines_view import Desk, begin
 from orchestrator.terminal.tui.row_list import Entry, Pane
+from orchestrator.terminal.tui.states import status_of, task_state, word_of
 from orchestrator.terminal.tui.submit import Submit, TaskLog
 
 # -- A task as a row of the list, and in one line once it has ended ----------------------
@@ -27,24 +28,22 @@ from orchestrator.terminal.tui.submit import Submit, TaskLog
 def fits(task: Mapping[str, Any], statuses: frozenset[str], word: str) -> bool:
     """Whether a task is one of those that are wanted: by its status, and by a word in small letters."""
     texts = (task["task_id"], task["prompt"], task["user_id"], *task["computers"])
-    return (not statuses or task["status"] in statuses) and (not word or any(word in one.casefold() for one in texts))
+    return (not statuses or status_of(task) in statuses) and (not word or any(word in one.casefold() for one in texts))
 
 
 def entry_of(task: Mapping[str, Any]) -> Entry:
     """A task as a row."""
-    reason = one_line(task["status_reason"]).removeprefix("waiting ")
-    kept = ", kept" if task["pinned"] else ""
-    status = f"{task['status']}{', ' if reason else ''}{reason}{kept}"
+    state, tone = task_state(task)
     computers = one_line(",".join(task["computers"]), limit=60) or "-"
-    cells = (status, computers, age(task["created_at"]), one_line(task["prompt"], limit=300))
-    return Entry(task["task_id"], cells)
+    cells = (state, computers, age(task["created_at"]), one_line(task["prompt"], limit=300))
+    return Entry(task["task_id"], cells, tone)
 
 
 def summary(task: Mapping[str, Any]) -> str:
     """The usage of a task, once it has ended."""
     used = [counted(task["steps"], "step"), counted(task["tokens"], "token"), f"{elapsed(task['active_s'])} of work"]
-    unverified = ", UNVERIFIED" if (task["result"] or {}).get("verified") is False else ""
-    return f"{task['task_id']}  {task['status']}{unverified} ({', '.join(used)})"
+    unverified = (task["result"] or {}).get("verified") is False and task["status"] == "Completed"
+    return f"{task['task_id']}  {word_of('Unverified' if unverified else task['status'])} ({', '.join(used)})"
 
 
 # -- Putting back what a task changed, after a look at what that would do ----------------
@@ -148,7 +147,7 @@ _FILTERS: Final[Sequence[tuple[str, frozenset[str]]]] = (
     ("all", frozenset()),
     ("under way", frozenset({"Queued", "Running", "Paused"})),
     ("waiting", frozenset({"Paused"})),
-    ("failed or canceled", frozenset({"Failed", "Canceled"})),
+    ("failed, unverified or canceled", frozenset({"Failed", "Unverified", "Canceled"})),
     ("completed", frozenset({"Completed"})),
 )
 _ENDED: Final = frozenset({"Completed", "Failed", "Canceled"})
@@ -198,6 +197,16 @@ class Tasks(Pane):
         """A task to choose once it is in the list."""
         self._log: TaskLog | None = None
         self._again = asyncio.Event()
+
+    @property
+    def computer(self) -> str | None:
+        """See Pane."""
+        return self.computer_of(self.rows.chosen)
+
+    def computer_of(self, task_id: str | None) -> str | None:
+        """The first computer of a task; None: it has none, or is not in the list."""
+        found = next((one for one in self._tasks if one["task_id"] == task_id), None)
+        return found["computers"][0] if found and found["computers"] else None
 
     def on_mount(self) -> None:
         begin(self, self._read_again)
@@ -324,9 +333,8 @@ class Tasks(Pane):
             return
         answer = await self.desk.ask("POST", f"/v1/tasks/{task['task_id']}/cancel", {"reason": reason})
         if answer is not None:
-            self.desk.tell(
-                f"Task {answer['task_id']} is {answer['status']}. u shows what it changed, and puts it back."
-            )
+            became = word_of(answer["status"]).lower()
+            self.desk.tell(f"Task {answer['task_id']} is {became}. u shows what it changed, and puts it back.")
 
     def action_undo(self) -> None:
         """Put back what the task changed, after a look at what that would do."""

@@ -81,6 +81,11 @@ class WatchHello(AnswerModel):
 
     version: str
     """Of the program: a page of another one loads itself anew."""
+    name: str
+    """Of the person who listens."""
+    roles: list[str]
+    model: str
+    """The model of a task that names none."""
 
 
 class TaskHint(AnswerModel):

@@ -88,8 +88,7 @@ async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
         await seat.press("escape")
         await seat.asks("r", "Reject it. Why?")
         await seat.type("use lib q")
-        await seat.asks("enter", "And the task?")
-        await seat.asks("c", "Carried out: rejected by you")
+        await seat.asks("enter", "Carried out: rejected by you")
         await fixture.over(request)
         assert "use lib q" in fixture.model.told
 
@@ -116,8 +115,7 @@ async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
         await seat.press("full_stop", "full_stop")
         await seat.sees("call 2 of 2")
         await seat.asks("r", "Reject it. Why?")
-        await seat.asks("enter", "And the task?")
-        await seat.asks("c", "Carried out: rejected by you")
+        await seat.asks("enter", "Carried out: rejected by you")
         await seat.until(lambda: "[2/2]" not in "\n".join(page_of(seat)), "one call is left")
         await seat.agrees("a", "Let it run", "Carried out: approved by you")
         await fixture.over(request)

@@ -34,8 +34,8 @@ async def test_a_computer_is_paired(tmp_path: Path) -> None:
         await seat.sees("barn is paired. It connects as soon as")
         async with connected(server, "barn", Disk(), token):
             await seat.sees("barn is connected!", "Computer barn is connected.")
-            await seat.asks("escape", "> barn", "online")
-        await seat.sees("> barn", "away")
+            await seat.asks("escape", "> barn", "Online")
+        await seat.sees("> barn", "Away")
         await seat.asks("b", "None yet")
         await seat.asks("n", "Back it up now")
         await seat.asks("enter", "Not carried out: Computer barn is away")
@@ -88,7 +88,7 @@ async def refused_again(server: Server, token: str) -> None:
 async def backed_up(tmp_path: Path) -> AsyncIterator[tuple[Server, Gated, Seat]]:
     """Computer 3, which gives out a file when it is told to, and its backups on the screen."""
     async with running(tmp_path, model=Listening(final())) as server, gated(server) as computer, seated(server) as seat:
-        await seat.asks("4", "> 3", "online")
+        await seat.asks("4", "> 3", "Online")
         await seat.asks("b", "Backups of computer 3", "None yet: n keeps every file as it is now")
         yield server, computer, seat
 

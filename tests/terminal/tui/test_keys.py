@@ -73,10 +73,10 @@ async def test_the_audit_grows_while_it_is_looked_at(tmp_path: Path) -> None:
     """What happens stands there without a key."""
     async with running(tmp_path, model=Listening(final(success=False))) as server, seated(server) as seat:
         await seat.press("6")
-        await seat.sees("token_issued")
-        assert "task_submitted" not in seat.text
+        await seat.sees("Token made")
+        assert "Task submitted" not in seat.text
         await server.submit(())
-        await seat.sees("task_submitted", "task_ended")
+        await seat.sees("Task submitted", "Task ended")
 
 
 @pytest.mark.deep
@@ -165,7 +165,7 @@ async def test_a_monitor_is_looked_at_and_what_is_not_typed_is_said(tmp_path: Pa
     ):
         await client.greet(capabilities=("mirror", "keys"))
         await seat.press("4")
-        await seat.sees("online", "farm: s shows its screen")
+        await seat.sees("Online", "farm: s shows its screen")
         await seat.press("s")
         await shown(client, None, "its own")
         await seat.sees("its own", "farm: its screen")

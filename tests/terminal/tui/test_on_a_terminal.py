@@ -8,7 +8,7 @@ import struct
 import termios
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
     with talking(tmp_path, data) as server:
         task_id = paused(server)
         with looking(server, tmp_path, size, EDITOR=str(editor)) as sight:
-            sight.sees("[1 Tasks] 2 Approvals(1)", "Paused, for approval", "[REVIEW] local_write waits for approval")
+            sight.sees("[1 Tasks] 2 Approvals(1)", "Waiting for approval", "[REVIEW] local_write waits for approval")
             sight.type("2")
             sight.sees("[2 Approvals(1)]", "local_write on this host", "+new", "digest", "? keys")
             sight.type("e")
@@ -155,6 +155,40 @@ def test_it_copes_with_another_size_and_with_sigterm(tmp_path: Path) -> None:
             sight.terminal.process.send_signal(signal.SIGTERM)
 
 
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    """A terminal that was closed, also where no signal says so, ends it: it neither waits nor spins."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with silently_looking(server, tmp_path, NARROW) as terminal:
+            Sight(terminal, NARROW).sees("connected to", "+new")
+            with Path(os.devnull).open("rb") as nothing:
+                os.dup2(nothing.fileno(), terminal.master)
+            assert terminal.process.wait(HANG_S) == 129
+
+
+@pytest.mark.deep
+def test_sigterm_ends_it_where_the_terminal_takes_no_more(tmp_path: Path) -> None:
+    """As of a connection that hangs: nobody reads, all buffers are full, and it ends all the same."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with silently_looking(server, tmp_path, WIDE) as terminal:
+            Sight(terminal, WIDE).sees("connected to", "+new")
+            deadline, held = time.monotonic() + HANG_S, [-1]
+            while len(held) < 20 or held[-20] != held[-1]:
+                assert time.monotonic() < deadline, f"its terminal never had enough: {held[-5:]}"
+                terminal.type("1234567")
+                held.append(struct.unpack("i", fcntl.ioctl(terminal.master, termios.FIONREAD, b"\0" * 4))[0])
+                time.sleep(0.1)
+            terminal.process.send_signal(signal.SIGTERM)
+            assert terminal.process.wait(HANG_S) == 143
+
+
+def silently_looking(server: Served, home: Path, size: tuple[int, int]) -> AbstractContextManager[Terminal]:
+    """The terminal UI on a terminal of this size, however it ends."""
+    wanted = {"TERM": "xterm-256color", "COLUMNS": "", "LINES": ""}
+    return on_a_terminal(home, "tui", *server.where, size=f"{size[0]}x{size[1]}", **wanted)
+
+
 @pytest.mark.deep
 def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
     """Ctrl-Z stops it with the terminal as it was; when it goes on, all of the screen is drawn anew."""
@@ -170,7 +204,7 @@ def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
                 time.sleep(0.01)
             sight.screen.reset()
             sight.terminal.process.send_signal(signal.SIGCONT)
-            sight.sees("[1 Tasks]", "> Paused, for approval", "+new", "? keys")
+            sight.sees("[1 Tasks]", "> ◆ Waiting for approval", "+new", "? keys")
             sight.type("q")
 
 

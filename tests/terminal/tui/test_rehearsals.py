@@ -39,7 +39,7 @@ async def test_a_rehearsal_is_shown_as_diffs_and_asked_for(tmp_path: Path) -> No
         await seat.asks("y", "asks for all of it at once, and waits for approval.")
         await seat.sees("waiting: 1 request", "Apply the rehearsal")
         await seat.press("down")
-        await seat.sees("> Failed")
+        await seat.sees("> ✗ Failed")
         await seat.asks("h", "the task that asks for it")
         assert "y ask for all of it" not in seat.text
         await seat.press("o")
@@ -81,7 +81,7 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
         (row,) = (await server.ask("GET", "/v1/tasks")).json()["tasks"]
         task = (await server.ask("GET", f"/v1/tasks/{row['task_id']}")).json()
         assert (task["session_id"], task["max_steps"], task["max_wall_s"]) == ("castle", 7, 5400)
-        await seat.sees("> Completed")
+        await seat.sees("> ? Unverified")
         await seat.asks("r", "there is nothing to ask again.")
         await seat.asks("h", "is not a rehearsal.")
 
@@ -97,7 +97,7 @@ async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
         seated(server) as seat,
     ):
         task_id = await server.submit()
-        await seat.sees("> Paused")
+        await seat.sees("> ◆ Waiting")
         await seat.asks("p", f"Task {task_id} is kept", ", kept")
         assert (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["pinned"]
         await seat.asks("p", "is kept no longer than others.")

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.core.text.visible import visible
-from orchestrator.terminal.tui.computers import Picture
+from orchestrator.terminal.tui.screen import Picture
 from orchestrator.terminal.tui.tasks import Tasks
 from orchestrator.testing.stub_computer import StubComputer
 from tests.harness.support import NEW, WRITE, Disk, Listening, call, dialed, final, says, stubs_connected
@@ -46,7 +46,7 @@ async def test_a_task_is_submitted_watched_and_undone(tmp_path: Path) -> None:
         await seat.sees("Say what to do, above.")
         await seat.type("write it")
         await seat.press("ctrl+s")
-        await seat.sees("is submitted", "write it", "[TOOL] cc_write", "+print('new')", "Paused, for approval")
+        await seat.sees("is submitted", "write it", "[TOOL] cc_write", "+print('new')", "Waiting for approval")
         await seat.press("o")
         await seat.sees("[2 Approvals(1)]", "A person has to decide")
         await seat.press("a")
@@ -94,12 +94,12 @@ async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
         seated(server, size=WIDE) as seat,
     ):
         task_id = await server.submit(())
-        await seat.sees("Paused, for an answer")
+        await seat.sees("Waiting for an answer")
         await seat.press("c")
         await seat.sees("Cancel t-")
         await seat.type("enough")
         await seat.press("enter")
-        await seat.sees(f"Task {task_id} is Canceled", "> Canceled")
+        await seat.sees(f"Task {task_id} is canceled", "> - Canceled")
         await seat.press("c")
         await seat.sees("It has ended already")
         audit = (await server.ask("GET", f"/v1/audit?task={task_id}&kind=cancel_requested")).json()["items"]
@@ -155,7 +155,7 @@ async def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
         final(NASTY),
     )
     shown = visible(NASTY)
-    async with running(tmp_path, model=model) as server, seated(server, size=WIDE) as seat:
+    async with running(tmp_path, model=model) as server, seated(server, size=(200, 39)) as seat:
         token = await server.computer("3")
         async with dialed(server.url, token) as client:
             await client.greet(label=LABEL)
@@ -204,7 +204,7 @@ async def test_who_is_no_admin_is_refused_once(tmp_path: Path) -> None:
                 await seat.press("7")
                 await seat.sees("Only admins are told")
                 await seat.press("4")
-                await seat.sees("online", "runs     ComputerCraft")
+                await seat.sees("Online", "runs     ComputerCraft")
             assert "client " not in seat.text
             await seat.asks("7", "Only admins are told")
             await seat.asks("x", "This needs the role admin: ask an admin.")
@@ -220,11 +220,11 @@ async def test_every_part_says_something(tmp_path: Path) -> None:
         seated(server) as seat,
     ):
         await seat.press("4")
-        await seat.sees("> 3 ", "online", "advanced", "client   0.1.0")
+        await seat.sees("> 3 ", "Online", "Advanced computer", "client   0.1.0")
         await seat.press("5")
         await seat.sees("changing", "ask", "── Rule 1: looking")
         await seat.press("6")
-        await seat.sees("person admin", "token_issued")
+        await seat.sees("admin", "Token made")
         await seat.press("7")
         await seat.sees("computer", "admin", "good")
         await seat.press("question_mark")
@@ -248,7 +248,7 @@ async def test_a_picture_is_drawn_cell_by_cell(tmp_path: Path) -> None:
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
         await seat.press("4")
         seat.app.query_one("#computers").add_class("-screen")
-        shown = seat.app.query_one(Picture)
+        shown = seat.app.query_one("#computers Picture", Picture)
         await seat.until(lambda: shown.size.width > 0, "it is there")
         shown.take("picture", picture())
         first = list(shown.render_line(0))
@@ -270,7 +270,7 @@ async def test_a_screen_is_watched_and_typed_at(tmp_path: Path) -> None:
         computer = StubComputer(server.url, await server.computer("farm"))
         async with stubs_connected(computer):
             await seat.press("4")
-            await seat.sees("online", "farm: s shows its screen")
+            await seat.sees("Online", "farm: s shows its screen")
             await seat.press("s")
             await seat.sees("farm: its screen")
             computer.screen.draw(2, b"[red]x[/]\x1b[31m \x03", "e", "1")

@@ -62,11 +62,10 @@ async def test_those_that_are_ticked_are_rejected_and_one_is_too_late(tmp_path: 
         await seat.asks("s", "2 requests, one decision")
         await seat.asks("r", "Reject these 2 requests. Why?")
         await seat.type("not now")
-        await seat.press("enter")
-        await seat.sees("And the task?")
+        await seat.sees("> reject and tell the model")
         together = next(one for one in seat.app.screen_stack if isinstance(one, Together))
         assert (await server.ask("POST", f"/v1/reject/{ids[0]}", token=bob)).status_code == 200
-        await seat.press("c")
+        await seat.press("enter")
         await seat.sees("2/2  cc_write on computer 3: b.lua", "Carried out: rejected by you")
         assert together.became[ids[0]].endswith(("rejected by bob.", "bob rejected it."))
         await seat.press("escape")
