@@ -49,7 +49,7 @@ def test_what_stands_on_the_screen_at_each_size(tmp_path: Path) -> None:
             sight.until(lambda: "◆ 1 waiting for you" in sight.screen.display[1], "the counts")
             sight.resize(*NARROW)
             sight.until(lambda: sight.screen.display[0].startswith("[1 Tasks]") and "+new" in sight.text, "the small")
-            assert "waiting: 1 request, 0 questions; connected to" in sight.screen.display[22]
+            sight.sees("waiting: 1 request, 0 questions; connected to")
             sight.type("5g")
             sight.sees("No grant")
             sight.type("\x1b")
@@ -77,7 +77,9 @@ def test_list_page_and_screen_stand_side_by_side(tmp_path: Path) -> None:
                 assert "╭" in rows[4]
                 assert "╰" in rows[24], "51x19 have room in the frame"
                 sight.resize(*MIDDLE)
-                sight.until(lambda: "Computer sim-1: its screen" not in sight.text and "> sim-1" in sight.text, "no screen")
+                sight.until(
+                    lambda: "Computer sim-1: its screen" not in sight.text and "> sim-1" in sight.text, "no screen"
+                )
                 sight.type("q")
         finally:
             simulated.terminate()
