@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.events import Resize
+from textual.events import Event, Resize
 from textual.filter import LineFilter, NoColor
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
@@ -36,6 +36,7 @@ from orchestrator.terminal.tui.reviews import Reviews
 from orchestrator.terminal.tui.row_list import Pane, RowList
 from orchestrator.terminal.tui.screen import Beside
 from orchestrator.terminal.tui.tasks import Tasks
+from orchestrator.terminal.tui.typing import Typing
 
 # -- The help: every key and what it does, those of the part that is on the screen first
 
@@ -118,6 +119,7 @@ class ConsoleApp(App[int]):
         super().__init__(driver_class=_driver())
         # Over ssh each step of an animation is a screen, and a row that flew by was not read.
         self.animation_level = "none"
+        self.typing = Typing(self, super().on_event)
         self.live = Live(client)
         self.reviews = Reviews(self.live, self.tell, self._heard, now)
         self.desk = Desk(self.live, self.reviews, self.tell, self.go, self._computer_of)
@@ -171,6 +173,7 @@ class ConsoleApp(App[int]):
         self._draw()
         self.pane.entered()
         self.pane.take_focus()
+        begin(self, self.typing.run)
         begin(self, self.reviews.run)
         begin(self, self._hear_changes)
         self.set_interval(_AGES_S, self._ages)
@@ -193,6 +196,11 @@ class ConsoleApp(App[int]):
     def on_resize(self, event: Resize) -> None:
         del event
         self.call_after_refresh(self._draw)
+
+    async def on_event(self, event: Event) -> None:
+        """Keys and pasted texts wait for their turn."""
+        if not self._up or not self.typing.take(event):
+            await super().on_event(event)
 
     def on_descendant_focus(self) -> None:
         self._draw()

@@ -254,7 +254,7 @@ class Pane(Container):
 
     def take_focus(self) -> None:
         """Its list, or its page where that is alone, gets the keys."""
-        # At once: a key that was typed right after the one that led here is for this part.
+        # At once, not after what else is to be done: the next key is for this part.
         self.screen.set_focus(self.page if self.has_class("-open") else self.rows)
 
     def on_descendant_focus(self) -> None:

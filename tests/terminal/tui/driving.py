@@ -34,13 +34,18 @@ class Seat:
         return "\n".join(strip.text.rstrip() for strip in strips)
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
+        """Press keys, one after the other, and wait until each has done what it does."""
         await self.pilot.press(*keys)
+        await self._handed_out()
 
     async def type(self, text: str) -> None:
         """Paste a text where the keys go: key by key it would take seconds."""
         self.app.post_message(Paste(text))
         await self.pilot.pause()
+        await self._handed_out()
+
+    async def _handed_out(self) -> None:
+        await self.until(lambda: self.app.typing.idle or not self.app.is_running, "all keys are handed out")
 
     async def asks(self, key: str, *wanted: str) -> None:
         """Press a key, and wait for what it asks."""

@@ -32,7 +32,7 @@ def row_with(rows: list[str], wanted: str) -> str:
 
 
 def test_what_stands_on_the_screen_at_each_size(tmp_path: Path) -> None:
-    """List above page at 80x24; beside it from 120 columns on, under a head with counts; and back."""
+    """List above page at 80x24; beside it from 120 columns on, under a head with counts. Keys typed fast keep their meaning."""
     with talking(tmp_path, tmp_path / "data") as server:
         paused(server)
         with looking(server, tmp_path, WIDE) as sight:
@@ -50,10 +50,12 @@ def test_what_stands_on_the_screen_at_each_size(tmp_path: Path) -> None:
             sight.resize(*NARROW)
             sight.until(lambda: sight.screen.display[0].startswith("[1 Tasks]") and "+new" in sight.text, "the small")
             sight.sees("waiting: 1 request, 0 questions; connected to")
+            sight.type("/cancel me\r")
+            sight.sees("with 'cancel me': none")
             sight.type("5g")
-            sight.sees("No grant")
+            sight.sees("No grant: everything")
             sight.type("\x1b")
-            sight.until(lambda: "No grant" not in sight.text, "closed")
+            sight.until(lambda: "No grant: everything" not in sight.text, "closed")
             sight.type("q")
 
 
