@@ -48,7 +48,7 @@ async def watching(server: Server, **headers: str) -> AsyncIterator[Events]:
         assert answer.headers["cache-control"] == "no-store"
         events = events_in(blocks_of(answer))
         kind, data = await anext(events)
-        assert (kind, set(data)) == ("hello", {"version"})
+        assert (kind, set(data)) == ("hello", {"version", "name", "roles", "model"})
         yield events
 
 

@@ -32,7 +32,7 @@ def row_with(rows: list[str], wanted: str) -> str:
 
 
 def test_what_stands_on_the_screen_at_each_size(tmp_path: Path) -> None:
-    """List above page at 80x24; beside it from 120 columns on, under a head with counts. Keys typed fast keep their meaning."""
+    """List above page at 80x24; beside it from 120 columns on. Keys typed fast keep their meaning."""
     with talking(tmp_path, tmp_path / "data") as server:
         paused(server)
         with looking(server, tmp_path, WIDE) as sight:
