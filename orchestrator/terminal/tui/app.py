@@ -224,6 +224,7 @@ class ConsoleApp(App[int]):
         self._beside.display = here
         self._parts.set_class(here, "-beside")
         self._parts.set_class(columns >= _LARGE[0], "-wider")
+        self._parts.set_class(columns < _LARGE[0], "-middle")
         self._beside.show(pane.computer if here else None, facts=not isinstance(pane, Computers))
 
     def _draw(self) -> None:
