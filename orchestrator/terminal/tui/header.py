@@ -107,7 +107,7 @@ class Header(Static):
         text = Text("")
         requests = len(reviews.requests) + len(reviews.odd)
         if counts.connected is not None:
-            self._count(text, "Computers", ((f"● {counts.connected}/{counts.computers}", "connected", "good"),))
+            self._count(text, "Computers", ((f"● {counts.connected}/{counts.computers}", "online", "good"),))
             if counts.frozen:
                 self._count(text, "", ((f"! {counts.frozen}", "frozen", "bad"),))
         waits: list[tuple[str, str, Tone]] = [(f"◆ {requests}", "waiting for you", "waits")]

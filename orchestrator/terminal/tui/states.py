@@ -34,7 +34,7 @@ def style_of(tone: Tone, *, dark: bool) -> RichStyle:
 _TASKS: Final[Mapping[str, tuple[str, str, Tone]]] = {
     "Queued": ("…", "Queued", "quiet"),
     "Running": ("▶", "Running", "busy"),
-    "Paused": ("◆", "Waiting", "waits"),
+    "Paused": ("◆", "Paused", "waits"),
     "Completed": ("✓", "Completed", "good"),
     "Failed": ("✗", "Failed", "bad"),
     "Canceled": ("-", "Canceled", "quiet"),
@@ -61,7 +61,7 @@ def task_state(task: Mapping[str, Any]) -> tuple[str, Tone]:
     if status == "Unverified" or reason == "final":
         reason = ""
     if reason.startswith("waiting "):
-        said = f"{word} {reason.removeprefix('waiting ')}" if word == "Waiting" else f"{word}, {reason}"
+        said = f"{word}, {reason.removeprefix('waiting ') if word == 'Paused' else reason}"
     else:
         said = f"{word}{', ' if reason else ''}{reason}"
     return f"{sign} {said}{', kept' if task['pinned'] else ''}", tone

@@ -37,11 +37,11 @@ def test_what_stands_on_the_screen_at_each_size(tmp_path: Path) -> None:
         paused(server)
         with looking(server, tmp_path, WIDE) as sight:
             sight.sees("admin (admin, reviewer, submitter)", "◆ 1 waiting for you", "▶ 0 running", "… 0 queued")
-            sight.sees("● 0/0 connected", "? 0 open", "+new")
+            sight.sees("● 0/0 online", "? 0 open", "+new")
             rows = sight.screen.display
             assert rows[0].startswith(" cc-orchestrator  connected to http://127.0.0.1:")
             assert "[1 Tasks] 2 Approvals(1)" in rows[2]
-            assert row_with(rows, "> ◆ Waiting for approval").count("│") == 1, "list and page; it has no computer"
+            assert row_with(rows, "> ◆ Paused, for approval").count("│") == 1, "list and page; it has no computer"
             assert rows[-1].startswith(" ? keys  q leave  n new task")
             sight.resize(*MIDDLE)
             sight.until(lambda: sight.screen.display[39].startswith(" ? keys"), "the middle size")
@@ -72,7 +72,7 @@ def test_list_page_and_screen_stand_side_by_side(tmp_path: Path) -> None:
         try:
             with looking(server, tmp_path, WIDE) as sight:
                 sight.type("4")
-                sight.sees("● 1/1 connected", "> sim-1", "Computer sim-1: its screen, live", "welcome as sim-1")
+                sight.sees("● 1/1 online", "> sim-1", "Computer sim-1: its screen, live", "welcome as sim-1")
                 rows = sight.screen.display
                 assert row_with(rows, "COMPUTER  STATE").count("│") == 2, "list, page and screen"
                 assert re.match(r"> sim-1 +● Online +Advanced computer", row_with(rows, "> sim-1"))
@@ -99,7 +99,7 @@ async def test_the_screen_beside_is_watched_only_while_it_is_shown(tmp_path: Pat
         beside = seat.app.query_one(Beside)
         await seat.press("4")
         number = await shown(client, None, "its own")
-        await seat.sees("Computer farm: its screen, live", "its own", "● Online", "● 1/1 connected")
+        await seat.sees("Computer farm: its screen, live", "its own", "● Online", "● 1/1 online")
         await seat.press("5")
         ended, _ = await client.hear("watch")
         while (ended.watch, ended.lease_s) != (number, 0):
@@ -213,7 +213,7 @@ def test_a_state_is_a_sign_a_word_and_its_reason() -> None:
     task = {"status": "Completed", "status_reason": "unverified", "pinned": True}
     assert states.task_state(task) == ("? Unverified, kept", "odd")
     assert states.task_state({**task, "status": "Paused", "status_reason": "waiting for an answer"})[0].startswith(
-        "◆ Waiting for an answer"
+        "◆ Paused, for an answer"
     )
     assert (
         states.task_state({**task, "status": "Failed", "status_reason": "max_steps"})[0] == "✗ Failed, max_steps, kept"

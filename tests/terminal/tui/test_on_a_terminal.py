@@ -97,7 +97,7 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
     with talking(tmp_path, data) as server:
         task_id = paused(server)
         with looking(server, tmp_path, size, EDITOR=str(editor)) as sight:
-            sight.sees("[1 Tasks] 2 Approvals(1)", "Waiting for approval", "[REVIEW] local_write waits for approval")
+            sight.sees("[1 Tasks] 2 Approvals(1)", "Paused, for approval", "[REVIEW] local_write waits for approval")
             sight.type("2")
             sight.sees("[2 Approvals(1)]", "local_write on this host", "+new", "digest", "? keys")
             sight.type("e")
@@ -204,7 +204,7 @@ def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
                 time.sleep(0.01)
             sight.screen.reset()
             sight.terminal.process.send_signal(signal.SIGCONT)
-            sight.sees("[1 Tasks]", "> ◆ Waiting for approval", "+new", "? keys")
+            sight.sees("[1 Tasks]", "> ◆ Paused, for approval", "+new", "? keys")
             sight.type("q")
 
 

@@ -46,7 +46,7 @@ async def test_a_task_is_submitted_watched_and_undone(tmp_path: Path) -> None:
         await seat.sees("Say what to do, above.")
         await seat.type("write it")
         await seat.press("ctrl+s")
-        await seat.sees("is submitted", "write it", "[TOOL] cc_write", "+print('new')", "Waiting for approval")
+        await seat.sees("is submitted", "write it", "[TOOL] cc_write", "+print('new')", "Paused, for approval")
         await seat.press("o")
         await seat.sees("[2 Approvals(1)]", "A person has to decide")
         await seat.press("a")
@@ -94,7 +94,7 @@ async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
         seated(server, size=WIDE) as seat,
     ):
         task_id = await server.submit(())
-        await seat.sees("Waiting for an answer")
+        await seat.sees("Paused, for an answer")
         await seat.press("c")
         await seat.sees("Cancel t-")
         await seat.type("enough")

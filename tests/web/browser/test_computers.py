@@ -224,7 +224,7 @@ async def test_fifty_computers_are_a_quick_list(server: Server, seats: Seats) ->
     await seat.go("computers")
     await seat.page.get_by_label("Find a computer").fill("")
     await expect(
-        seat.page.locator(".computer-card", has_text="m7").get_by_role("link", name="Waiting")
+        seat.page.locator(".computer-card", has_text="m7").get_by_role("link", name="Paused")
     ).to_have_attribute("href", f"#/tasks/{task_id}")
     assert await seat.page.evaluate("window.pwned") is None
 

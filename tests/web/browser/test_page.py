@@ -242,7 +242,7 @@ async def test_a_hundred_and_fifty_tasks_are_pages_of_them(server: Server, seats
     await expect(seat.page.locator(".rows .status-Failed")).to_have_count(50)
     await seat.go("tasks")
     question = await api.submit(tool("ask_user", question="Still there?"), final())
-    await expect(seat.page.locator(f'.rows a[href="#/tasks/{question}"]')).to_contain_text("Waiting")
+    await expect(seat.page.locator(f'.rows a[href="#/tasks/{question}"]')).to_contain_text("Paused")
 
 
 @pytest.mark.deep

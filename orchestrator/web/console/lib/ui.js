@@ -31,7 +31,7 @@ export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" ari
 // -- badges ----------------------------------------------------------------------------
 
 export const STATUS = {
-  Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed",
+  Queued: "Queued", Running: "Running", Paused: "Paused", Completed: "Completed", Failed: "Failed",
   Canceled: "Canceled", Unverified: "Unverified",
 };
 

@@ -46,7 +46,7 @@ function Card({ one, task }) {
         ${one.seen_at && html` · here <${Ago} at=${one.seen_at} />`}</span>
     </a>
     ${task && html`<a class="at-work" href=${link("tasks", [task.task_id])}>
-      <span class="badge status-${task.status}">${task.status === "Running" ? "Running" : "Waiting"}</span>
+      <span class="badge status-${task.status}">${task.status}</span>
         <span>${oneLine(task.prompt, 60)}</span></a>`}
   </li>`;
 }

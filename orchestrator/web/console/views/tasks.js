@@ -10,7 +10,7 @@ import { StartWithout } from "./start.js";
 import { Submit, isDrafted } from "./submit.js";
 
 const PAGE = 50, MOST = 1000;
-const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"],
+const FILTERS = [["", "All"], ["Paused", "Paused"], ["Running", "Running"], ["Queued", "Queued"],
   ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
