@@ -118,11 +118,17 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
         (".call .arg", "build.lua"),
         (".call .diff", "local wall = 'north'"),
         (".call .found", "nothing there yet"),
+        (".about", "asked by admin"),
+        (".call .why", "A change of files is shown to a person"),
     ):
         await expect(shown.locator(place)).to_contain_text(part)
-    for name, said in (("Asked by", "admin"), ("Rule", "changing"), ("Why", "A change of files is shown to a person")):
-        fact = shown.locator(".facts > div", has=seat.page.get_by_text(name, exact=True))
-        await expect(fact).to_contain_text(said)
+    # Ids, digests and names of rules are folded, and a key opens them.
+    rules = shown.locator(".details .facts > div", has=seat.page.get_by_text("Rules", exact=True))
+    await expect(rules).to_be_hidden()
+    await shown.get_by_text("Details", exact=True).focus()
+    await seat.page.keyboard.press("Enter")
+    await expect(rules).to_be_visible()
+    await expect(rules).to_contain_text("changing")
     assert await shown.locator("tr.add .hl-keyword").first.inner_text() == "local"
     width = await seat.page.evaluate("document.documentElement.scrollWidth")
     assert width == PHONE[0], "the page is wider than the phone"
@@ -162,6 +168,37 @@ async def test_an_edit_in_place_is_what_runs(server: Server, pc: Computer, seats
     assert (recorded.decisions[0].action, recorded.decisions[0].reason) == ("edit", "south is where the chest is")
 
 
+async def test_the_next_request_is_there_before_the_server_has_answered(
+    server: Server, pc: Computer, seats: Seats
+) -> None:
+    """What is on its way is said at once, and the focus is at the next one, which has to be shown for its moment."""
+    api = server.api()
+    tasks = [await api.submit(write(name), final(), computers=(pc.name,)) for name in ("a.lua", "b.lua")]
+    ids = [await waiting(api, task_id) for task_id in tasks]
+    seat = await seats.open(f"approvals/{ids[0]}")
+    answers = asyncio.get_running_loop().create_future()
+
+    async def hold(route: Route) -> None:
+        await answers
+        await route.continue_()
+
+    await seat.page.route("**/v1/resume/**", hold)
+    await expect(seat.request(ids[0])).to_be_visible()
+    await seat.page.keyboard.press("a")
+    sending = seat.page.locator(".decided [data-outcome]")
+    await expect(sending).to_contain_text("cc_write a.lua")
+    await expect(sending).to_contain_text("Sending")
+    await expect(seat.page.locator(f'[data-id="{ids[0]}"] .badge', has_text="sending")).to_be_visible()
+    await expect(seat.page.get_by_role("heading", name="May this run?")).to_be_focused()
+    await expect(seat.request(ids[1])).to_be_visible()
+    await seat.page.keyboard.press("a")
+    await expect(seat.request(ids[1]).locator('[data-key="a"]')).to_have_text("Sending\u2026")
+    answers.set_result(None)
+    await expect(seat.page.locator('[data-outcome="done"]')).to_have_count(2)
+    for task_id in tasks:
+        assert len(facts_of(await api.journal(task_id), facts.DecisionRecorded)) == 1
+
+
 @pytest.mark.deep
 async def test_a_rejection_has_a_reason_and_says_what_then(server: Server, pc: Computer, seats: Seats) -> None:
     """The task goes on, and the model is told why."""
@@ -170,8 +207,8 @@ async def test_a_rejection_has_a_reason_and_says_what_then(server: Server, pc: C
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
     await seat.request().get_by_role("button", name="Reject").click()
     await seat.page.get_by_label("Reason").fill("Not that wall.")
-    await seat.page.get_by_role("radio", name="It goes on").check()
-    await seat.page.get_by_role("dialog").get_by_role("button", name="Reject").click()
+    await expect(seat.page.get_by_role("radio", name="Reject and tell the model")).to_be_checked()
+    await seat.button("Reject and tell").click()
     assert "Done: rejected by you." in await seat.told("done")
     items = await api.journal(task_id)
     (recorded,) = facts_of(items, facts.DecisionRecorded)
@@ -507,17 +544,16 @@ async def test_an_approval_by_keyboard_alone(server: Server, pc: Computer, seats
     await keyboard.press("j")
     await expect(seat.request(ids[1])).to_be_visible()
     await keyboard.press("a")
-    await seat.told("done")
-    await keyboard.press("k")
+    # The next one is there by itself.
     await expect(seat.request(ids[0])).to_be_visible()
     await keyboard.press("r")
     await keyboard.type("No.")
-    await keyboard.press("Tab")
-    await keyboard.press("Tab")
     await keyboard.press("Enter")
-    await seat.told("done")
+    await expect(seat.page.locator('.request [data-outcome="done"]')).to_contain_text("rejected by you")
     ends = [(await api.journal(task_id))[-1].fact for task_id in made]
-    assert [getattr(one, "status", None) for one in ends] == ["Canceled", "Completed"]
+    assert [getattr(one, "status", None) for one in ends] == ["Completed", "Completed"]
+    (said,) = facts_of(await api.journal(made[0]), facts.DecisionRecorded)
+    assert (said.decisions[0].reason, said.decisions[0].on_reject) == ("No.", "continue")
 
 
 @pytest.mark.deep

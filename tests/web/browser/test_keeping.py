@@ -9,11 +9,11 @@ from playwright.async_api import Page, expect
 from tests.computers.test_transfers import FILES, Gated
 from tests.harness.processes import prompt
 from tests.harness.support import dialed
-from tests.story.harness import Computer, Server, final, play, tool
+from tests.story.harness import Computer, Server, final, tool
 from tests.story.test_rehearsal import came_to, rehearsed, there
 from tests.waiting import within
 from tests.web.browser.seats import DESKTOP, PHONE, Seat, Seats
-from tests.web.browser.test_approving import write
+from tests.web.browser.test_approving import waiting, write
 from tests.web.browser.test_page import HOSTILE, SHOWN
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -102,20 +102,39 @@ async def test_a_failed_rehearsal_is_applied_only_when_somebody_asks(
     assert (await came_to(api, items[0].task_id))["outcome"]["did"]
 
 
-@pytest.mark.deep
-async def test_what_a_task_changed_has_its_diffs(server: Server, pc: Computer, seats: Seats) -> None:
-    """Of the one call that changed a place its diff, folded; of several only that it was changed."""
+async def test_how_a_task_ended_stands_first_and_no_diff_twice(server: Server, pc: Computer, seats: Seats) -> None:
+    """A diff stands with the decision while that waits, then in its step with the edit and why; the end leads there."""
     api = server.api()
-    script = (write("a.lua", "print(1)\n"), write("b.lua", "print(1)\n"), write("b.lua", "print(2)\n"))
-    task_id = await api.submit(*script, final(), computers=(pc.name,))
-    await play(api, task_id)
+    task_id = await api.submit(
+        write("a.lua", "print(1)\n"), write("b.lua", "print(2)\n"), final(), computers=(pc.name,)
+    )
     seat = await seats.open(f"tasks/{task_id}")
-    changed = seat.page.get_by_role("list", name="Places it changed")
-    await expect(changed.locator("li")).to_have_count(2)
-    await changed.get_by_text("a.lua").click()
-    await expect(changed.locator("tr.add")).to_contain_text("print(1)")
-    await expect(changed.locator("li", has_text="b.lua")).to_contain_text("step 3")
-    await looked_at(seat, "what a task changed")
+    await expect(seat.request().locator(".diff")).to_have_count(1)
+    await expect(seat.page.locator(".diff")).to_have_count(1)
+    await expect(seat.page.locator(".step").first).to_contain_text("It is shown with the decision below.")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await seat.page.locator(f'[data-request="{await waiting(api, task_id, 2)}"][data-settled="true"]').wait_for()
+    await seat.button("Edit").click()
+    await seat.page.get_by_role("textbox").first.fill("print(3)\n")
+    await seat.page.get_by_label("Reason").fill("three is more")
+    await seat.button("Approve as edited").click()
+    end, step = seat.page.locator(".end"), seat.page.locator(".step")
+    await expect(end).to_contain_text("Completed")
+    await expect(end.get_by_role("button", name="Undo 2 changes")).to_be_visible()
+    above, below = await end.bounding_box(), await step.first.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert above["y"] + above["height"] <= below["y"]
+    changed = end.get_by_role("list", name="Places it changed")
+    await expect(changed.locator("li", has_text="a.lua")).to_contain_text("new +1 \u22120")
+    await expect(end.locator(".diff")).to_have_count(0)
+    await expect(step.nth(0).locator("tr.add")).to_have_text(re.compile("print\\(1\\)$"))
+    await expect(step.nth(1)).to_contain_text("Edited by admin: three is more")
+    await expect(step.nth(1).locator("tr.add")).to_have_text(re.compile("print\\(3\\)$"))
+    await expect(seat.page.locator(".diff:visible")).to_have_count(2)
+    await changed.locator("li", has_text="b.lua").get_by_role("button", name="Show step 2").click()
+    await expect(step.nth(1)).to_be_focused()
+    await looked_at(seat, "how a task ended")
 
 
 @pytest.mark.deep

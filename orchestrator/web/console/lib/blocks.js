@@ -36,7 +36,7 @@ class Block extends Component {
   }
 
   render({ lines, from, kind, head, draw }) {
-    return html`<div class="block"><table class="code ${kind}">${head}<tbody>
+    return html`<div class="block ${lines.length === BLOCK ? "full" : ""}"><table class="code ${kind}">${head}<tbody>
       ${lines.map((line, i) => draw(line, from + i))}</tbody></table></div>`;
   }
 }

@@ -17,8 +17,8 @@ const DONE = {
 };
 const KEPT = 100;
 
-// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}; `brief`: without how
-// the task stands, where that is seen beside it.
+// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}; `action` and
+// `calls`: what was decided and on which; `brief`: without how the task stands, where that is seen beside it.
 export const outcomes = new Store(new Map());
 
 // Those that failed and that nobody has seen yet, by the same ids.
@@ -62,7 +62,8 @@ export function decide(request, decisions) {
   const said = new Set(decisions.map((one) => one.action));
   const what = said.size === 1 ? DONE[decisions[0].action] : "decided by you";
   const body = { decisions, idempotency_key: newKey() };
-  return deliver(request.request_id, { request }, what, () => post(`/v1/resume/${id(request.request_id)}`, body));
+  const about = { request, action: decisions[0].action, calls: decisions.map((one) => one.call_id) };
+  return deliver(request.request_id, about, what, () => post(`/v1/resume/${id(request.request_id)}`, body));
 }
 
 export function answer(question, text) {

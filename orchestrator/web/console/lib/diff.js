@@ -123,6 +123,10 @@ const shownRows = (diff) => rowsOf(diff).filter((row, at) => !(row.kind === "f" 
 
 export const isLong = (diff) => shownRows(diff).length > AT_FIRST;
 
+// Whether two diffs are the same but for the lines that name their file.
+export const isSame = (one, other) => one === other
+  || JSON.stringify(shownRows(one)) === JSON.stringify(shownRows(other));
+
 // Two columns stand only where there is room for them, wherever that was chosen.
 const room = matchMedia("(min-width: 700px)");
 

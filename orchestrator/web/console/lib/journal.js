@@ -128,8 +128,9 @@ const AFTER = {
 function decided(journal, fact, item) {
   let next = each(journal, fact.decisions, (one, call) => ({
     state: AFTER[one.action], decidedBy: by(item), reason: one.reason, answer: one.answer,
-    ...(one.action === "edit" && { args: one.args, edited: true, observed: undefined,
-      original: call.original ?? call.args }),
+    // A later decision on what was edited has its own reason.
+    ...(one.action === "edit" && { args: one.args, reason: "", editReason: one.reason, editedBy: by(item),
+      observed: undefined, original: call.original ?? call.args }),
   }));
   for (const one of fact.decisions.filter((each) => each.retry_as)) {
     next = onLast(next, (own) => ({

@@ -76,6 +76,9 @@ export function oneLine(value, limit = 200) {
   return chars.length > limit ? `${kept} [… ${chars.length - limit} characters more]` : kept;
 }
 
+// Names in the order in which people count: `sim-2` before `sim-10`.
+export const inOrder = (a, b) => a.localeCompare(b, undefined, { numeric: true });
+
 // A text of the world. `line`: on one line, at most so many characters.
 export function Text({ value, line }) {
   if (line) return html`<bdi>${oneLine(value, line)}</bdi>`;

@@ -181,6 +181,11 @@ export function useFocusKept(box, marks) {
   }, marks);
 }
 
+// What comes by itself, after what was there before is decided, has the focus at its heading. `arrives`: it came so.
+export function useArriving(box, arrives) {
+  useEffect(() => { if (arrives) box.current.querySelector("h2")?.focus({ preventScroll: true }); }, []);
+}
+
 // The action of a button may take a while and may fail: it says so, and cannot be pressed twice.
 export function useDoing() {
   const [state, set] = useState({ busy: false, problem: null });
@@ -210,6 +215,10 @@ export function useDoing() {
 
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value]) => html`
   <div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+// What a reader may want to look up and no decision is about: ids, hashes, digests, names of rules.
+export const Details = ({ children }) => html`<details class="details"><summary>Details</summary>
+    <div class="details-body">${children}</div></details>`;
 
 export const Hash = ({ value }) => /^[0-9a-f]{64}$/.test(value)
   ? html`<code title=${value}>${value.slice(0, 12)}</code>`

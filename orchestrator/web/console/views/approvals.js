@@ -1,7 +1,7 @@
 // The queue: what waits for this person, one of it whole, and several together.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id } from "../lib/api.js";
-import { became, decideSeveral, outcomes } from "../lib/decide.js";
+import { askedAnew, became, decideSeveral, outcomes, tell } from "../lib/decide.js";
 import { live } from "../lib/live.js";
 import { askToNotify, permission } from "../lib/notify.js";
 import { useReading } from "../lib/reading.js";
@@ -9,9 +9,9 @@ import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
-import { gravest, short } from "./call.js";
+import { calledOf, gravest, short } from "./call.js";
 import { Question } from "./question.js";
-import { Request, isNoKey } from "./request.js";
+import { Anew, Outcome, Request, isNoKey } from "./request.js";
 import { RejectDialog } from "./saying.js";
 
 const KEYS = [
@@ -19,6 +19,9 @@ const KEYS = [
   ["r", "reject it, with a reason"], ["g", "approve and remember"], ["?", "this help"], ["Esc", "leave a dialog"],
 ];
 const MOST_TOGETHER = 100;
+const FAILED = new Set(["refused", "unsent"]);
+// How a decision stands, beside what still waits.
+const AT = { sending: "sending…", unsent: "not delivered" };
 
 const idOf = (one) => one.request_id ?? one.question_id;
 
@@ -72,7 +75,8 @@ function Queue({ all, chosen, choosing, picked, onPick }) {
           request=${one} />` : html`
         <span class="row-top"><b>A question</b></span><span class="row-goal">${oneLine(one.question, 160)}</span>
         <span class="row-meta muted">${oneLine(one.goal, 80)}</span>`}
-        ${known.get(id)?.state === "unsent" && html`<span class="badge warn">not delivered</span>`}</a></li>`;
+        ${AT[known.get(id)?.state] && html`<span class="badge ${known.get(id).state === "unsent" ? "warn" : ""}">
+          ${AT[known.get(id).state]}</span>`}</a></li>`;
   })}</ul>`;
 }
 
@@ -121,15 +125,32 @@ function Notify() {
       onClick=${askToNotify}><${Icon} name="bell" /></button>`;
 }
 
+// What became of the decisions that were made before the one that is shown: of the last one, and of all that failed.
+function Decided({ chosen }) {
+  const { requests } = useStore(live);
+  const known = useStore(outcomes);
+  // What was told before this view was opened is no news.
+  const before = useRef(known).current;
+  const news = [...known].filter(([key, one]) => key !== chosen && (one.state === "unsent" || one !== before.get(key)));
+  const shown = news.filter(([, { state }], at) => at === news.length - 1 || FAILED.has(state));
+  return html`<div class="decided">${shown.map(([key, one]) => html`<${Outcome} key=${key} outcome=${one}
+      about=${one.request ? calledOf(one.request) : "A question"}>
+    <${Anew} request=${one.request && askedAnew(one.request, requests)} />
+    ${one.state !== "sending" && html`<span class="actions"><a href=${link("approvals", [key])}>Show</a>
+      <button type="button" class="link" onClick=${() => tell(key, null)}>Close</button></span>`}<//>`)}</div>`;
+}
+
 // What is chosen by its address, also when it is closed by now.
-function Chosen({ chosen, state, known }) {
+function Chosen({ chosen, state, known, arrives, onSent }) {
   const kept = useRef(new Map()).current;
   const request = state.requests.find((one) => one.request_id === chosen) ?? known.get(chosen)?.request;
   const question = state.questions.find((one) => one.question_id === chosen) ?? known.get(chosen)?.question;
   if (request || question) kept.set(chosen, request ? { request } : { question });
   const shown = kept.get(chosen);
-  if (shown?.request) return html`<${Request} key=${chosen} request=${shown.request} keys />`;
+  if (shown?.request) return html`<${Request} key=${chosen} request=${shown.request} keys
+      arrives=${arrives} onSent=${onSent} />`;
   if (shown?.question) return html`<${Question} key=${chosen} question=${shown.question}
+      arrives=${arrives} onSent=${onSent}
       open=${Boolean(question) && state.questions.some((one) => one.question_id === chosen)} />`;
   return html`<${Gone} key=${chosen} requestId=${chosen} />`;
 }
@@ -192,6 +213,14 @@ function useMoving(all, chosen, onHelp) {
   }, []);
 }
 
+// What waits after this one, or else the first; what is decided or on its way is passed by.
+function nextOf(all, id) {
+  const passed = new Set(["sending", "done"]);
+  const waits = (one) => idOf(one) !== id && !passed.has(outcomes.value.get(idOf(one))?.state);
+  const at = all.findIndex((one) => idOf(one) === id);
+  return all.slice(at + 1).find(waits) ?? all.find(waits);
+}
+
 const isWide = () => matchMedia("(min-width: 1080px)").matches;
 
 export function Approvals({ chosen }) {
@@ -230,6 +259,14 @@ export function Approvals({ chosen }) {
     if (chosen) go(link("approvals"), { replace: true });
   };
   const detail = together ?? chosen;
+  // Nobody waits for the server to look at the next one.
+  const arriving = useRef("");
+  const onSent = (id) => {
+    const next = nextOf(all, id);
+    if (!next) return;
+    arriving.current = idOf(next);
+    go(link("approvals", [arriving.current]), { replace: true });
+  };
   return html`<div class="page approvals ${detail ? "with-detail" : ""}">
     <div class="side">
       <div class="head"><h1>Approvals</h1>
@@ -253,7 +290,9 @@ export function Approvals({ chosen }) {
       <p class="back"><a href=${link("approvals")} onClick=${leave}><${Icon} name="back" /> Approvals</a></p>
       ${together
         ? html`<${Together} ids=${together} onLeave=${leave} />`
-        : html`<${Chosen} chosen=${chosen} state=${state} known=${known} />`}
+        : html`<${Decided} chosen=${chosen} />
+          <${Chosen} chosen=${chosen} state=${state} known=${known} arrives=${arriving.current === chosen}
+              onSent=${onSent} />`}
     </div>`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
   </div>`;

@@ -44,32 +44,53 @@ const shownArgs = (call) => Object.entries(call.args)
   .filter(([name]) => !(call.observed.diff && IN_THE_DIFF.has(name)));
 
 function Argument({ call, name, value, onWhole }) {
-  const text = pretty(value);
+  const line = JSON.stringify(value);
+  const text = typeof value !== "string" && line.length < 80 ? line : pretty(value);
   if (!text.includes("\n") && text.length < 200) return html`<div class="arg"><span class="name">${oneLine(name)}</span>
       <code><${Text} value=${text} /></code></div>`;
   const lua = typeof value === "string" && isLua(String(call.args.path ?? "x.txt"));
   return html`<${Code} text=${text} lua=${lua} label=${oneLine(name)} onWhole=${onWhole} />`;
 }
 
+// What is there, as far as it matters to the decision: of a file whose diff is shown that says it.
 function Found({ observed }) {
-  const rows = Object.entries(observed.state);
+  const rows = Object.entries(observed.state)
+    .filter(([path, state]) => state === "absent" || observed.directories.includes(path) || !observed.diff);
   if (!rows.length && !observed.made.length && observed.encoding === "utf-8") return null;
   return html`<div class="found"><h4>Found there</h4><ul>
     ${rows.map(([path, state]) => html`<li><code><${Text} value=${path || "/"} /></code>
-      ${" "}<span class="muted">${observed.directories.includes(path) ? "directory " : ""}
-        ${state === "absent" ? "nothing there yet" : html`<${Hash} value=${state} />`}</span></li>`)}
+      ${" "}<span class="muted">${state === "absent" ? "nothing there yet"
+        : observed.directories.includes(path) ? "a directory" : "a file"}</span></li>`)}
     ${observed.made.map((path) => html`<li><code><${Text} value=${path} /></code> <span
         class="muted">a directory that it would make</span></li>`)}
     ${observed.encoding !== "utf-8" && html`<li class="muted">The file stays in ${observed.encoding}.</li>`}
   </ul></div>`;
 }
 
+// The arguments that a person changed: [name, before, after] of each.
+export function editedParts(before, after) {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+    .map((name) => [name, ...[before, after].map((args) => (name in args ? pretty(args[name]) : ""))]);
+}
+
 function Edited({ call }) {
-  const names = [...new Set([...Object.keys(call.original_args), ...Object.keys(call.args)])];
-  const changed = names.filter((name) => JSON.stringify(call.original_args[name]) !== JSON.stringify(call.args[name]));
   return html`<div class="note"><p>A person edited it; this is what they changed of what had been asked for.</p></div>
-    ${changed.map((name) => html`<${Diff} label=${oneLine(name)}
-        diff=${unified(pretty(call.original_args[name] ?? ""), pretty(call.args[name] ?? ""))} />`)}`;
+    ${editedParts(call.original_args, call.args).map(([name, before, after]) => html`<${Diff} label=${oneLine(name)}
+        diff=${unified(before, after)} />`)}`;
+}
+
+// By which rules it is asked about and what binds the decision to it: nothing that runs stands here alone.
+export function CallDetails({ call, number }) {
+  const { observed, evaluation } = call;
+  return html`<${Facts} rows=${[
+    number && ["Call", html`${number}, <code>${oneLine(call.tool)}</code>`],
+    ["Rules", html`<${Text} value=${evaluation.matched_rules.join(", ") || "none"} />`],
+    ["Call id", html`<code>${oneLine(call.call_id)}</code>`],
+    call.action_digest && ["Digest", html`<${Hash} value=${call.action_digest} />`],
+    ...Object.entries(observed.state).filter(([, state]) => state !== "absent").map(([path, state]) => [
+      html`<${Text} value=${path || "/"} />`, html`<${Hash} value=${state} />`]),
+  ]} />`;
 }
 
 // `number`: "1 of 3" where there are several. `onWhole`: told when a long part is on the page, with its text.
@@ -93,11 +114,7 @@ export function Call({ call, number, onWhole, children }) {
     ${observed.note && html`<div class="note"><p class="prose"><${Text} value=${observed.note} /></p></div>`}
     ${call.original_args && html`<${Edited} call=${call} />`}
     <${Found} observed=${observed} />
-    <${Facts} rows=${[
-      ["Rule", html`<${Text} value=${evaluation.matched_rules.join(", ") || "none"} />`],
-      ["Why", html`<${Text} value=${evaluation.reason} />`],
-      call.action_digest && ["Digest", html`<${Hash} value=${call.action_digest} />`],
-    ]} />
+    <p class="why prose"><span class="muted">Why it is asked: </span><${Text} value=${evaluation.reason} /></p>
     ${children}
   </div>`;
 }

@@ -7,7 +7,7 @@ import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { Text, oneLine } from "../lib/text.js";
 import { useTitle } from "../lib/title.js";
-import { Ago, Dialog, Facts, Icon, Loading, NotThere, Trouble, useDoing } from "../lib/ui.js";
+import { Ago, Details, Dialog, Facts, Icon, Loading, NotThere, Trouble, useDoing } from "../lib/ui.js";
 import { Screen } from "../screen/screen.js";
 import { Backups } from "./backups.js";
 import { State, family, useAtWork } from "./computers.js";
@@ -113,13 +113,16 @@ function About({ one, task }) {
   return html`<${Facts} rows=${[
     label && ["Label", html`<${Text} value=${label} line=${60} />`],
     family(one) && ["Kind", family(one)],
-    (one.host || one.last?.host) && ["Game", html`<${Text} value=${one.host || one.last.host} line=${80} />`],
-    one.computer_id !== undefined && ["Id in the game", one.computer_id],
-    one.client && ["Client", html`<${Text} value=${one.client} line=${30} />`],
     ["Paired by", one.owner ? html`<${Text} value=${one.owner} line=${64} />` : "nobody known"],
     one.seen_at && ["Here last", html`<${Ago} at=${one.seen_at} />`],
     task && ["At work", html`<a href=${link("tasks", [task.task_id])}>${oneLine(task.prompt, 80)}</a>`],
-  ]} />`;
+  ]} />
+  <${Details}><${Facts} rows=${[
+    ["Name", html`<code>${oneLine(one.computer, 64)}</code>`],
+    (one.host || one.last?.host) && ["Game", html`<${Text} value=${one.host || one.last.host} line=${80} />`],
+    one.computer_id !== undefined && ["Id in the game", one.computer_id],
+    one.client && ["Client", html`<${Text} value=${one.client} line=${30} />`],
+  ]} /><//>`;
 }
 
 export function Computer({ name }) {

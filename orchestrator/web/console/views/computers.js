@@ -4,8 +4,8 @@ import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { keepPlace, link, useKeptPlace } from "../lib/route.js";
 import { may } from "../lib/session.js";
-import { oneLine } from "../lib/text.js";
-import { Ago, Empty, Icon, Loading, Trouble } from "../lib/ui.js";
+import { inOrder, oneLine } from "../lib/text.js";
+import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
 import { Start } from "./start.js";
 
 export const STATES = { online: ["Online", "good"], away: ["Away", ""], frozen: ["Frozen", "bad"] };
@@ -46,7 +46,7 @@ function Card({ one, task }) {
         ${one.seen_at && html` · here <${Ago} at=${one.seen_at} />`}</span>
     </a>
     ${task && html`<a class="at-work" href=${link("tasks", [task.task_id])}>
-      <span class="badge status-${task.status}">${task.status}</span>
+      <${Status} status=${task.status} />
         <span>${oneLine(task.prompt, 60)}</span></a>`}
   </li>`;
 }
@@ -75,7 +75,7 @@ export function Computers({ query }) {
   const wanted = text.trim().toLowerCase();
   const shown = list?.filter((one) => (!state || one.state === state) && (!wanted || fits(one, wanted)))
     .sort((a, b) => ORDER[a.state] - ORDER[b.state]
-      || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
+      || inOrder(a.computer, b.computer));
   return html`<div class="page">
     <div class="head"><h1>Computers</h1>
       ${may("admin") && html`<a class="button primary" href=${link("pairing")}>

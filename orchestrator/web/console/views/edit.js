@@ -6,7 +6,8 @@ import { forget, useDraft } from "../lib/drafts.js";
 import { isLua } from "../lib/lua.js";
 import { isPlain, oneLine } from "../lib/text.js";
 import { TOOLS } from "../lib/tools.js";
-import { Dialog, pretty } from "../lib/ui.js";
+import { Dialog } from "../lib/ui.js";
+import { editedParts } from "./call.js";
 
 const MAX_REASON = 2000;
 const ODD = /[^\x00-\x7f]|\x7f/gu;
@@ -39,7 +40,7 @@ export function EditDialog({ request, calls: [call], note, onClose, onDecide }) 
   const { json } = draft;
   const typed = draft.typed || asJson(draft.args);
   const { args, why } = json ? parsed(typed) : { args: draft.args };
-  const changed = useMemo(() => (args ? differing(call.args, args) : []), [args && JSON.stringify(args)]);
+  const changed = useMemo(() => (args ? editedParts(call.args, args) : []), [args && JSON.stringify(args)]);
   const type = (text) =>
     setDraft(json ? { ...draft, typed: text } : { ...draft, args: { ...draft.args, [name]: text } });
   const turn = () => setDraft({ json: !json, args, typed: "" });
@@ -75,10 +76,4 @@ export function EditDialog({ request, calls: [call], note, onClose, onDecide }) 
         <button type="button" onClick=${drop}>Drop it</button></footer>
     </form>
   <//>`;
-}
-
-function differing(before, after) {
-  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
-    .filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]))
-    .map((key) => [key, key in before ? pretty(before[key]) : "", key in after ? pretty(after[key]) : ""]);
 }

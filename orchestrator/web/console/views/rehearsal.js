@@ -45,11 +45,13 @@ function Told({ task, shown }) {
 const isOpen = ({ state, outcome }) => state !== "nothing"
   && !(outcome && (outcome.open || (outcome.status === "Completed" && outcome.did && !outcome.undone_by)));
 
-export function Rehearsal({ task, mine }) {
+// `onShown` is told the changes whose diffs stand here.
+export function Rehearsal({ task, mine, onShown }) {
   const { value: shown, problem, again } = useReading(`/v1/tasks/${id(task.task_id)}/rehearsal`);
   const [asking, setAsking] = useState(false);
   const applied = shown?.applied_by;
   useEffect(() => onHint("tasks", (hint) => [task.task_id, applied].includes(hint.task_id) && again()), [applied]);
+  useEffect(() => { if (shown?.changes) onShown(shown.changes); }, [shown]);
   if (!shown) return problem?.undelivered === false ? html`<${Trouble} problem=${problem} again=${again} />` : null;
   if (shown.state === "going_on") return null;
   const left = Object.entries(shown.left_out);

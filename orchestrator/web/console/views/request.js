@@ -7,10 +7,10 @@ import {
 import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
 import { useStore } from "../lib/store.js";
-import { Text, oneLine } from "../lib/text.js";
-import { Ago, Facts, Left, Long, Pre, Risk, Safe, Trouble, plural, pretty, useDoing, useFocusKept,
-  where } from "../lib/ui.js";
-import { Call, longParts } from "./call.js";
+import { oneLine } from "../lib/text.js";
+import { Ago, Details, Facts, Left, Long, Pre, Risk, Safe, Trouble, plural, pretty, useArriving,
+  useDoing, useFocusKept, where } from "../lib/ui.js";
+import { Call, CallDetails, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
 import { GrantDialog } from "./grant.js";
 import { RejectDialog, RespondDialog } from "./saying.js";
@@ -44,31 +44,29 @@ export const Anew = ({ request }) => request && html`<div class="note warn" role
     : "It did not run as it was shown: what it is about is another now. It is asked again."}</p>
   <a class="button" href=${link("approvals", [request.request_id])}>Show it</a></div>`;
 
-export function Outcome({ outcome, children }) {
+// `about`: what was decided, where that does not stand beside it.
+export function Outcome({ outcome, about, children }) {
   useLayoutEffect(() => { if (outcome) saw(outcome); }, [outcome?.state, outcome?.text]);
   if (!outcome) return null;
   const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
   return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} tabindex="-1"
       data-outcome=${outcome.state}>
-    <p>${outcome.text}</p>${outcome.again && html`<button type="button"
+    <p>${about && html`<b>${about}</b> `}${outcome.text}</p>${outcome.again && html`<button type="button"
         onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
 }
 
-function About({ request }) {
+// `within`: on the page of its task, which says the goal and what the model writes.
+function About({ request, within }) {
   const byModel = request.informational.includes("explanation");
-  const roles = request.requester_roles.length
-    ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
   return html`
-    <p class="goal"><${Long} value=${request.goal} /></p>
-    ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span>
-        <${Long} value=${request.explanation} /></blockquote>`}
-    <${Facts} rows=${[
-      ["Asked by", html`${oneLine(request.requester, 64)}${roles}
-        ${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago}
-          at=${request.created_at} />`],
-      ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
-      request.expires_at && ["Time", html`<${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`],
-    ]} />
+    ${!within && html`<p class="goal"><${Long} value=${request.goal} /></p>
+      ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span>
+        <${Long} value=${request.explanation} /></blockquote>`}`}
+    <p class="about muted">asked by ${oneLine(request.requester, 64)}
+      ${request.asked_at && ` at computer ${oneLine(request.asked_at, 64)} in the game`} <${Ago}
+        at=${request.created_at} />
+      ${request.expires_at && html` · <${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`}
+      ${!within && html` · <a href=${link("tasks", [request.task_id])}>See the task</a>`}</p>
     ${request.redacted && html`<div class="note warn"><p>Secrets stand here as <span
         class="secret">[redacted …]</span>: what runs has them.</p></div>`}
     ${request.context.length > 0 && html`<details class="siblings">
@@ -96,34 +94,42 @@ const UNKNOWN = [
   ["retry", "Ask anew", "As a new call, with a new approval"],
 ];
 
-// The buttons of a request (all its calls) or of one call of several.
-function Actions({ request, calls, obstacleNow, open, busy, children }) {
+// The action on exactly these calls that is on its way; empty: none.
+const sendsOf = (outcome, calls) => (outcome?.state === "sending" && outcome.calls?.length === calls.length
+  && calls.every((call) => outcome.calls.includes(call.call_id)) ? outcome.action : "");
+
+// The buttons of a request (all its calls) or of one call of several. `sends`: the action that is on its way, which its
+// button says at once.
+function Actions({ request, calls, obstacleNow, open, send, sends, busy, children }) {
   const [others, setOthers] = useState(false);
   const allowed = new Set(request.allowed_decisions);
   const one = calls.length === 1 ? calls[0] : null;
+  const says = (action, name) => (sends === action ? "Sending…" : name);
   if (!allowed.has("approve")) {
     return html`<div
         class="actions">${UNKNOWN.filter(([action]) => allowed.has(action)).map(([action, name, title], i) => html`
       <button type="button" class=${i ? "" : "primary"} title=${title} disabled=${busy}
-          onClick=${() => decide(request, decisionsOn(calls, action))}>${name}</button>`)}${children}</div>`;
+          onClick=${() => send(decisionsOn(calls, action))}>${says(action, name)}</button>`)}${children}</div>`;
   }
   const cannot = busy || Boolean(obstacleNow);
   const all = calls.length > 1 ? ` all ${calls.length}` : "";
   return html`<div class="actions ${others ? "all" : ""}">
     <button type="button" class="primary" data-key="a" aria-disabled=${cannot}
         title=${obstacleNow || "Let it run exactly as it is shown"}
-      onClick=${() => !cannot && decide(request, decisionsOn(calls, "approve"))}>Approve${all}</button>
+      onClick=${() => !cannot && send(decisionsOn(calls, "approve"))}>${says("approve", `Approve${all}`)}</button>
     <button type="button" class="danger" data-key="r" disabled=${busy}
-        onClick=${() => open("reject", calls)}>Reject${all}</button>
+        onClick=${() => open("reject", calls)}>${says("reject", `Reject${all}`)}</button>
     ${one && html`
-      <button type="button" data-key="e" disabled=${cannot} onClick=${() => open("edit", calls)}>Edit</button>
+      <button type="button" data-key="e" disabled=${cannot}
+          onClick=${() => open("edit", calls)}>${says("edit", "Edit")}</button>
       <button type="button" class="quiet other" disabled=${busy}
-          onClick=${() => open("respond", calls)}>Respond</button>
+          onClick=${() => open("respond", calls)}>${says("respond", "Respond")}</button>
       ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot}
           data-key="g" title="Approve it, and what is like it from now on"
           onClick=${() => open("grant", calls)}>Approve always…</button>`}`}
     ${children}
-    ${!others && html`<button type="button" class="quiet only-narrow" onClick=${() => setOthers(true)}>More…</button>`}
+    ${!others && html`<button type="button" class="quiet only-narrow"
+        onClick=${() => setOthers(true)}>More…</button>`}
   </div>`;
 }
 
@@ -135,8 +141,15 @@ function Meanwhile({ away, closed }) {
 
 const DIALOGS = { edit: EditDialog, reject: RejectDialog, respond: RespondDialog, grant: GrantDialog };
 
+// Decisions after which nothing of a request is left to decide.
+const LAST = new Set(["approve", "edit", "reject", "respond"]);
+
 // `bare`: without its buttons, where several are decided together; `onReady` is told whether it may be approved.
-export function Request({ request: given, keys = false, bare = false, onReady, onFetched }) {
+// `onSent`: told when a decision on all of it is on its way. `within`: on the page of its task. `arrives`: it came by
+// itself, after another.
+export function Request({
+  request: given, keys = false, bare = false, within = false, arrives = false, onReady, onSent,
+}) {
   const state = useStore(live);
   const outcome = useStore(outcomes).get(given.request_id);
   const { shown: request, mark, fetch } = useWhole(given);
@@ -151,6 +164,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   const sending = outcome?.state === "sending" || busy;
   const box = useRef(null);
   useFocusKept(box, [outcome?.state, open, dialog]);
+  useArriving(box, arrives);
   const decidable = open && !bare;
   useEffect(() => onReady?.(given.request_id, open && !obstacleNow ? request : null), [request, obstacleNow, open]);
   useEffect(() => {
@@ -173,28 +187,42 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
     tell(given.request_id, null);
     setDialog({ name, calls: about });
   };
+  const send = (decisions) => {
+    decide(request, decisions);
+    if (decisions.length === calls.length && LAST.has(decisions[0].action)) onSent?.(given.request_id);
+  };
+  // The button says that it is on its way.
+  const quiet = decidable && outcome?.state === "sending";
   const Shown = dialog && DIALOGS[dialog.name];
   return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" ref=${box}
       data-request=${given.request_id}
       data-settled=${settled}>
     <header>
-      <h2>${request.reason === "outcome_unknown" ? "Nobody knows whether this ran" : "May this run?"}</h2>
+      <h2 tabindex="-1">${request.reason === "outcome_unknown" ? "Nobody knows whether this ran" : "May this run?"}</h2>
       <${Risk} risk=${request.risk} />
     </header>
     ${request.reason === "outcome_unknown" && html`<p
         class="muted">The connection ended while it ran. Look at the computer, then say what you found.</p>`}
     <${Safe} raw=${request}>
-      <${About} request=${request} />
+      <${About} request=${request} within=${within} />
       ${calls.map((call, i) => html`<${Call} key=${call.call_id} call=${call}
           number=${calls.length > 1 ? `${i + 1} of ${calls.length}` : ""} onWhole=${wholeNow(call)}>
         ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]}
-            obstacleNow=${obstacle([call], seen, settled)} open=${show} busy=${sending} />`}
+            obstacleNow=${obstacle([call], seen, settled)} open=${show} send=${send}
+            sends=${sendsOf(outcome, [call])} busy=${sending} />`}
       <//>`)}
-      <details class="raw"><summary>All of it as JSON</summary>
-        <${Pre} value=${JSON.stringify(request, null, 2)} label="All of it" /></details>
+      <${Details}>
+        <${Facts} rows=${[
+          ["Roles", request.requester_roles.map((one) => oneLine(one, 40)).join(", ") || "none"],
+          ["Task", html`<code>${oneLine(request.task_id)}</code>`],
+          ["Request", html`<code>${oneLine(request.request_id)}</code>`]]} />
+        ${calls.map((call, i) => html`<${CallDetails} key=${call.call_id} call=${call}
+            number=${calls.length > 1 ? `${i + 1} of ${calls.length}` : ""} />`)}
+        <h4>All of it as JSON</h4><${Pre} value=${JSON.stringify(request, null, 2)} label="All of it" /><//>
     <//>
     <div class="bar">
-      <${Outcome} outcome=${outcome}>
+      ${quiet && html`<p class="sr" role="status">${outcome.text}</p>`}
+      <${Outcome} outcome=${quiet ? null : outcome}>
         ${!open && outcome && outcome.state !== "sending" && html`<a class="button"
             href=${link("tasks", [given.task_id])}>See the task</a>`}
       <//>
@@ -204,16 +232,16 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
       ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}
       <${Trouble} problem=${problem} />
       ${open && calls.some((call) => call.truncated) && html`<button type="button" class="primary" disabled=${busy}
-          onClick=${() => doing(async () => { await fetch(); onFetched?.(); })}>Show the whole</button>`}
+          onClick=${() => doing(fetch)}>Show the whole</button>`}
       ${decidable && html`<${Actions} request=${request} calls=${calls} obstacleNow=${obstacleNow} open=${show}
-          busy=${sending}>
+          send=${send} sends=${sendsOf(outcome, calls)} busy=${sending}>
           ${request.expires_at && html`<button type="button" class="quiet other" disabled=${sending}
               onClick=${() => doing(() => extend(request, now()))}>An hour more</button>`}<//>
         ${obstacleNow && settled && html`<p class="muted" role="status">${obstacleNow}</p>`}`}
     </div>
     ${Shown && html`<${Shown} request=${request} calls=${dialog.calls} onClose=${() => setDialog(null)}
       note=${html`<${Meanwhile} away=${state.state === "away"} closed=${!open && closedMeanwhile(how)} />`}
-      onDecide=${(decisions) => { setDialog(null); decide(request, decisions); }} />`}
+      onDecide=${(decisions) => { setDialog(null); send(decisions); }} />`}
   </article>`;
 }
 

@@ -8,10 +8,16 @@ const MAX_REASON = 2000, MAX_ANSWER = 20_000;
 
 export function RejectDialog({ request, calls, note, onClose, onDecide }) {
   const [reason, setReason] = useDraft(request.request_id, "reason", "");
-  const [then, setThen] = useState(request.on_reject);
+  // Always said: what a rejection means that does not say it, the task and the policy know.
+  const [then, setThen] = useState("continue");
   const submit = (event) => {
     event.preventDefault();
     onDecide(decisionsOn(calls, "reject", { reason, on_reject: then }));
+  };
+  const pressed = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
   };
   const choice = (value, name, says) => html`<label class="choice"><input type="radio" name="then" value=${value}
       checked=${then === value}
@@ -20,15 +26,18 @@ export function RejectDialog({ request, calls, note, onClose, onDecide }) {
       onClose=${onClose}>
     <form onSubmit=${submit}>
       <label for="reason">Reason <span class="muted">(may be empty; the model reads it)</span></label>
-      <textarea id="reason" rows="3" maxlength=${MAX_REASON} value=${reason}
-          onInput=${(event) => setReason(event.target.value)}></textarea>
-      <fieldset><legend>And the task?</legend>
-        ${choice("continue", "It goes on", "The model is told that a person rejected this, and why")}
-        ${choice("cancel", "It is canceled", "Nothing more of it runs")}
+      <textarea id="reason" rows="3" maxlength=${MAX_REASON} value=${reason} aria-describedby="reason-keys"
+          onKeyDown=${pressed} onInput=${(event) => setReason(event.target.value)}></textarea>
+      <p id="reason-keys" class="muted small"><kbd>Enter</kbd> rejects, <kbd>Shift</kbd> <kbd>Enter</kbd> begins a new
+        line.</p>
+      <fieldset><legend>What then?</legend>
+        ${choice("continue", "Reject and tell the model",
+          "The task goes on; the model is told that a person rejected this, and why")}
+        ${choice("cancel", "Reject and stop the task", "The task is canceled; nothing more of it runs")}
       </fieldset>
       ${note}
-      <footer><button class="danger solid">Reject</button><button type="button" onClick=${onClose}>Not now</button>
-          </footer>
+      <footer><button class="danger solid">${then === "cancel" ? "Reject and stop" : "Reject and tell"}</button>
+        <button type="button" onClick=${onClose}>Not now</button></footer>
     </form>
   <//>`;
 }

@@ -1,11 +1,11 @@
 // The steps of a task as they happen.
 import { html, useEffect, useRef } from "../lib/html.js";
 import { Code } from "../lib/code.js";
-import { Diff } from "../lib/diff.js";
+import { Diff, unified } from "../lib/diff.js";
 import { isLua } from "../lib/lua.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Pre, pretty, where } from "../lib/ui.js";
-import { short } from "./call.js";
+import { editedParts, short } from "./call.js";
 
 const LOOK = {
   done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad",
@@ -39,17 +39,17 @@ function Output({ text, running }) {
       value=${text} /></pre>`;
 }
 
-function Step({ step, number, open }) {
+function Step({ step, number, open, placeOf }) {
   const explanation = step.explanation || step.writing;
   const quiet = !explanation && !step.said && step.asked && !step.calls.length && open;
-  return html`<li class="step">
+  return html`<li class="step" data-step=${number} tabindex="-1">
     <span class="number" aria-label="Step ${number}">${number}</span>
     <div class="body">
       ${quiet && html`<p class="muted thinking">The model is writing…</p>`}
       ${explanation && html`<p class="prose"><${Text} value=${explanation} />${!step.explanation && html`<span
           class="caret" aria-hidden="true"></span>`}</p>`}
       ${step.said && html`<p class="prose"><${Text} value=${step.said} /></p>`}
-      ${step.calls.map((call) => html`<${TaskCall} key=${call.call_id} call=${call} />`)}
+      ${step.calls.map((call) => html`<${TaskCall} key=${call.call_id} call=${call} place=${placeOf(call)} />`)}
       ${step.notes.map((note) => html`<div
           class="note ${["refused", "limit", "awaits", "failing"].includes(note.kind) ? "warn" : ""}"><p class="prose">
         ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}${
@@ -57,25 +57,42 @@ function Step({ step, number, open }) {
     </div></li>`;
 }
 
-function TaskCall({ call }) {
-  const { on } = short(call);
+// What a person changed of a call before it ran, and why.
+function Edit({ call }) {
+  return html`<p class="prose"><b>Edited by ${oneLine(call.editedBy, 40) || "a person"}</b>${call.editReason
+    ? html`: <${Text} value=${call.editReason} />` : "."}</p>
+    ${editedParts(call.original, call.args).map(([name, before, after]) => html`<${Diff} label=${oneLine(name)}
+        lua=${isLua(String(call.args.path ?? ""))} diff=${unified(before, after)} />`)}`;
+}
+
+// What it would do or did: its diff, or its arguments; or where that stands.
+function What({ call, place }) {
   const path = String(call.args.path ?? "");
   const diff = call.observed?.diff;
+  if (place) {
+    return html`<p class="muted">${place.text} <button type="button" class="link"
+        onClick=${place.onClick}>Show it</button></p>`;
+  }
+  if (diff) return html`<${Diff} diff=${diff} lua=${isLua(path)} label=${oneLine(path, 80) || "Changes"} />`;
+  if (TOLD.has(call.tool) || !Object.keys(call.args).length) return null;
+  return html`<details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`;
+}
+
+function TaskCall({ call, place }) {
+  const { on } = short(call);
   const decided = call.decidedBy && ["approved", "rejected"].includes(call.state);
   const by = decided ? ` by ${oneLine(call.decidedBy, 40)}` : "";
   const said = `${SAID[call.state] ?? call.state}${by}`;
   return html`<div class="tool" data-call=${call.call_id}>
     <p class="line"><code class="tool-name">${oneLine(call.tool)}</code> <span class="muted">${where(call.computer)}
         </span>${on && html` <code class="on">${on}</code>`}
-      <span class="badge ${LOOK[call.state] ?? ""}">${said}</span>${call.edited && html`<span
-          class="badge">edited</span>`}</p>
+      <span class="badge ${LOOK[call.state] ?? ""}">${said}</span></p>
+    ${call.original && html`<${Edit} call=${call} />`}
     ${call.reason && html`<p class="muted prose">Reason: <${Text} value=${call.reason} /></p>`}
     ${call.answer && html`<p class="prose"><b>Told in its place: </b><${Text} value=${call.answer} /></p>`}
     ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text}
         value=${REASON[call.verdict.reason] ?? call.verdict.reason} /></p>`}
-    ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)}
-        label=${oneLine(path, 80) || "Changes"} />` : !TOLD.has(call.tool) && Object.keys(call.args).length > 0 && html`
-      <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}
+    <${What} call=${call} place=${place} />
     ${call.output && html`<${Output} text=${call.output} running=${call.state === "runs"} />`}
     ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}>
         <summary>Result</summary><${Pre} value=${call.result} label="Result" /></details>`}
@@ -85,13 +102,32 @@ function TaskCall({ call }) {
   </div>`;
 }
 
+// Where a diff that stands in an earlier step does: [call id, number of that step] of each call that has it again.
+function repeats(steps) {
+  const first = new Map(), again = new Map();
+  steps.forEach((step, at) => step.calls.forEach((call) => {
+    const diff = call.observed?.diff;
+    if (!diff) return;
+    const key = `${call.computer} ${diff}`;
+    if (first.has(key)) again.set(call.call_id, first.get(key));
+    else first.set(key, at + 1);
+  }));
+  return again;
+}
+
 const AT_ONCE = 100;
 
-export function Steps({ journal, all, onAll }) {
+// `placeOf`: {text, onClick} where what a call does stands elsewhere on the page. `onStep`: shows a step by its number.
+export function Steps({ journal, all, onAll, onStep, placeOf }) {
+  const again = repeats(journal.steps);
+  const place = (call) => placeOf(call) ?? (again.has(call.call_id)
+    ? { text: `It is the same diff as in step ${again.get(call.call_id)}.`,
+      onClick: () => onStep(again.get(call.call_id)) }
+    : null);
   const from = all ? 0 : Math.max(0, journal.steps.length - AT_ONCE);
   return html`${from > 0 && html`<button type="button" class="more"
       onClick=${onAll}>Show the ${from} steps before</button>`}
     <ol class="steps" aria-label="Steps">${journal.steps.slice(from).map((step, i) => html`<${Step} key=${from + i}
-        step=${step} number=${from + i + 1}
+        step=${step} number=${from + i + 1} placeOf=${place}
       open=${!journal.ended && from + i === journal.steps.length - 1} />`)}</ol>`;
 }

@@ -5,7 +5,7 @@ import { keep, kept } from "../lib/drafts.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
-import { oneLine } from "../lib/text.js";
+import { inOrder, oneLine } from "../lib/text.js";
 import { Loading, Trouble, useDoing } from "../lib/ui.js";
 import { Transfers } from "./transfers.js";
 
@@ -55,7 +55,7 @@ function Computers({ list, chosen, single, onChoose }) {
       class="muted">No computer is connected yet. A task without one can still plan and ask.</p>`;
   const order = { online: 0, away: 1, frozen: 2 };
   const sorted = [...list].sort((a, b) => order[a.state] - order[b.state]
-    || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
+    || inOrder(a.computer, b.computer));
   const wanted = text.trim().toLowerCase();
   // The choice stays in sight.
   const shown = sorted.filter((one) => named(one, wanted) || chosen.includes(one.computer));

@@ -1,18 +1,19 @@
-// One task: its state, what it waits for, its steps as they happen, and how it ended.
+// One task: how it ended or its state, its steps as they happen, and what it waits for.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
 import { askedAnew, outcomes } from "../lib/decide.js";
+import { isSame } from "../lib/diff.js";
 import { useJournal } from "../lib/follow.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
-import { Text, oneLine } from "../lib/text.js";
+import { Text, inOrder, oneLine } from "../lib/text.js";
 import { useTitle } from "../lib/title.js";
-import { Ago, Dialog, Facts, Icon, Loading, NotThere, STATUS, Safe, Status, Trouble, plural, span, startOf,
+import { Ago, Details, Dialog, Facts, Icon, Loading, NotThere, STATUS, Safe, Status, Trouble, plural, span, startOf,
   statusOf, useDoing, useFocusKept, useSecond } from "../lib/ui.js";
-import { Changes } from "./changes.js";
+import { End } from "./end.js";
 import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
 import { Anew, Outcome, Request } from "./request.js";
@@ -74,43 +75,60 @@ const showWaiting = () => {
   box.focus({ preventScroll: true });
 };
 
-function Head({ task, mine, waiting, readAt, onAsk, again }) {
+// What can be done with it now.
+function NextSteps({ task, onAsk, again }) {
   const { busy, problem, doing } = useDoing();
   const over = OVER.has(task.status);
-  const start = startOf(task.prompt);
   const pin = () => doing(async () => {
     await post(`/v1/tasks/${id(task.task_id)}/${task.pinned ? "unpin" : "pin"}`);
     again();
   });
+  return html`<div class="actions push">
+    ${!over && html`<button type="button" class="danger" onClick=${() => onAsk("cancel")}>Cancel</button>`}
+    ${over && task.undo?.changes > 0 && html`<button type="button"
+        onClick=${() => onAsk("undo")}>Undo ${plural(task.undo.changes, "change")}</button>`}
+    <button type="button" class="quiet" disabled=${busy}
+        onClick=${pin}>${task.pinned ? "Keep it no longer" : "Keep it"}</button>
+    <${Trouble} problem=${problem} /></div>`;
+}
+
+const named = (task) => task.computers.map((one) => oneLine(one, 64)).sort(inOrder).join(", ");
+
+// Who asked for it and where, in a line; the rest is folded.
+function About({ task, readAt }) {
   const ways = [task.read_only && "only looks",
     task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`,
-  task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
+    task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`];
+  const parts = [html`asked by ${oneLine(task.user_id, 64)}
+    ${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`} <${Ago} at=${task.created_at} />`,
+  task.computers.length > 0 && `on ${named(task)}`, ...ways].filter(Boolean);
+  return html`<p class="about muted">${parts.map((one, i) => html`${i ? " · " : ""}${one}`)}</p>
+    <${Details}><${Facts} rows=${[
+      ["Task", html`<code>${oneLine(task.task_id)}</code>`],
+      ["Computers", named(task) || "none"],
+      ["Model", oneLine(task.model, 80)],
+      ["Steps", of(task.steps, task.max_steps)],
+      ["Tokens", of(task.tokens, task.max_tokens)],
+      ["Active time", html`<${Active} task=${task} readAt=${readAt} />`],
+    ]} /><//>`;
+}
+
+function Head({ task, waiting, readAt, journal, onStep, children }) {
+  const over = OVER.has(task.status);
+  const start = startOf(task.prompt);
   return html`<header class="task-head">
     <p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
     <h1 class="prompt"><${Text} value=${start} />${start !== task.prompt && "…"}</h1>
     ${start !== task.prompt && html`<details><summary>Show all of it</summary>
       <p class="prose"><${Text} value=${task.prompt} /></p></details>`}
-    <p class="line"><${Status} status=${statusOf(task)} />${task.pinned && html`<span class="badge">kept</span>`}
-      ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}
-      ${waiting && html`<button type="button" class="small"
-          onClick=${showWaiting}>Show what waits for you</button>`}</p>
-    <${Facts} rows=${[
-      ["Asked by", html`${oneLine(task.user_id, 64)}
-        ${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
-      ["Computers", task.computers.length ? task.computers.map((one) => oneLine(one, 64)).join(", ") : "none"],
-      ways.length && ["How", ways.map((one, i) => html`${i ? "; " : ""}${one}`)],
-      ["Model", oneLine(task.model, 80)],
-      ["Steps", of(task.steps, task.max_steps)],
-      ["Tokens", of(task.tokens, task.max_tokens)],
-      ["Active time", html`<${Active} task=${task} readAt=${readAt} />`],
-    ]} />
-    ${mine && html`<div class="actions">
-      ${!over && html`<button type="button" class="danger" onClick=${() => onAsk("cancel")}>Cancel</button>`}
-      ${over && task.undo?.changes > 0 && html`<button type="button"
-          onClick=${() => onAsk("undo")}>Undo ${plural(task.undo.changes, "change")}</button>`}
-      <button type="button" class="quiet" disabled=${busy}
-          onClick=${pin}>${task.pinned ? "Keep it no longer" : "Keep it"}</button></div>`}
-    <${Trouble} problem=${problem} />
+    ${over
+      ? html`<${End} task=${task} journal=${journal} onStep=${onStep}>${children}<//>`
+      : html`<div class="line"><${Status} status=${statusOf(task)} />${task.pinned && html`<span
+          class="muted">kept</span>`}
+        <span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>
+        ${waiting && html`<button type="button" class="small"
+            onClick=${showWaiting}>Show what waits for you</button>`}${children}</div>`}
+    <${About} task=${task} readAt=${readAt} />
   </header>`;
 }
 
@@ -140,7 +158,7 @@ function Waits({ task, request, again }) {
   }
   if (request) return html`<section class="waits" tabindex="-1"
       aria-label="A decision"><${Request} key=${request.request_id}
-      request=${request} /></section>`;
+      request=${request} within /></section>`;
   if (task.request) {
     return html`<div class="note warn"><p>It waits for a decision that is not yours to make.</p></div>`;
   }
@@ -154,36 +172,14 @@ function Waits({ task, request, again }) {
   return null;
 }
 
-// An undo has no model.
-const modelSays = (task) => !task.undoes && ["final", "unverified", "answered"].includes(task.status_reason);
-
-function End({ task, ended }) {
-  if (!task.result && !ended) return null;
-  const { message, verified, report = [] } = task.result ?? { message: ended.message, verified: ended.verified };
-  const outcome = task.undo?.outcome;
-  const looks = { Completed: verified === false ? "warn" : "good", Canceled: "" };
-  const status = verified === false && task.status === "Completed" ? "Unverified" : task.status;
-  return html`<section class="end note ${looks[task.status] ?? "bad"}" aria-label="How it ended"><p class="line">
-      <${Status} status=${status} /></p>
-    ${report.length > 0 && html`<ul aria-label="What the journal shows">
-      ${report.map((line) => html`<li><${Text} value=${line} /></li>`)}</ul>`}
-    ${message && html`<p class="prose"><span class="muted">${modelSays(task) && task.result?.verified !== false
-      ? "The model says: " : ""}</span><${Text} value=${message} /></p>`}
-    ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
-        href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
-  </section>`;
-}
-
-// What waits, how it ended, and what it came to.
-function Below({ task, journal, mine, waits, shown, again }) {
-  const over = OVER.has(task.status);
+// What comes of a decision and what it waits for; after the end the way back up.
+function Below({ task, waits, shown, again }) {
   return html`<${Said} task=${task} shown=${shown} />
-    ${!over && html`<${Waits} task=${task} request=${waits} again=${again} />
-      <${Transfers} computers=${task.computers} />`}
-    <${End} task=${task} ended=${journal.ended} />
-    ${over && (task.rehearses
-      ? html`<${Rehearsal} task=${task} mine=${mine} />`
-      : html`<${Changes} task=${task} journal=${journal} />`)}`;
+    ${OVER.has(task.status)
+      ? html`<p class="line"><${Status} status=${statusOf(task)} /><button type="button" class="link"
+          onClick=${() => document.getElementById("main").scrollIntoView()}>Show how it ended</button></p>`
+      : html`<${Waits} task=${task} request=${waits} again=${again} />
+        <${Transfers} computers=${task.computers} />`}`;
 }
 
 const LATE_MS = 3000;
@@ -201,12 +197,35 @@ function useSteady(version, journal, broken) {
   return steady.current;
 }
 
+// Shows a step by its number, also one of many that was left out.
+function showStep(step, onAll) {
+  const find = () => document.querySelector(`[data-step="${step}"]`);
+  if (!find()) onAll();
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    find()?.scrollIntoView({ block: "start" });
+    find()?.focus({ preventScroll: true });
+  }));
+}
+
+// Where the diff of a call stands if not in its step, so that none is on the page twice: with the decision that waits
+// (`waits`), or with what a rehearsal came to (`copied`).
+function placeOf(call, waits, copied) {
+  if (waits?.tool_calls.some((one) => one.call_id === call.call_id)) {
+    return { text: "It is shown with the decision below.", onClick: showWaiting };
+  }
+  const diff = call.observed?.diff;
+  return diff && copied.some((one) => one.diff && isSame(one.diff, diff))
+    ? { text: "Its changes are shown above.", onClick: () => document.querySelector(".rehearsal").scrollIntoView() }
+    : null;
+}
+
 export function Task({ taskId }) {
   const { value: task, problem, again } = useReading(`/v1/tasks/${id(taskId)}`);
   const { journal, problem: unread, lost } = useJournal(taskId);
   const [asking, setAsking] = useState("");
   const [all, setAll] = useState(false);
   const [readAt, setReadAt] = useState(0);
+  const [copied, setCopied] = useState([]);
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
@@ -223,18 +242,23 @@ export function Task({ taskId }) {
         ? html`<${NotThere} problem=${problem} again=${again} list=${{ address: link("tasks"), name: "All tasks" }} />`
         : html`<${Loading} />`}</div>`;
   }
+  const over = OVER.has(task.status);
+  const below = steady && !over ? waits : null;
+  const onStep = (step) => showStep(step, () => setAll(true));
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
-    <${Head} task=${task} mine=${mine} waiting=${steady && waiting} readAt=${readAt} onAsk=${setAsking}
-        again=${again} />
+    <${Head} task=${task} waiting=${steady && waiting} readAt=${readAt} journal=${journal}
+        onStep=${onStep}>
+      ${mine && html`<${NextSteps} task=${task} onAsk=${setAsking} again=${again} />`}<//>
     <${Trouble} problem=${problem?.undelivered ? null : problem} again=${again} />
-    <h2 class="sr">What happened</h2>
+    ${over && task.rehearses && html`<${Rehearsal} task=${task} mine=${mine} onShown=${setCopied} />`}
+    <h2 class="what">What happened</h2>
     <${Trouble} problem=${unread} />
     <${Safe} raw=${journal}>
-      <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} />
+      <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} onStep=${onStep}
+          placeOf=${(call) => placeOf(call, below, copied)} />
     <//>
     ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
-    ${steady && html`<${Below} task=${task} journal=${journal} mine=${mine} waits=${waits} shown=${waiting}
-        again=${again} />`}
+    ${steady && html`<${Below} task=${task} waits=${waits} shown=${waiting} again=${again} />`}
     ${asking === "cancel" && html`<${CancelDialog} taskId=${taskId} onClose=${() => setAsking("")} onDone=${again} />`}
     ${asking === "undo" && html`<${UndoDialog} taskId=${taskId} onClose=${() => setAsking("")} />`}
   </article>`;

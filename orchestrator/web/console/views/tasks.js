@@ -5,13 +5,12 @@ import { useReading } from "../lib/reading.js";
 import { keepPlace, link, useKeptPlace } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { oneLine } from "../lib/text.js";
-import { Ago, Empty, Icon, Loading, Status, Trouble, statusOf } from "../lib/ui.js";
+import { Ago, Empty, Icon, Loading, STATUS, Status, Trouble, statusOf } from "../lib/ui.js";
 import { StartWithout } from "./start.js";
 import { Submit, isDrafted } from "./submit.js";
 
 const PAGE = 50, MOST = 1000;
-const FILTERS = [["", "All"], ["Paused", "Paused"], ["Running", "Running"], ["Queued", "Queued"],
-  ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
+const FILTERS = ["", "Paused", "Running", "Queued", "Completed", "Failed", "Canceled"];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
   <span class="row-top"><${Status} status=${statusOf(task)} /><span
@@ -42,7 +41,7 @@ function Pages({ page, more, query }) {
 }
 
 export function Tasks({ query }) {
-  const status = FILTERS.some(([name]) => name === query.get("status")) ? query.get("status") : "";
+  const status = FILTERS.includes(query.get("status")) ? query.get("status") : "";
   const page = Math.min(Math.max(0, Number.parseInt(query.get("page") ?? "0", 10) || 0), MOST / PAGE - 1);
   // One more than is shown tells whether there are others.
   const limit = Math.min((page + 1) * PAGE + 1, MOST);
@@ -62,8 +61,9 @@ export function Tasks({ query }) {
     <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
         ref=${begins} onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
     ${writing && may("submitter") && html`<${Submit} onClose=${() => setWriting(false)} />`}
-    <nav class="chips" aria-label="Which tasks">${FILTERS.map(([name, title]) => html`<a
-        href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>${title}</a>`)}
+    <nav class="chips" aria-label="Which tasks">${FILTERS.map((name) => html`<a
+        href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>
+        ${STATUS[name] ?? "All"}</a>`)}
         </nav>
     <${Trouble} problem=${problem?.undelivered && rows ? null : problem} again=${again} />
     ${!rows && !problem && html`<${Loading} rows=${6} />`}
