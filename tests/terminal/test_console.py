@@ -229,7 +229,7 @@ async def test_a_person_rejects_leaves_and_answers(tmp_path: Path) -> None:
         await server.paused(first)
         await reviewed(server, "l")
         assert (await server.ask("GET", f"/v1/tasks/{first}")).json()["status"] == "Paused"
-        await reviewed(server, "r", "no", "")
+        await reviewed(server, "r", "no", "s")
         task = await server.until(first, "task_ended")
         assert (task["status"], task["status_reason"]) == ("Canceled", "rejected")
         second = await server.submit([], prompt="Which of the two?")

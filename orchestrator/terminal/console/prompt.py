@@ -167,11 +167,11 @@ class Deciding:
         if len(reason) > MAX_REASON_CHARS:
             self._person.tell(f"That is longer than {MAX_REASON_CHARS} characters; nothing was decided.")
             return None
-        then: dict[str, OnReject | None] = {**THEN, "": None}
+        # Said in each case: Enter alone tells the model, whatever a rejection means that does not say it.
+        then: dict[str, OnReject] = {**THEN, "": "continue"}
         typed = "?"
         while typed not in then:
-            usual = "it goes on" if self._request.on_reject == "continue" else "it stops"
-            typed = self._person.typed(f"The task then: [c]ontinue, [s]top; [n]o reject (empty: {usual}) > ")
+            typed = self._person.typed("Then: [c]ontinue and tell the model, [s]top it; [n]o reject (Enter: c) > ")
             typed = typed.lower()
             if typed in ("n", "no"):
                 self._person.tell("Nothing was decided.")

@@ -753,8 +753,8 @@ def test_the_demo_rejected_or_left(tmp_path: Path, typed: str, code: int) -> Non
         if code == 1:
             terminal.expect("Reason (may be empty): ")
             terminal.type("no\n")
-            terminal.expect("(empty: it stops) > ")
-            terminal.type("\n")
+            terminal.expect("(Enter: c) > ")
+            terminal.type("s\n")
         assert terminal.end() == code, terminal.text
     assert "Traceback" not in terminal.text
     assert not (directory / "computers" / "0" / "hello.lua").exists()

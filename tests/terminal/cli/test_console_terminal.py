@@ -73,8 +73,8 @@ def test_what_was_left_is_shown_again(talker: Served) -> None:
         terminal.type("r\n")
         terminal.expect("Reason (may be empty): ")
         terminal.type("enough\n")
-        terminal.expect("(empty: it stops) > ")
-        terminal.type("\n")
+        terminal.expect("(Enter: c) > ")
+        terminal.type("s\n")
         terminal.expect("Carried out: rejected by you")
         terminal.interrupt()
         assert terminal.end() == 0, terminal.text

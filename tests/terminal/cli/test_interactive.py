@@ -194,8 +194,8 @@ def test_what_was_typed_before_the_prompt_approves_nothing(talker: Served) -> No
         terminal.type("r\n")
         terminal.expect("Reason (may be empty): ")
         terminal.type("no\n")
-        terminal.expect("(empty: it stops) > ")
-        terminal.type("\n")
+        terminal.expect("(Enter: c) > ")
+        terminal.type("s\n")
         assert terminal.end() == 1, terminal.text
     assert "[DECISION] admin: reject local_write" in terminal.text
 
@@ -209,8 +209,8 @@ def test_a_prompt_ends_when_somebody_else_decides(talker: Served) -> None:
             other.type("r\n")
             other.expect("Reason (may be empty): ")
             other.type("\n")
-            other.expect("(empty: it stops) > ")
-            other.type("\n")
+            other.expect("(Enter: c) > ")
+            other.type("s\n")
             other.expect("Carried out:")
         terminal.expect("That was decided elsewhere.")
         assert terminal.end() == 1, terminal.text
