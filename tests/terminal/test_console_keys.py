@@ -71,7 +71,9 @@ def test_the_prompt_names_the_keys_and_fits_a_line() -> None:
     assert asked[0] == "Decide: [a]pprove [e]dit [r]eject res[p]ond [d]etails [l]eave [h]elp > "
 
 
-@pytest.mark.parametrize(("then", "on_reject"), [("c", "continue"), ("s", "cancel"), ("", "continue"), ("C", "continue")])
+@pytest.mark.parametrize(
+    ("then", "on_reject"), [("c", "continue"), ("s", "cancel"), ("", "continue"), ("C", "continue")]
+)
 def test_reject_asks_for_a_reason_and_what_becomes_of_the_task(then: str, on_reject: str | None) -> None:
     """Rejecting asks why, and whether the task goes on; Enter alone tells the model, and it goes on."""
     here, _, asked = console("r", "not that file", then)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, WebSocket, expect
 
+from orchestrator.core.text.visible import CHARSET
 from orchestrator.core.wire.picture import DEFAULT_PALETTE
 from tests.harness.support import dialed
 from tests.story.harness import Api, Computer, Server, final, tool
@@ -89,6 +90,26 @@ async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
     await expect(seat.page.locator(".screen.live")).to_be_visible()
     async with watched[-1].expect_event("close"):
         await seat.go("computers")
+
+
+async def test_every_character_of_the_game_is_drawn(seats: Seats) -> None:
+    """In cells of 6 by 9 points: none is missing or looks like another, and a point is a whole number of pixels."""
+    seat = await seats.open()
+    told = await seat.page.evaluate(
+        """async (chars) => { const { glyphOf } = await import("/console/screen/font.js");
+        const { scaleOf } = await import("/console/screen/paint.js");
+        const size = { width: 51, height: 19 };
+        return { drawn: chars.map((char) => glyphOf(char).join(" ")),
+          scales: [[918, 900, 1], [358, 500, 3], [300, 500, 1]].map((room) => scaleOf(size, ...room)) }; }""",
+        list(CHARSET),
+    )
+    blank = " ".join("0" * 9)
+    drawn = {char: rows for char, rows in zip(CHARSET, told["drawn"], strict=True) if rows != blank}
+    assert set(CHARSET) - set(drawn) == {" "}
+    assert len(set(drawn.values())) == len(drawn)
+    assert max(int(row).bit_length() for rows in drawn.values() for row in rows.split()) == 6
+    assert told["scales"][:2] == [3, 3]
+    assert told["scales"][2] == pytest.approx(300 / 306)
 
 
 @pytest.mark.deep

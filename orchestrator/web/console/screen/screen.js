@@ -3,7 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.
 import { now } from "../lib/api.js";
 import { Text, oneLine } from "../lib/text.js";
 import { span, useSecond } from "../lib/ui.js";
-import { Painter, cellOf } from "./paint.js";
+import { Painter, scaleOf } from "./paint.js";
 import { textOf } from "./picture.js";
 import { useScreen } from "./watching.js";
 
@@ -21,9 +21,10 @@ function usePainting(screen, canvas, box) {
     if (!canvas.current || !picture.width) return;
     held.painter = held.painter?.canvas === canvas.current ? held.painter : new Painter(canvas.current);
     const ratio = devicePixelRatio || 1;
-    const cell = cellOf(picture, box.current.clientWidth, Math.max(LEAST, innerHeight - AROUND), ratio);
-    const all = held.painter.fit(picture, cell) || !which;
-    canvas.current.style.width = `${canvas.current.width / ratio}px`;
+    const scale = scaleOf(picture, box.current.clientWidth, Math.max(LEAST, innerHeight - AROUND), ratio);
+    const all = held.painter.fit(picture) || !which;
+    canvas.current.style.width = `${(canvas.current.width * scale) / ratio}px`;
+    canvas.current.classList.toggle("small", scale < 1);
     held.painter.paint(picture, all ? null : which, held.on || still.matches);
   };
   const soon = (rows) => {
