@@ -168,13 +168,25 @@ end
 
 
 
+
 local function lay_window()
-if window and window.create then
+if _G.cc_orchestrator or not window or not window.create then
+return false
+end
 local parent=term.current()
 local width,height=parent.getSize()
 local view=window.create(parent,1,1,width,height,true)
 term.redirect(view)
 _G.cc_orchestrator={screen=view,parent=parent}
+return true
+end
+
+
+local function lift_window()
+local shared=_G.cc_orchestrator
+if shared then
+term.redirect(shared.parent)
+_G.cc_orchestrator=nil
 end
 end
 
@@ -287,15 +299,24 @@ end
 
 local function start(said)
 set_alias()
-if open_tab()then
-return
-end
-lay_window()
+local is_new=lay_window()
+if is_new then
 for _,sentence in ipairs(said or{})do
 print(sentence)
 end
+end
+local has_tab=open_tab()
+if not has_tab then
 beside(run_shell)
+elseif is_new then
+run_shell()
+end
+if is_new then
+lift_window()
+end
+if not has_tab then
 print("The client ran beside the shell that you left: `cc start` starts it again.")
+end
 end
 
 

@@ -158,13 +158,25 @@ end
 
 --- Lays a window over the terminal, so that the client can read what the player sees: a tab and a screen
 -- cannot be read. The client finds it by the one global that it has.
+-- @treturn boolean whether there is one that was not there before
 local function lay_window()
-  if window and window.create then
-    local parent = term.current()
-    local width, height = parent.getSize()
-    local view = window.create(parent, 1, 1, width, height, true)
-    term.redirect(view)
-    _G.cc_orchestrator = { screen = view, parent = parent }
+  if _G.cc_orchestrator or not window or not window.create then
+    return false
+  end
+  local parent = term.current()
+  local width, height = parent.getSize()
+  local view = window.create(parent, 1, 1, width, height, true)
+  term.redirect(view)
+  _G.cc_orchestrator = { screen = view, parent = parent }
+  return true
+end
+
+--- Takes the window away once nobody looks at it any more.
+local function lift_window()
+  local shared = _G.cc_orchestrator
+  if shared then
+    term.redirect(shared.parent)
+    _G.cc_orchestrator = nil
   end
 end
 
@@ -273,19 +285,28 @@ local function start_up(ours, own)
   os.shutdown()
 end
 
---- Starts the client now, from a shell.
+--- Starts the client now, from a shell. The player goes on in a shell over which a window lies, as after a boot.
 -- @tparam ?table said sentences that have just been printed, for a screen that is emptied by this
 local function start(said)
   set_alias()
-  if open_tab() then
-    return
+  local is_new = lay_window()
+  if is_new then
+    for _, sentence in ipairs(said or {}) do
+      print(sentence)
+    end
   end
-  lay_window()
-  for _, sentence in ipairs(said or {}) do
-    print(sentence)
+  local has_tab = open_tab()
+  if not has_tab then
+    beside(run_shell)
+  elseif is_new then
+    run_shell()
   end
-  beside(run_shell)
-  print("The client ran beside the shell that you left: `cc start` starts it again.")
+  if is_new then
+    lift_window()
+  end
+  if not has_tab then
+    print("The client ran beside the shell that you left: `cc start` starts it again.")
+  end
 end
 
 --- @tparam ?string mode nil: the client, here; "--startup", "--start"

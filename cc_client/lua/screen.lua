@@ -11,6 +11,8 @@ local monitors = require("monitors")
 local screen = {}
 
 local parent, view
+--- What boot.lua told of the window; nil: it laid none.
+local shared
 local CANNOT = "This computer's screen cannot be read."
 local AFTER_RESTART = "This computer's screen can be read once it has been restarted."
 --- Why it cannot be read.
@@ -26,8 +28,7 @@ end
 
 --- Finds or lays the window; what is written there can be read. Does nothing where there are no windows.
 function screen.open()
-  local shared = _G.cc_orchestrator
-  why = CANNOT
+  shared, why = _G.cc_orchestrator, CANNOT
   if shared then
     view, parent = shared.screen, shared.parent
     return
@@ -118,6 +119,10 @@ end
 
 --- What it shows: `{width, height, x, y, blink, rows, terminal}`; nil and the reason where it cannot be read.
 function screen.read()
+  if shared and not _G.cc_orchestrator then
+    -- The player has left the shell over which it lay.
+    shared, view, why = nil, nil, AFTER_RESTART
+  end
   if not view or not view.getLine then
     return nil, why
   end

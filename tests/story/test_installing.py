@@ -129,15 +129,21 @@ async def test_no_tab_is_left_after_uninstalling(server: Server, tmp_path: Path)
 
 
 @pytest.mark.deep
-async def test_the_screen_is_not_shown_before_the_restart_with_tabs(tmp_path: Path) -> None:
-    """The client that was just installed sees only its own tab, and does not take it for the player's."""
-    model = Listening(says(call("cc_screen")), final(success=False))
+async def test_the_screen_is_shown_until_the_player_leaves_its_shell(tmp_path: Path) -> None:
+    """Right after the installation, without a reboot; behind the shell that was left nothing stale is shown."""
+    model = Listening(*(says(call("cc_screen")), final(success=False)) * 2)
     async with (
         running(tmp_path / "server", store="", model=model) as server,
         playing(tmp_path / "disk", "--family", "advanced") as player,
     ):
         async with welcomed(server):
             await player.type(await line_of(server))
+        await player.says("cc status", "Connected as 7")
+        task = await server.submit(("7",))
+        await server.until(task, "task_ended")
+        assert "Connected as 7" in model.told
+        await player.type("exit")
+        await player.says("label get", "No computer label")
         task = await server.submit(("7",))
         await server.until(task, "task_ended")
     assert "once it has been restarted" in model.told

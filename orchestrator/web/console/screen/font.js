@@ -1,7 +1,7 @@
 // The letters of a screen: 5 by 9 points each, drawn for this page, in cells of 6 by 9 as the game has them.
 //
-// Theory. All of the game's 256 characters are here: signs and ASCII stand as pictures below, letters with an accent are
-// put together of both, and blocks, of which the game's drawings are made, are counted out of their code.
+// Theory. All of the game's 256 characters are here: signs and ASCII stand as pictures below, letters with an accent
+// are put together of both, and blocks, of which the game's drawings are made, are counted out of their code.
 export const WIDE = 6, HIGH = 9;
 
 const HALF = 0x258c, BLOCKS = 0x1fb00, LAST_BLOCK = 0x1fb1d, SHADE = 0x1fb99;
