@@ -17,7 +17,7 @@ from cc_client.simulator.confinement import confine
 from cc_client.simulator.control import Control
 from cc_client.simulator.disk import Disk
 from cc_client.simulator.hardware import Hardware
-from cc_client.simulator.install import install
+from cc_client.simulator.install import install, start_with_the_computer
 from cc_client.simulator.machine import ROM
 from cc_client.simulator.options import parse
 from cc_client.simulator.rules import Rules
@@ -112,7 +112,7 @@ def _case(arguments: argparse.Namespace, start: str | None, world: World) -> Cas
         hardware=Hardware(arguments.family, arguments.cc_version, start, rules, arguments.memory),
         watchdog=Watchdog(arguments.id),
         faults=faults,
-        screen=_screen(arguments.screen, None if start else log),
+        screen=_screen(arguments.screen, log if arguments.bare else None),
         wire=Wire(arguments.latency / 1000, arguments.jitter / 1000),
         world=world,
     )
@@ -155,6 +155,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             token = _first_line() if arguments.token == "-" else arguments.token
             start = install(arguments.disk.absolute(), arguments.url, token)
+            if arguments.shell and start_with_the_computer(arguments.disk.absolute()):
+                start = None
     except OSError as error:
         sys.stderr.write(f"Cannot use {arguments.disk} as a disk: {error}.\n")
         return 1

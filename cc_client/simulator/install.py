@@ -1,11 +1,17 @@
 """Puts the client on the simulated disk, as the installer does on a real computer."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 OWN: Final = ".cc-orchestrator"
 BUILT: Final = Path(__file__).resolve().parent.parent
+_MARK: Final = "-- cc-orchestrator: starts the client"
+"""How the installer knows its own startup file."""
+_STARTUP: Final = f"""{_MARK}, then what this computer started before. `cc uninstall` takes it away.
+loadfile("/{OWN}/boot.lua", nil, _ENV)("--startup", "/startup", "/startup.lua")
+"""
 
 
 def install(root: Path, url: str, token: str) -> str:
@@ -26,6 +32,21 @@ def install(root: Path, url: str, token: str) -> str:
         _replace(own / name, (BUILT / name).read_bytes(), mode=0o644)
     _replace(own / "connection", settings.encode(), mode=0o600)
     return f"/{OWN}/boot.lua"
+
+
+def start_with_the_computer(root: Path) -> bool:
+    """Write the startup file and the installer's record of it; False where a file of the player's is in its place.
+
+    Raises OSError when the directory cannot be written.
+    """
+    place = root / "startup"
+    if place.is_dir() or (place.exists() and not place.read_text("utf-8", "replace").startswith(_MARK)):
+        return False
+    made = f"made /startup {sha256(_STARTUP.encode()).hexdigest()}"
+    record = f"cc-orchestrator installed 1\n{made}\nend\n"
+    _replace(root / OWN / "installed", record.encode(), mode=0o644)
+    _replace(place, _STARTUP.encode(), mode=0o644)
+    return True
 
 
 def _replace(path: Path, data: bytes, *, mode: int) -> None:

@@ -23,6 +23,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--url", help="the orchestrator, such as ws://127.0.0.1:8765/computer")
     parser.add_argument("--token", help="the computer's token; - reads it from the first line of standard input")
     parser.add_argument("--bare", action="store_true", help="install nothing: boot what is on the disk, as in the game")
+    parser.add_argument("--shell", action="store_true", help="boot as in the game, with the client beside the shell")
     parser.add_argument("--disk", required=True, type=Path, help="host directory that is the computer's /")
     parser.add_argument("--id", type=int, default=0, help="os.getComputerID() (default 0)")
     parser.add_argument("--label", help="os.getComputerLabel() (default none)")

@@ -206,6 +206,8 @@ def _start(
         "-m",
         "cc_client.simulator",
         "--until-eof",
+        # As in the game: whoever looks at its screen sees a shell, and can type there.
+        "--shell",
         "--url",
         paired["url"],
         # Read from the pipe: everybody on this machine can see the arguments of processes.

@@ -14,6 +14,8 @@ import pytest
 
 from tests import ROOT
 from tests.harness.whole_server import Server, running
+from tests.story.harness import Api
+from tests.story.watching import looking
 from tests.waiting import HANG_S
 
 MAIN = "from orchestrator.terminal.cli import main; main()"
@@ -73,6 +75,13 @@ async def test_simulated_computers_are_paired_and_go_with_ctrl_c(server: Server,
             "sim-2": (True, "turtle"),
             "sim-3": (True, "advanced"),
         }
+        # A shell is on the screen, and what is typed there reaches it.
+        api = Api(server.url, server.admin)
+        async with looking(api, "sim-1") as shown:
+            await shown.until(">")
+            await api.ok("POST", "/v1/computers/sim-1/keys", {"text": "id\n"})
+            await shown.until("This is computer #1001")
+        await api.http.aclose()
         again = await _start(server, "--count=1")
         _, errors = await again.communicate()
         assert (again.returncode, b"A computer named sim-1 is online already" in errors) == (2, True)
