@@ -206,7 +206,7 @@ def _start(
         "-m",
         "cc_client.simulator",
         "--until-eof",
-        # As in the game: whoever looks at its screen sees a shell, and can type there.
+        # As in the game: a shell is on its screen, to look at and to type at.
         "--shell",
         "--url",
         paired["url"],
