@@ -428,7 +428,7 @@ async def test_several_requests_are_rejected_together(server: Server, pc: Comput
     seat, tasks = await two_together(api, pc, seats)
     await seat.button("Reject these 2").click()
     await seat.page.get_by_label("Reason").fill("Not today.")
-    await seat.page.get_by_role("dialog").get_by_role("button", name="Reject", exact=True).click()
+    await seat.page.get_by_role("dialog").get_by_role("button", name="Reject and tell").click()
     await expect(seat.page.locator('[data-outcome="done"]')).to_have_count(2)
     for task_id in tasks:
         (recorded,) = facts_of(await api.journal(task_id), facts.DecisionRecorded)
@@ -547,6 +547,7 @@ async def test_an_approval_by_keyboard_alone(server: Server, pc: Computer, seats
     # The next one is there by itself.
     await expect(seat.request(ids[0])).to_be_visible()
     await keyboard.press("r")
+    await expect(seat.page.get_by_label("Reason")).to_be_focused()
     await keyboard.type("No.")
     await keyboard.press("Enter")
     await expect(seat.page.locator('.request [data-outcome="done"]')).to_contain_text("rejected by you")

@@ -233,9 +233,7 @@ async def test_where_one_stands_is_said_by_the_title_and_the_focus(server: Serve
     await api.first(task_id, "question_asked")
     seat = await seats.open("tasks")
     await seat.page.locator(".rows a").click()
-    await expect(seat.page).to_have_title(
-        re.compile(r"^\(1\) Waiting \u00b7 \[.* \u00b7 Tasks \u00b7 cc-orchestrator$")
-    )
+    await expect(seat.page).to_have_title(re.compile(r"^\(1\) Paused \u00b7 \[.* \u00b7 Tasks \u00b7 cc-orchestrator$"))
     await expect(seat.page.locator("#main")).to_be_focused()
     await seat.go("tasks")
     await seat.button("New task").click()

@@ -1,5 +1,5 @@
 // Small parts that every view is made of.
-import { Component, html, useEffect, useRef, useState } from "./html.js";
+import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { now } from "./api.js";
 import { Store, useStore } from "./store.js";
 import { Text, oneLine } from "./text.js";
@@ -155,11 +155,16 @@ export class Safe extends Component {
 // `stays`: only its own button closes it.
 export function Dialog({ title, onClose, wide, stays, children }) {
   const ref = useRef(null);
-  useEffect(() => {
-    const before = document.activeElement;
+  const came = useRef(null);
+  // At once, so that what is typed next is typed here; the focus goes back once the dialog is gone.
+  useLayoutEffect(() => {
+    came.current = document.activeElement;
     ref.current.showModal();
     ref.current.querySelector("form :is(input, textarea, select)")?.focus();
-    return () => (before?.isConnected && before !== document.body ? before : document.getElementById("main"))?.focus();
+  }, []);
+  useEffect(() => () => {
+    const before = came.current;
+    (before?.isConnected && before !== document.body ? before : document.getElementById("main"))?.focus();
   }, []);
   return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-labelledby="dialog-title"
       onCancel=${(event) => { event.preventDefault(); if (!stays) onClose(); }}

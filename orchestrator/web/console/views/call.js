@@ -52,10 +52,11 @@ function Argument({ call, name, value, onWhole }) {
   return html`<${Code} text=${text} lua=${lua} label=${oneLine(name)} onWhole=${onWhole} />`;
 }
 
-// What is there, as far as it matters to the decision: of a file whose diff is shown that says it.
+// What is there; of a single file whose diff is shown, that says it.
 function Found({ observed }) {
-  const rows = Object.entries(observed.state)
-    .filter(([path, state]) => state === "absent" || observed.directories.includes(path) || !observed.diff);
+  const all = Object.entries(observed.state);
+  const rows = all.filter(([path, state]) => all.length > 1 || !observed.diff || state === "absent"
+    || observed.directories.includes(path));
   if (!rows.length && !observed.made.length && observed.encoding === "utf-8") return null;
   return html`<div class="found"><h4>Found there</h4><ul>
     ${rows.map(([path, state]) => html`<li><code><${Text} value=${path || "/"} /></code>

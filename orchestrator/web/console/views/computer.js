@@ -5,7 +5,7 @@ import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
-import { Text, oneLine } from "../lib/text.js";
+import { Text, inOrder, oneLine } from "../lib/text.js";
 import { useTitle } from "../lib/title.js";
 import { Ago, Details, Dialog, Facts, Icon, Loading, NotThere, Trouble, useDoing } from "../lib/ui.js";
 import { Screen } from "../screen/screen.js";
@@ -17,8 +17,9 @@ const TERMINAL = { of: "terminal", width: 0, height: 0 };
 
 function Picker({ screens, of, onChoose }) {
   // A monitor that was taken away is still the one that is chosen.
-  const all = screens.some((one) => one.of === of) ? screens : [...screens, { of }];
+  const all = screens.some((one) => one.of === of) ? [...screens] : [...screens, { of }];
   if (all.length < 2) return null;
+  all.sort((a, b) => (b.of === "terminal") - (a.of === "terminal") || inOrder(a.of, b.of));
   return html`<div class="chips" role="group" aria-label="Which screen">${all.map((one) => html`
     <button type="button" class="chip" aria-pressed=${one.of === of ? "true" : "false"}
         onClick=${() => onChoose(one.of)}>${one.of === "terminal" ? "Terminal" : html`Monitor ${oneLine(one.of, 40)}`}

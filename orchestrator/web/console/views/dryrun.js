@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../lib/html.js";
 import { post } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
-import { Text, oneLine } from "../lib/text.js";
+import { Text, inOrder, oneLine } from "../lib/text.js";
 import { TOOLS } from "../lib/tools.js";
 import { Risk, Trouble, useDoing } from "../lib/ui.js";
 import { Effect, Rule } from "./rules.js";
@@ -69,6 +69,7 @@ export function DryRun({ policy }) {
   const [computer, setComputer] = useState("");
   const [told, setTold] = useState(null);
   const { value } = useReading("/v1/computers");
+  const names = (value?.computers ?? []).map((one) => one.computer).sort(inOrder);
   const { busy, problem, doing } = useDoing();
   const parsed = read(args);
   useEffect(() => setTold(null), [tool, args, computer]);
@@ -96,8 +97,8 @@ export function DryRun({ policy }) {
       <p id="args-wrong" class="wrong" role="status">${parsed.wrong ?? ""}</p>
       <label for="on">On which computer? <span class="muted">(what is known of it counts)</span></label>
       <select id="on" value=${computer} onChange=${(event) => setComputer(event.target.value)}>
-        <option value="">none in particular</option>${(value?.computers ?? []).map((one) => html`
-          <option value=${one.computer}>${oneLine(one.computer, 64)}</option>`)}</select>
+        <option value="">none in particular</option>${names.map((name) => html`
+          <option value=${name}>${oneLine(name, 64)}</option>`)}</select>
       <${Trouble} problem=${problem} />
       <footer><button class="primary"
         disabled=${busy || Boolean(parsed.wrong) || !tool.trim()}>What does it say?</button></footer>

@@ -6,7 +6,7 @@ import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
-import { Text, oneLine } from "../lib/text.js";
+import { Text, inOrder, oneLine } from "../lib/text.js";
 import { Ago, Dialog, Icon, Loading, Trouble, plural, useDoing } from "../lib/ui.js";
 import { Copy } from "./copy.js";
 
@@ -109,7 +109,7 @@ function holders(tokens) {
     all.set(key, { ...before, roles, owner: one.owner ?? before.owner, count: before.count + 1,
       yours: before.yours || one.yours, created_at: one.created_at ?? before.created_at });
   }
-  return [...all.values()];
+  return [...all.values()].sort((a, b) => inOrder(a.name, b.name));
 }
 
 function Holder({ one, onRevoke }) {
