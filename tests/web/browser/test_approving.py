@@ -195,6 +195,7 @@ async def test_the_next_request_is_there_before_the_server_has_answered(
     await expect(seat.request(ids[1]).locator('[data-key="a"]')).to_have_text("Sending\u2026")
     answers.set_result(None)
     await expect(seat.page.locator('[data-outcome="done"]')).to_have_count(2)
+    await seat.check_access("a decision above the next request")
     for task_id in tasks:
         assert len(facts_of(await api.journal(task_id), facts.DecisionRecorded)) == 1
 

@@ -51,7 +51,7 @@ export function Outcome({ outcome, about, children }) {
   const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
   return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} tabindex="-1"
       data-outcome=${outcome.state}>
-    <p>${about && html`<b>${about}</b> `}${outcome.text}</p>${outcome.again && html`<button type="button"
+    <p>${about && html`<b>${about}:</b> `}${outcome.text}</p>${outcome.again && html`<button type="button"
         onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
 }
 
