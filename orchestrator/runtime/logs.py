@@ -27,6 +27,8 @@ SALT: Final = secrets.token_hex(16)
 MAX_CHARS: Final = 20_000
 """Characters of one message, and of one traceback; the log says that the rest is left out."""
 _MAX_ID_CHARS: Final = 128
+_LIBRARIES: Final = ("uvicorn", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic", "websockets")
+"""Their information is logged at the level ``debug`` alone."""
 _OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
 
 LINES: Final[Counter[str]] = Counter()
@@ -110,9 +112,13 @@ class _Counting(logging.StreamHandler[TextIO]):
 
 
 def set_up(level: str, form: Literal["text", "json"], stream: TextIO | None = None) -> None:
-    """Log what is at least of this level, uvicorn's warnings too, to ``stream`` (None: standard error)."""
+    """Log what is at least of this level, warnings of libraries too, to ``stream`` (None: standard error)."""
     handler = _Counting(stream or sys.stderr)
     handler.setFormatter(JsonForm() if form == "json" else TextForm())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
-    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
+    for name in _LIBRARIES:
+        # Each of their requests is a line; what one of them meant is logged here.
+        logging.getLogger(name).setLevel(
+            logging.DEBUG if level == "debug" else max(logging.WARNING, logging.getLevelName(level.upper()))
+        )

@@ -23,6 +23,14 @@ from orchestrator.runtime.program import ENV_PREFIX, default_data_dir
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
+DEMO_MODEL: Final = "scripted:hello"
+"""A script that ships with the program: it writes and runs a hello world, whatever the task is."""
+DEMO_SAYS: Final = (
+    "No model is chosen: a script answers, which writes a hello world program whatever the task is. To change that:"
+)
+DEMO_CHANGE: Final = ("ollama pull qwen2.5-coder:7b", "cc-orchestrator serve --choose-model")
+"""The commands that lead to a model, in their order."""
+
 _ADDRESS: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 _OLLAMA: Final = re.compile(r"(?:https?://)?[\w.:%\[\]-]+(?:/[\w./%~-]*)?(?:#[1-9][0-9]?)?", re.ASCII)
@@ -149,7 +157,10 @@ class Settings(BaseModel):
         ge=1,
         le=86_400,
     )
-    model: str = _setting("scripted:hello", "The model of tasks that name none.")
+    model: str = _setting(
+        DEMO_MODEL,
+        "The model of tasks that name none; not set: the one that was chosen (docs/models.md), else a script.",
+    )
     model_url: str = _setting(
         "",
         "Where a server listens that speaks OpenAI's API (LM Studio, llama-server, vLLM, llamafile), such as "
@@ -274,6 +285,11 @@ class Settings(BaseModel):
         if value and not _ADDRESS.fullmatch(value):
             raise ValueError("it must be http:// or https://, a host and perhaps a port, with no path")
         return value
+
+    @property
+    def only_demo(self) -> bool:
+        """Whether the demo's script does the tasks because nobody chose a model."""
+        return self.model == DEMO_MODEL and "model" not in self.model_fields_set
 
     @property
     def store_url(self) -> str:

@@ -27,6 +27,8 @@ from tests.servers import free_port
 from tests.waiting import HANG_S
 
 CLI = [sys.executable, "-m", "orchestrator"]
+SCRIPTED = ("--model", "scripted:hello")
+"""A named model: `serve` then looks for none on this machine."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -110,8 +112,8 @@ def process_of(command: list[str], home: Path, data: Path) -> Iterator[Served]:
 
 @contextmanager
 def serving(home: Path, data: Path, *options: str) -> Iterator[Served]:
-    """`serve`, on any free port unless the options name one."""
-    with process_of([*CLI, "serve", "--port", "0", "--data-dir", str(data), *options], home, data) as served:
+    """`serve`, on any free port unless the options name one, with a script as its model unless they name another."""
+    with process_of([*CLI, "serve", *SCRIPTED, "--port", "0", "--data-dir", str(data), *options], home, data) as served:
         yield served
 
 

@@ -21,6 +21,7 @@ from orchestrator.web.auth import issue_token
 from orchestrator.web.bodies import MAX_OPEN_BYTES
 from orchestrator.web.peers import MOST_A_MINUTE, RESERVE, WRONG_TRIES, counted_as, room_for
 from tests.harness.browsing import signed_in
+from tests.harness.commands import SCRIPTED
 from tests.harness.endpoints import blocks_of
 from tests.harness.screening import stub
 from tests.harness.whole_server import Server, running
@@ -318,7 +319,7 @@ async def test_a_server_with_few_files_serves_on(tmp_path: Path) -> None:
         "import resource, sys; from orchestrator.terminal.cli import main\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 160)); main()"
     )
-    command = ("serve", "--data-dir", str(tmp_path), "--port", "0")
+    command = ("serve", *SCRIPTED, "--data-dir", str(tmp_path), "--port", "0")
     serving = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

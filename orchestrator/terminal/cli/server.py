@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.settings import Settings, load_settings
+from orchestrator.runtime.settings import DEMO_CHANGE, DEMO_SAYS, Settings, load_settings
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, print_json
 
 # -- The commands that start something: ``serve`` and ``demo`` ---------------------------
@@ -33,18 +33,23 @@ def serve(**flags: Any) -> None:
     from orchestrator.app.orchestrator import Orchestrator
     from orchestrator.app.serving import serve as serve_until_stopped
     from orchestrator.runtime.logs import set_up
+    from orchestrator.terminal.model_choice import choose, remember
 
-    chosen = load_settings(flags, os.environ)
-    set_up(chosen.log_level, chosen.log_format)
+    again = flags.pop("choose_model")
+    named = load_settings(flags, os.environ)
+    set_up(named.log_level, named.log_format)
+    chosen, answer = choose(named, os.environ, again=again)
 
     def ready(url: str, orchestrator: Orchestrator) -> None:
-        if orchestrator.admin_token is not None:
-            for line in first_words(chosen, url):
-                # Where each line of the log is an object, these are some, too.
-                if chosen.log_format == "json":
-                    logger.info("%s", line)
-                else:
-                    typer.echo(line, err=True)
+        if answer is not None:
+            remember(chosen.data_dir, answer)
+        banner = [DEMO_SAYS, *(f"  {line}" for line in DEMO_CHANGE)] if chosen.only_demo else []
+        for line in [*(first_words(chosen, url) if orchestrator.admin_token is not None else ()), *banner]:
+            # Where each line of the log is an object, these are some, too.
+            if chosen.log_format == "json":
+                logger.info("%s", line)
+            else:
+                typer.echo(line, err=True)
         # What is there now stays: to look through it again holds up every computer for some 40 ms each time.
         gc.collect()
         gc.freeze()
@@ -97,6 +102,16 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
 
 # Each setting is a flag, so that none is forgotten.
 _FLAGS: Final = [_flag(name, field) for name, field in Settings.model_fields.items()]
+_FLAGS.append(
+    inspect.Parameter(
+        "choose_model",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[
+            bool, typer.Option("--choose-model", help="Ask which model to use, and remember the answer.")
+        ],
+    )
+)
 serve.__signature__ = inspect.Signature(_FLAGS)  # type: ignore[attr-defined]
 serve.__annotations__ = {flag.name: flag.annotation for flag in _FLAGS}
 

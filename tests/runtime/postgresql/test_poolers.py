@@ -22,7 +22,7 @@ from orchestrator.runtime.postgresql.sessions import SharedSession, must_give_se
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append, refused
 from tests.bouncers import MODES, PROGRAM, Mode, PgBouncer
-from tests.harness.commands import cli, serving
+from tests.harness.commands import SCRIPTED, cli, serving
 from tests.harness.commands import refused as refused_command
 from tests.servers import PostgresServer
 from tests.waiting import HANG_S, within
@@ -118,7 +118,7 @@ async def test_serve(
     if pooler.mode == "session":
         with serving(tmp_path, tmp_path / "data", *where):
             return
-    command = ("serve", "--port", "0", "--data-dir", str(tmp_path / "data"), *where)
+    command = ("serve", *SCRIPTED, "--port", "0", "--data-dir", str(tmp_path / "data"), *where)
     done = await asyncio.to_thread(cli, tmp_path, *command)
     refused_command(done, "pooler in transaction or statement mode", "Set `pool_mode = session`", f"--{part}", code=2)
     assert "secret" not in done.stderr

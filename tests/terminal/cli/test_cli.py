@@ -23,6 +23,7 @@ from orchestrator.runtime.settings import Settings
 from orchestrator.terminal.cli import commands
 from tests import forked
 from tests.harness.commands import (
+    SCRIPTED,
     Served,
     cli,
     environment,
@@ -325,7 +326,7 @@ def test_a_signal_stops_it_cleanly_and_it_starts_again(tmp_path: Path) -> None:
 
 def test_a_second_server_on_one_store_names_the_first(served: Served) -> None:
     """A second `serve` on one data directory is refused with the pid of the first, which goes on."""
-    done = cli(served.home, "serve", "--port", "0", "--data-dir", str(served.data))
+    done = cli(served.home, "serve", *SCRIPTED, "--port", "0", "--data-dir", str(served.data))
     refused(done, f"is open in process {served.process.pid}.")
     assert served.cli("tasks").returncode == 0
 
@@ -336,7 +337,7 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = cli(tmp_path, "serve", "--port", port, "--data-dir", str(tmp_path / "d"))
+        done = cli(tmp_path, "serve", *SCRIPTED, "--port", port, "--data-dir", str(tmp_path / "d"))
     refused(done, f"Port {port} of 127.0.0.1 cannot be used: Address already in use.", "--port")
 
 
@@ -351,7 +352,7 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
 )
 def test_a_setting_that_cannot_be_is_a_sentence(tmp_path: Path, options: Sequence[str], words: Sequence[str]) -> None:
     """A bad port, a bind without TLS and an unknown store are refused in one sentence, exit code 2."""
-    done = cli(tmp_path, "serve", "--data-dir", str(tmp_path / "d"), *options)
+    done = cli(tmp_path, "serve", *SCRIPTED, "--data-dir", str(tmp_path / "d"), *options)
     refused(done, *words)
     assert "secret" not in done.stderr
 
@@ -360,7 +361,7 @@ def test_a_broken_policy_names_file_rule_and_reason(tmp_path: Path) -> None:
     """A policy that cannot be used refuses the start and names the file, the rule and why."""
     policy = tmp_path / "mine.toml"
     policy.write_text('schema_version = 1\n[[rules]]\nid = "mine"\neffect = "maybe"\ntools = ["*"]\n')
-    done = cli(tmp_path, "serve", "--port", "0", "--data-dir", str(tmp_path / "d"), "--policy", str(policy))
+    done = cli(tmp_path, "serve", *SCRIPTED, "--port", "0", "--data-dir", str(tmp_path / "d"), "--policy", str(policy))
     refused(done, str(policy), "rule 1 (mine)", "effect", "'allow', 'ask' or 'deny'")
 
 
@@ -370,7 +371,7 @@ def test_a_used_directory_without_its_policy_does_not_start(tmp_path: Path) -> N
         server.process.terminate()
         assert server.process.wait(HANG_S) == 0
     (tmp_path / "data" / "policy.toml").unlink()
-    done = cli(tmp_path, "serve", "--port", "0", "--data-dir", str(tmp_path / "data"))
+    done = cli(tmp_path, "serve", *SCRIPTED, "--port", "0", "--data-dir", str(tmp_path / "data"))
     refused(done, str(tmp_path / "data" / "policy.toml"), "cannot be read")
     assert not (tmp_path / "data" / "policy.toml").exists()
 
