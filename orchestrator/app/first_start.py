@@ -6,15 +6,16 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.models import OllamaOptions, Pool, ServerOptions, as_chat_model
+from orchestrator.adapters.models.ollama_server import OllamaApi, names_in, with_tag
 from orchestrator.adapters.models.options import endpoints_of
 from orchestrator.adapters.store import open_store
-from orchestrator.core.errors import InvalidRequest, ModelFailed
+from orchestrator.core.errors import InvalidRequest, ModelFailed, NotFound
 from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.policy import Policy
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
@@ -22,18 +23,23 @@ from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Workspac
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.system_facts import RECORDS, NodeStarted, TokenIssued
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.text.visible import one_line
 from orchestrator.engine.tasks import TaskService
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.program import DEFAULT_URL, ENV_PREFIX, program, version
 from orchestrator.runtime.prompts import FILE, SHIPPED_VERSION
 from orchestrator.runtime.settings import Settings
 from orchestrator.tools.workspace import RefusedWorkspace
+from orchestrator.web.answers.base import ModelRow, ModelServerRow
 from orchestrator.web.auth import TokenAuthorizer, issue_token, token_hash
 from orchestrator.web.doctor import About
 
 # -- The models of the tasks, as the settings name them ----------------------------------
 
 logger = logging.getLogger(__name__)
+_CHECK_S: Final = 1.5
+"""How long Ollama may take to say what it has before a task is taken all the same."""
+_SHOWN_MODELS: Final = 10
 
 
 class Models:
@@ -50,6 +56,7 @@ class Models:
         self._served = served
         self._pool: Pool | None = None
         self._opened: dict[str, ChatModel] = {}
+        self._looking = asyncio.Lock()
         self._noted: set[str] = set()
         """The hosted models that were said to be so."""
 
@@ -68,6 +75,59 @@ class Models:
         if self._pool is None:
             self._pool = Pool(options.endpoints)
         return as_chat_model(name, options, self._pool)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a task's model is the one that is named, not one for all."""
+        return self._only is None
+
+    async def check(self, name: str) -> None:
+        """Raises NotFound for a model that is not there, and InvalidRequest as :meth:`open`.
+
+        A server that does not answer may have it: the task waits for that one.
+        """
+        try:
+            await asyncio.to_thread(self.open, name)
+        except InvalidRequest as error:
+            if ":" in name and not name.startswith("scripted:") and with_tag(name) not in await self._ollamas():
+                raise
+            raise NotFound(error.message, remedy=await self._known(name, error.remedy)) from error
+        if self._only is not None or not name.startswith("ollama:"):
+            return
+        there = await self._ollamas(sure=True)
+        if there and with_tag(name.removeprefix("ollama:").strip()) not in there:
+            remedy = await self._known(name, f"Get it: ollama pull {one_line(name.removeprefix('ollama:'))}.")
+            raise NotFound(f"There is no model {one_line(name)}.", remedy=remedy)
+
+    async def _known(self, name: str, remedy: str) -> str:
+        """What to do, with the models that there are."""
+        there = sorted(await self._ollamas())
+        if with_tag(name) in there:
+            return f"Say ollama:{one_line(name)}."
+        known = ", ".join(f"ollama:{one}" for one in there[:_SHOWN_MODELS])
+        return f"{remedy} Models there: {known}." if known else remedy
+
+    async def _ollamas(self, *, sure: bool = False) -> set[str]:
+        """The models of all Ollama servers, as far as they answer soon; ``sure``: none where one does not answer."""
+        try:
+            options = self._ollama()
+        except InvalidRequest:
+            return set()
+        quick = replace(options, connect_s=_CHECK_S, fact_s=_CHECK_S)
+        told = await asyncio.gather(
+            *(OllamaApi(one.url, quick).listed() for one in quick.endpoints), return_exceptions=True
+        )
+        if sure and not all(isinstance(one, dict) for one in told):
+            return set()
+        return {with_tag(name) for one in told for name in names_in(one)}
+
+    async def servers(self) -> Sequence[ModelServerRow]:
+        """The models of each model server that is asked, looked up one at a time for all who want to know."""
+        async with self._looking:
+            addresses = [one.url for one in self._ollama().endpoints]
+            served = self._served()
+            found = await asyncio.gather(*(asyncio.to_thread(_kept_at, url) for url in addresses))
+            return [*found, *([await _served_at(served)] if served.is_own else [])]
 
     async def begin(self, name: str) -> list[asyncio.Task[None]]:
         """Open the model of most tasks, and look at it in the background. Raises InvalidRequest as :meth:`open`."""
@@ -104,6 +164,31 @@ class Models:
             model.name,
             f" ({where})" if where else "",
         )
+
+
+def _kept_at(url: str) -> ModelServerRow:
+    from orchestrator.adapters.models.kept_models import kept_models  # with Ollama's own client, which few need
+
+    try:
+        kept = kept_models(url)
+    except ModelFailed as error:
+        return ModelServerRow(url=url, trouble=str(error), models=[])
+    rows = [
+        ModelRow(name=f"ollama:{one.name}", size=one.size, parameters=one.parameters, quantization=one.quantization)
+        for one in kept
+    ]
+    return ModelServerRow(url=url, trouble="", models=rows)
+
+
+async def _served_at(options: ServerOptions) -> ModelServerRow:
+    from orchestrator.adapters.models.openai_server import listed
+
+    try:
+        names = (await listed(options)).names
+    except ModelFailed as error:
+        return ModelServerRow(url=options.url, trouble=str(error), models=[])
+    rows = [ModelRow(name=f"openai-chat:{name}", size=0, parameters="", quantization="") for name in names]
+    return ModelServerRow(url=options.url, trouble="", models=rows)
 
 
 def ollama_url(settings: Settings) -> str:
@@ -164,7 +249,7 @@ Without a password it is a token, which alone opens the bus.
 _PASSWORD: Final = re.compile(r"((?:password|passfile|token)=)[^&\s]*")
 
 
-def about(settings: Settings, workspace: Workspace | None = None) -> About:
+def about(settings: Settings, workspace: Workspace | None = None, *, only_demo: bool = False) -> About:
     """What the doctor is told of this node."""
     return About(
         version=version(),
@@ -172,6 +257,7 @@ def about(settings: Settings, workspace: Workspace | None = None) -> About:
         host=settings.host,
         public_url=settings.public_url,
         model=settings.model,
+        only_demo=only_demo,
         ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
         model_url=settings.model_url or os.environ.get("OPENAI_BASE_URL", ""),
         num_ctx=settings.num_ctx,

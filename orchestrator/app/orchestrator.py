@@ -310,7 +310,8 @@ def _endpoints(
         nodes=here.seen,
         transfers=here.readings.everywhere,
         defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
-        check_model=models.open,
+        check_model=models.check,
+        list_models=models.servers,
         undoing=undoing,
         pruner=Pruner(service, Rule(settings.retain_days or None, settings.retain_bytes or None)),
         rehearsals=Rehearsals(undoing, copying, homes, settings.rehearsals, ground.guests),
@@ -318,7 +319,7 @@ def _endpoints(
         policy=ground.policy,
         checkpoints=keeper.checkpoints,
         unsent=keeper.away.alerts,
-        about=about(settings, undoing.world.workspace),
+        about=about(settings, undoing.world.workspace, only_demo=settings.only_demo and models.by_name),
         remote_keys=settings.remote_keys,
         update_secret=update_secret,
     )

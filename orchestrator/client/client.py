@@ -6,7 +6,7 @@ import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -117,6 +117,7 @@ class Attempts:
 
 # -- One server and one token: calls over REST, a task's events, the reviewers' socket
 
+_THERE_S: Final = 5.0
 _HUNG_UP = "it ended the connection"
 _SENT_AWAY: Final = 1008
 """The code with which a socket is closed whose token was revoked."""
@@ -157,9 +158,14 @@ class Client:
     def of_environment(cls, *, url: str | None = None, token: str | None = None, data_dir: Path | None = None) -> Self:
         """The server and token that were given, else those of the environment, else the defaults.
 
-        Raises InvalidRequest when there is no token.
+        Raises ServerUnreachable where there is no token and no server either, else InvalidRequest for the token.
         """
-        return cls(url or os.environ.get(f"{ENV_PREFIX}URL") or DEFAULT_URL, token or _token(data_dir))
+        where = url or os.environ.get(f"{ENV_PREFIX}URL") or DEFAULT_URL
+        try:
+            return cls(where, token or _token(data_dir))
+        except InvalidRequest:
+            cls(where, "none").must_answer()
+            raise
 
     @property
     def authorization(self) -> Mapping[str, str]:
@@ -169,6 +175,19 @@ class Client:
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
+
+    def must_answer(self) -> None:
+        """Raises ServerUnreachable unless something listens at the address; closes the client."""
+        with closing(self), self._reachable():
+            self._http.get("/healthz", timeout=httpx2.Timeout(_THERE_S))
+
+    def banner(self) -> list[str]:
+        """What a person is told of the model of tasks that name none; empty: nothing, or the server does not say."""
+        try:
+            told = self.request("GET", "/v1/models")
+        except (ServerRefused, ServerUnreachable):
+            return []
+        return [told["banner"], *(f"  {line}" for line in told["change"])] if told["banner"] else []
 
     def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call; the answer's JSON. Raises ServerRefused, ServerUnreachable."""

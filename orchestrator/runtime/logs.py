@@ -28,7 +28,7 @@ MAX_CHARS: Final = 20_000
 """Characters of one message, and of one traceback; the log says that the rest is left out."""
 _MAX_ID_CHARS: Final = 128
 _LIBRARIES: Final = ("uvicorn", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic", "websockets")
-"""Their information is logged at the level ``debug`` alone."""
+"""Each of their requests would be a line, with its headers at ``debug``: only their warnings are logged."""
 _OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
 
 LINES: Final[Counter[str]] = Counter()
@@ -118,7 +118,4 @@ def set_up(level: str, form: Literal["text", "json"], stream: TextIO | None = No
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name in _LIBRARIES:
-        # Each of their requests is a line; what one of them meant is logged here.
-        logging.getLogger(name).setLevel(
-            logging.DEBUG if level == "debug" else max(logging.WARNING, logging.getLevelName(level.upper()))
-        )
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

@@ -159,7 +159,7 @@ class Settings(BaseModel):
     )
     model: str = _setting(
         DEMO_MODEL,
-        "The model of tasks that name none; not set: the one that was chosen (docs/models.md), else a script.",
+        "The model of tasks that name none; not set: the one that was chosen, else a script.",
     )
     model_url: str = _setting(
         "",

@@ -210,6 +210,8 @@ class _Session:
         online = [one["computer"] for one in found if one["online"]]
         if not self.computers and len(online) == 1:
             self.computers = online
+        for line in () if self.model else self.client.banner():
+            self.screen.line(one_line(line, limit=600))
         self.screen.line(f"cc-orchestrator at {self.client.url}. /help says what can be typed; Ctrl-D leaves.")
         if self.read_only:
             self.screen.say("Tasks may only look here: whatever changes something is denied.")

@@ -24,14 +24,14 @@ from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
 from orchestrator.history.retention import Pruner
-from orchestrator.web.answers.base import Health
+from orchestrator.web.answers.base import Health, ModelServerRow
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
 from orchestrator.web.backups import AuditEndpoints, BackupEndpoints, RetentionEndpoints, TransferEndpoints
 from orchestrator.web.base import Defaults, answering
 from orchestrator.web.bodies import offered
 from orchestrator.web.browsers import Browsers, Place
 from orchestrator.web.computers import MirroringComputers, ScreenEndpoints, peer_of
-from orchestrator.web.doctor import NOWHERE, About, DoctorEndpoints
+from orchestrator.web.doctor import NOWHERE, About, DoctorEndpoints, ModelEndpoints, no_servers
 from orchestrator.web.endpoint_table import ENDPOINTS
 from orchestrator.web.errors import (
     Forbidding,
@@ -87,6 +87,7 @@ class Endpoints(
     RetentionEndpoints,
     InstallEndpoints,
     DoctorEndpoints,
+    ModelEndpoints,
     SessionEndpoints,
     WatchEndpoints,
     TransferEndpoints,
@@ -104,7 +105,8 @@ class Endpoints(
         nodes: Callable[[], dict[str, Any]],
         transfers: Callable[[], Awaitable[list[dict[str, Any]]]],
         defaults: Defaults,
-        check_model: Callable[[str], object],
+        check_model: Callable[[str], Awaitable[object]],
+        list_models: Callable[[], Awaitable[Sequence[ModelServerRow]]] = no_servers,
         undoing: Undoing,
         pruner: Pruner,
         rehearsals: Rehearsals,
@@ -122,6 +124,7 @@ class Endpoints(
         self.nodes = nodes
         self.defaults = defaults
         self.check_model = check_model
+        self.list_models = list_models
         self.undoing = undoing
         self.transfers = transfers
         self.backups = Backups(service, undoing, rehearsals.copying.transfers)

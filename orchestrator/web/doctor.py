@@ -1,6 +1,6 @@
 """Computers that try to reach the server, for a person who has to find out why one does not."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,16 @@ from orchestrator.core.values import told_apart
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.history.policy_store import PolicyKeeper
-from orchestrator.web.answers.base import Checkup, InstallerRow, LineRow, RefusedRow, SeenComputer
+from orchestrator.runtime.settings import DEMO_CHANGE, DEMO_SAYS
+from orchestrator.web.answers.base import (
+    Checkup,
+    InstallerRow,
+    LineRow,
+    ModelsAnswer,
+    ModelServerRow,
+    RefusedRow,
+    SeenComputer,
+)
 from orchestrator.web.answers.tasks import ComputerAnswer
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
@@ -38,6 +47,8 @@ class About:
     public_url: str = ""
     """Where the computers in the game reach it; empty: the address that they used."""
     model: str = ""
+    only_demo: bool = False
+    """Whether that is the demo's script because nobody chose a model."""
     ollama_url: str = ""
     model_url: str = ""
     """Where a server speaks OpenAI's API; empty: none is set."""
@@ -47,6 +58,30 @@ class About:
 
 
 NOWHERE: Final = About()
+
+
+async def no_servers() -> Sequence[ModelServerRow]:
+    """No model server is known."""
+    return ()
+
+
+class ModelEndpoints(Room):
+    """``/v1/models``."""
+
+    about: About
+    list_models: Callable[[], Awaitable[Sequence[ModelServerRow]]]
+
+    async def models(self, request: Request) -> ModelsAnswer:
+        """``GET /v1/models``."""
+        await self.who(request, agents=True)
+        servers = await self.list_models() if request.query_params.get("look") == "1" else ()
+        demo = self.about.only_demo
+        return ModelsAnswer(
+            model=self.about.model,
+            banner=DEMO_SAYS if demo else "",
+            change=list(DEMO_CHANGE) if demo else [],
+            servers=list(servers),
+        )
 
 
 class DoctorEndpoints(Room):

@@ -133,6 +133,7 @@ _TASKS: Final = (
         {201: Answer("It is in the queue.", (tasks.TaskShort,))},
         {
             403: "it takes the role submitter; or the session is somebody else's",
+            404: "there is no such model",
             409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on; "
             "`invalid_decision`: the key came with another task",
         },
@@ -544,6 +545,13 @@ _HOUSE: Final = (
         "GET", "/v1/doctor", "doctor", "house",
         "See who was turned away, who fetched the installer and never paired, and what the server was started with.",
         _ok("What was seen since the start.", base.Checkup), who="admin",
+    ),
+    Endpoint(
+        "GET", "/v1/models", "models", "house",
+        "The model of tasks that name none, and whether it is only the demo's script.",
+        _ok("The model; with `look` the models of each server, too.", base.ModelsAnswer),
+        takes=(_free("look", "1: ask the model servers which models they have."),),
+        who="program", stored=False,
     ),
     Endpoint(
         "GET", "/v1/openapi.json", "openapi", "house", "This document.",

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -138,8 +138,8 @@ class TaskEndpoints(Room):
     defaults: Defaults
     rehearsals: Rehearsals
     proofs: Proofs
-    check_model: Callable[[str], object]
-    """Raises InvalidRequest for a model that cannot be used."""
+    check_model: Callable[[str], Awaitable[object]]
+    """Raises InvalidRequest for a model that cannot be used, NotFound for one that is not there."""
 
     async def submit(self, request: Request) -> TaskShort:
         """``POST /v1/tasks``."""
@@ -161,7 +161,8 @@ class TaskEndpoints(Room):
                     details={"missing": "computer"},
                 )
         model = body.model or self.defaults.model
-        await asyncio.to_thread(self.check_model, model)
+        if body.model:
+            await self.check_model(body.model)
         computers = [ComputerId(one) for one in dict.fromkeys(body.computers)]
         # Before anything is copied for a rehearsal.
         checks_of(body.checks, computers, read_only=body.read_only)

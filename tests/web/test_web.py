@@ -287,11 +287,11 @@ async def test_a_body_has_a_limit(shared: Server) -> None:
 
 
 async def test_an_unknown_model_is_refused_when_it_is_named(tmp_path: Path) -> None:
-    """A task for a model that cannot be used is 422 and no task; the shipped script is taken."""
+    """A task for a model that cannot be used is 404 and no task; the shipped script is taken."""
     async with running(tmp_path) as server:
         for name in ("scripted:nothing", "no-such-model"):
             answer = await server.ask("POST", "/v1/tasks", {**SUBMIT, "model": name})
-            error = refused(answer, 422, "invalid_request")
+            error = refused(answer, 404, "not_found")
             assert name.removeprefix("scripted:") in error["message"]
         assert (await server.ask("GET", "/v1/tasks")).json() == {"tasks": []}
         answer = await server.ask("POST", "/v1/tasks", {**SUBMIT, "model": "scripted:hello"})

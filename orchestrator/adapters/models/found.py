@@ -109,7 +109,7 @@ async def _in_time(looking: Any) -> Found | None:
         async with asyncio.timeout(LOOK_S):
             found: Found = await looking
             return found
-    except (AskAnother, ModelFailed, Refusal, TimeoutError, OSError, ValueError):
+    except (AskAnother, ModelFailed, Refusal, TimeoutError, OSError, TypeError, ValueError):
         return None
 
 
@@ -118,7 +118,7 @@ async def _of_ollama(url: str) -> Found:
     listed = await api.listed()
     rows = listed.get("models") if isinstance(listed, dict) else None
     if not isinstance(rows, list):
-        raise ValueError("not Ollama")
+        raise TypeError
     here = is_loopback(urlsplit(url).hostname or "")
     models = [one for row in rows[:_MOST_MODELS] if (one := _kept(row, url, here)) is not None]
     return Found(models, () if models else (url,))
@@ -207,7 +207,7 @@ def fits(model: FoundModel, memory: int | None) -> bool | None:
 
 
 def suggested(models: Sequence[FoundModel], memory: int | None) -> FoundModel | None:
-    """The best one that does not leave this network: what fits first, then coders, then the larger; None: there is none."""
+    """The best one in this network: first what fits, then coders, then the larger; None: there is none."""
 
     def worth(one: FoundModel) -> tuple[bool, bool, int, int]:
         large = fits(one, memory) is False

@@ -1,6 +1,6 @@
 """The commands about Ollama's models: which there are, what is known of one, and getting one.
 
-They speak to Ollama itself, so they need no server.
+`show` and `pull` speak to Ollama itself; `list` asks the orchestrator, and Ollama where none answers.
 """
 
 import os
@@ -14,7 +14,17 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.cli.common import AsJson, DataDir, complain, is_alone, print_json, quoted, settings_of
+from orchestrator.terminal.cli.common import (
+    AsJson,
+    DataDir,
+    Url,
+    client_of,
+    complain,
+    is_alone,
+    print_json,
+    quoted,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from orchestrator.adapters.models.kept_models import KeptModel, Progress, Seen
@@ -43,24 +53,30 @@ def models(
     as_json: AsJson = False,
     url: OllamaUrl = None,
     model_url: ModelUrl = None,
+    server: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """List the models of each model server; of Ollama `models show` tells more of one, `models pull` gets one."""
     if is_alone(context):
-        _list(as_json, url, model_url, data_dir)
+        _list(as_json, url, model_url, data_dir, server)
 
 
 @models_app.command("list", epilog="Example: cc-orchestrator models list --model-url http://127.0.0.1:1234/v1")
 def list_models(
-    as_json: AsJson = False, url: OllamaUrl = None, model_url: ModelUrl = None, data_dir: DataDir = None
+    as_json: AsJson = False,
+    url: OllamaUrl = None,
+    model_url: ModelUrl = None,
+    server: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """List the models of each model server.
+    """List the models that tasks can use.
 
-    These are Ollama's, and the server that speaks OpenAI's API where one is set.
+    These are Ollama's, and those of the server that speaks OpenAI's API where one is set.
 
-    Ollama is left out where only that one is set.
+    With --ollama-url or --model-url, and where no orchestrator answers, it asks from here. Ollama is left out then
+    where only the other one is set.
     """
-    _list(as_json, url, model_url, data_dir)
+    _list(as_json, url, model_url, data_dir, server)
 
 
 @models_app.command(epilog="Example: cc-orchestrator models show qwen2.5-coder:7b")
@@ -226,14 +242,12 @@ def _plain(name: str) -> str:
 # -- list ----------------------------------------------------------------------------------
 
 
-def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any) -> None:
+def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any, server: str | None) -> None:
     from orchestrator.terminal.output import Screen, sized, table
 
     there: dict[str, list[KeptModel]] = {}
-    served = _served(model_url, data_dir)
-    answered = [_served_models(served, there)] if served is not None else []
-    if served is None or url or _ollama_is_set(data_dir):
-        answered += [_kept(one.url, there) for one in _options(url, data_dir).endpoints]
+    told = None if url or model_url else _told_by_server(server, data_dir)
+    answered = _asked_here(url, model_url, data_dir, there) if told is None else _of_server(told, there)
     found = [(where, kept) for where, models in there.items() for kept in models]
     if as_json:
         print_json([{"url": where, **vars(kept)} for where, kept in found])
@@ -247,6 +261,50 @@ def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any) 
         typer.echo("There are no models yet. Get one with `cc-orchestrator models pull qwen2.5-coder:7b`.", err=True)
     if not any(answered):
         raise typer.Exit(3)
+
+
+def _told_by_server(server: str | None, data_dir: Any) -> Any:
+    """What the orchestrator says of its models; None: none answers that can say it, and that was said.
+
+    Raises ServerUnreachable, ServerRefused and InvalidRequest where one was named.
+    """
+    from orchestrator.client.streams import ServerRefused, ServerUnreachable
+
+    try:
+        with client_of(server, data_dir) as client:
+            told = client.request("GET", "/v1/models", look="1")
+    except (InvalidRequest, ServerRefused, ServerUnreachable) as error:
+        if server:
+            raise
+        typer.echo(f"Asked from here, without the orchestrator: {one_line(error.message)}", err=True)
+        return None
+    typer.echo(f"Asked: the orchestrator at {client.url}, whose tasks use {one_line(told['model'])}.", err=True)
+    return told
+
+
+def _of_server(told: Any, there: "dict[str, list[KeptModel]]") -> list[bool]:
+    """Note what the orchestrator says; whether each of its model servers answered it."""
+    from orchestrator.adapters.models.kept_models import KeptModel
+
+    for one in told["servers"]:
+        if one["trouble"]:
+            typer.echo(f"cc-orchestrator: {one_line(one['trouble'], limit=2000)}", err=True)
+            continue
+        there[one["url"]] = [
+            KeptModel(**{**model, "name": model["name"].removeprefix("ollama:")}) for model in one["models"]
+        ]
+    return [not one["trouble"] for one in told["servers"]]
+
+
+def _asked_here(
+    url: str | None, model_url: str | None, data_dir: Any, there: "dict[str, list[KeptModel]]"
+) -> list[bool]:
+    """Note what the model servers say that the settings here name; whether each of them answered."""
+    served = _served(model_url, data_dir)
+    answered = [_served_models(served, there)] if served is not None else []
+    if served is None or url or _ollama_is_set(data_dir):
+        answered += [_kept(one.url, there) for one in _options(url, data_dir).endpoints]
+    return answered
 
 
 def _served(model_url: str | None, data_dir: Any) -> "ServerOptions | None":

@@ -201,6 +201,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "checks": [*said.checks, *(check or ())] or None,
     }
     with client_of(url, data_dir) as client:
+        for line in () if body["model"] else client.banner():
+            typer.echo(one_line(line, limit=600), err=True)
         task = _submitted(client, body, as_json=as_json, detach=detach, patience_s=reconnect)
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")

@@ -175,6 +175,38 @@ class Checkup(AnswerModel):
     computers: list[SeenComputer]
 
 
+class ModelRow(AnswerModel):
+    """A model that a server has."""
+
+    name: str
+    """As `--model` takes it."""
+    size: int
+    """Bytes on its disk; 0: it does not say."""
+    parameters: str
+    quantization: str
+
+
+class ModelServerRow(AnswerModel):
+    """A model server that this orchestrator asks."""
+
+    url: str
+    trouble: str
+    """Why it does not tell its models; empty: it does."""
+    models: list[ModelRow]
+
+
+class ModelsAnswer(AnswerModel):
+    """The model of tasks that name none, and the models that are there."""
+
+    model: str
+    banner: str
+    """What to tell a person where only the demo's script answers; empty: a model was chosen."""
+    change: list[str]
+    """The commands that change it, in their order."""
+    servers: list[ModelServerRow]
+    """Empty without `look`."""
+
+
 # -- What the endpoints of tokens and pairing answer -----------------------------------------
 
 

@@ -2,6 +2,7 @@
 import { html, render, useEffect, useRef, useState } from "./lib/html.js";
 import { unseen } from "./lib/decide.js";
 import { live, onOpened, start, stop } from "./lib/live.js";
+import { useReading } from "./lib/reading.js";
 import { link, route } from "./lib/route.js";
 import { look, session, signOut } from "./lib/session.js";
 import { useStore } from "./lib/store.js";
@@ -70,6 +71,20 @@ function Banner() {
       <button type="button" class="small" onClick=${() => location.reload()}>Load its page</button></div>`;
   }
   return null;
+}
+
+const DEMO_SEEN = "demo banner closed";
+
+// Only the demo's script answers: what changes that. Closed, it stays closed in this tab.
+function DemoBanner() {
+  const { value } = useReading("/v1/models");
+  const [closed, close] = useState(sessionStorage.getItem(DEMO_SEEN) !== null);
+  if (closed || !value?.banner) return null;
+  return html`<div class="note warn demo" role="status">
+    <p>${value.banner}</p>
+    ${value.change.map((line) => html`<p key=${line}><code>${line}</code></p>`)}
+    <button type="button" class="small" onClick=${() => { sessionStorage.setItem(DEMO_SEEN, "1"); close(true); }}>
+      Close</button></div>`;
 }
 
 // Decisions that failed after somebody had gone elsewhere.
@@ -143,6 +158,7 @@ function Frame() {
     <${Navigation} view=${view} />
     <main id="main" tabindex="-1">
       <${Banner} />
+      <${DemoBanner} />
       <${Unseen} />
       <${Came} />
       ${view !== at.view && html`<p class="note" role="status">There is no such view: these are the tasks.</p>`}

@@ -379,12 +379,19 @@ def test_a_used_directory_without_its_policy_does_not_start(tmp_path: Path) -> N
 # -- clients -----------------------------------------------------------------------------
 
 
-def test_without_a_token_a_client_says_where_one_is_looked_for(tmp_path: Path) -> None:
+def test_without_a_token_a_client_says_where_one_is_looked_for(served: Served, tmp_path: Path) -> None:
     """No token is usage (2): the variable, the file and what to do are named, also when the file is no text."""
-    done = cli(tmp_path, "tasks", "--data-dir", str(tmp_path))
-    refused(done, "CC_ORCHESTRATOR_TOKEN", str(tmp_path / "admin.token"), "cc-orchestrator serve")
+    where = ("tasks", "--url", served.url, "--data-dir", str(tmp_path))
+    refused(cli(tmp_path, *where), "CC_ORCHESTRATOR_TOKEN", str(tmp_path / "admin.token"), "cc-orchestrator serve")
     (tmp_path / "admin.token").write_bytes(b"\xff\xfe")
-    refused(cli(tmp_path, "tasks", "--data-dir", str(tmp_path)), str(tmp_path / "admin.token"))
+    refused(cli(tmp_path, *where), str(tmp_path / "admin.token"))
+
+
+def test_a_missing_server_is_told_before_a_missing_token(tmp_path: Path) -> None:
+    """A token is of no use without a server: the first thing to do is said first."""
+    done = cli(tmp_path, "tasks", "--url", "http://127.0.0.1:1", "--data-dir", str(tmp_path))
+    refused(done, "No orchestrator answers at http://127.0.0.1:1", "cc-orchestrator serve", code=3)
+    assert "token" not in done.stderr
 
 
 def test_where_nothing_listens_a_client_says_so(tmp_path: Path) -> None:
@@ -467,7 +474,7 @@ def test_a_server_that_refuses_is_told_in_its_words(served: Served) -> None:
     """A wrong token, an unknown model and an unknown task are the server's own sentences, exit code 3."""
     wrong = cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN="nonsense", CC_ORCHESTRATOR_URL=served.url)
     refused(wrong, "This token is not known or was revoked.", code=3)
-    refused(served.cli("run", "x", "--model", "scripted:nothing"), "There is no script 'nothing'", "hello", code=3)
+    refused(served.cli("run", "x", "--model", "scripted:nothing"), "There is no script 'nothing'", "hello", code=4)
     refused(served.cli("cancel", "t-none"), "There is no task 't-none'", code=4)
 
 

@@ -14,7 +14,7 @@ function Model({ model }) {
       <code><${Text} value=${model} line=${60} /></code>).
       For a real one start <a href="https://ollama.com" rel="noreferrer noopener" target="_blank">Ollama</a>, fetch a
         model there, and start the server with
-      ${" "}<code>--model ollama:NAME</code>.</p>`;
+      ${" "}<code>cc-orchestrator serve --choose-model</code>.</p>`;
   }
   return html`<p>Tasks are done by <code><${Text} value=${model} line=${80} /></code>. Whether it
     answers: <code>cc-orchestrator doctor</code>.</p>`;
