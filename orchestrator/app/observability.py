@@ -87,6 +87,10 @@ class _Said:
     computer: str | None = None
 
 
+_DETAILS: Final = (facts.ModelAsked, facts.ModelReplied, facts.ModelAwaited)
+"""Logged at ``debug`` alone; of a wait for a model server the actor itself says why."""
+
+
 class JournalLog:
     """Logs items that were just appended; it logs what the model does within a step only where everything is logged."""
 
@@ -98,7 +102,7 @@ class JournalLog:
         for item in items:
             if isinstance(item.fact, facts.CallsProposed):
                 self._remember(item.fact.calls)
-            level = logging.DEBUG if isinstance(item.fact, facts.ModelAsked | facts.ModelReplied) else logging.INFO
+            level = logging.DEBUG if isinstance(item.fact, _DETAILS) else logging.INFO
             if not logger.isEnabledFor(level):
                 continue
             said = self._said(item)

@@ -362,7 +362,7 @@ async def test_an_unknown_tool_is_denied_and_the_tools_are_named() -> None:
     model = Listening(says(call("cc_format", path="/")), final("ok", success=False))
     result = await execute_task_with_agent("go", stub(), model=model)
     assert result.message == "ok"
-    assert model.told.startswith("TOOL_RESULT: Denied by policy: There is no tool 'cc_format'; the tools are: ask_user")
+    assert model.told.startswith("TOOL_RESULT: Denied by policy: No such tool: 'cc_format'. The tools are: ask_user")
 
 
 async def test_three_unreadable_replies_end_the_task() -> None:

@@ -52,9 +52,7 @@ async def test_p1_a_tool_outside_the_catalog_never_runs(
         assert (made.tool, made.args, made.computer) == ("cc_format_disk", {"path": "a.lua"}, None)
         assert (verdict.effect, verdict.risk, verdict.matched_rules) == ("deny", "unknown", ())
         assert verdict.policy_version == (await server.facts(task_id, "model_asked"))[0].policy_version
-        assert model.told.startswith(
-            "TOOL_RESULT: Denied by policy: There is no tool 'cc_format_disk'; the tools are: "
-        )
+        assert model.told.startswith("TOOL_RESULT: Denied by policy: No such tool: 'cc_format_disk'. The tools are: ")
         for tool in TOOL_ARGS:
             assert tool in verdict.reason
             assert tool in model.told
@@ -114,7 +112,7 @@ async def test_p1_a_hostile_name_is_recorded_and_said_clean(installation: Instal
         events = (await server.ask("GET", f"/v1/tasks/{task_id}")).text + model.told + str(proposed)
         for raw in (SECRET, "\x1b", "\u202e", "\u200b", "x" * 200, "\n[end of data 0]"):
             assert raw not in events
-        assert model.told.startswith("TOOL_RESULT: Denied by policy: There is no tool ")
+        assert model.told.startswith("TOOL_RESULT: Denied by policy: No such tool: ")
         figures = (await server.ask("GET", "/metrics")).text
         assert 'verdicts_total{effect="deny",tool="unknown"} 1.0' in figures
         assert calls == []

@@ -388,8 +388,8 @@ def test_tools_of_ones_own() -> None:
     reply = read_reply(text, tools={"echo": EchoArgs})
     assert isinstance(reply, ToolRequest)
     assert reply.calls == (RequestedTool(tool="echo", args={}),)
-    assert "There is no tool 'echo'" in refusal(text)
-    assert "There is no tool 'cc_read'" in refusal(json.dumps(TOOL), tools={})
+    assert "No such tool: 'echo'" in refusal(text)
+    assert "No such tool: 'cc_read'" in refusal(json.dumps(TOOL), tools={})
 
 
 def test_P1_an_unknown_tool_may_be_kept_for_a_gate_that_denies_it() -> None:

@@ -94,10 +94,12 @@ class Served:
 
 
 @contextmanager
-def process_of(command: list[str], home: Path, data: Path) -> Iterator[Served]:
+def process_of(command: list[str], home: Path, data: Path, **more: str) -> Iterator[Served]:
     """A server in a process of its own; killed when the block ends and it still runs."""
     with (home / "serve.log").open("a") as log:
-        process = forked.start(command, environment(home), cwd=home, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = forked.start(
+            command, environment(home, **more), cwd=home, stdout=subprocess.PIPE, stderr=log, text=True
+        )
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

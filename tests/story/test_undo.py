@@ -395,7 +395,7 @@ async def test_no_model_calls_what_only_plans_call(server: Server, name: str) ->
     task_id = await api.submit(tool(name, path="a", to="absent"), final(success=False))
     items = await play(api, task_id)
     (refused,) = facts_of(items, facts.ReplyRefused)
-    assert f"There is no tool '{name}'" in refused.reason
+    assert f"No such tool: '{name}'" in refused.reason
 
 
 @pytest.mark.deep

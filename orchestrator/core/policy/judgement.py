@@ -166,7 +166,7 @@ def subject_of(call: AnyCall, spec: ToolSpec, context: PolicyContext, heard: Seq
 
 def no_such_tool(tool: str, catalog: ToolCatalog) -> str:
     """The reason for which a tool outside the catalog never runs: it names those that there are (promise P1)."""
-    return f"There is no tool {tool!r}; the tools are: {', '.join(tools_of_models(catalog))}."
+    return f"No such tool: {tool!r}. The tools are: {', '.join(tools_of_models(catalog))}."
 
 
 def _raised(risk: RiskLevel, others: Iterable[RiskLevel | None]) -> RiskLevel:

@@ -230,7 +230,7 @@ def _never_matches(rule: PolicyRule) -> str:
 def _never_matches_tool(rule: PolicyRule, tool: str) -> str:
     spec = BUILT_IN_CATALOG.get(tool)
     if spec is None:
-        return f"there is no tool {tool!r}; the tools are: {', '.join(sorted(BUILT_IN_CATALOG))}"
+        return f"no such tool: {tool!r}; the tools are: {', '.join(sorted(BUILT_IN_CATALOG))}"
     if rule.paths is not None and not spec.path_args:
         return f"{tool} has no path, so a rule on paths never matches it"
     if rule.programs is not None and tool not in RUNNERS:

@@ -142,7 +142,7 @@ def canonical_args(
     """
     model = tools.get(tool)
     if model is None:
-        refuse(f"There is no tool {quoted(tool)}. The tools are: {', '.join(sorted(tools))}.")
+        refuse(f"No such tool: {quoted(tool)}. The tools are: {', '.join(sorted(tools))}.")
     try:
         return model.model_validate(dict(args)).model_dump(mode="json", exclude_defaults=True)
     except ValidationError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
-from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
+from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, PolicyInvalid
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import ENV_PREFIX
@@ -230,6 +230,9 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     )
     if as_json:
         print_json(found)
+    elif found["reason"].startswith("No such tool: "):
+        what, _, tools = found["reason"].partition(". ")
+        raise NotFound(f"{what}.", remedy=tools)
     else:
         print_explanation(found)
 

@@ -244,9 +244,9 @@ def test_every_setting_is_a_flag_with_its_meaning(tmp_path: Path) -> None:
 
 def test_no_command_shows_what_there_is_and_the_next_step(tmp_path: Path) -> None:
     """Without a server it says how to start one; with one, what waits, and what to type next."""
-    bare = cli(tmp_path)
-    assert (bare.returncode, bare.stdout) == (2, "")
-    assert "start one with `cc-orchestrator serve`" in bare.stderr
+    bare = cli(tmp_path, CC_ORCHESTRATOR_URL="http://127.0.0.1:1")
+    assert (bare.returncode, bare.stdout) == (3, "")
+    assert "Start one with `cc-orchestrator serve`" in bare.stderr
     with talking(tmp_path, tmp_path / "data") as server:
         bare = server.cli()
         assert bare.returncode == 0, bare.stderr
