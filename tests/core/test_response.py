@@ -167,13 +167,13 @@ def test_a_reply_that_did_not_finish_is_refused_whole_or_not() -> None:
         (json.dumps({"kind": "tool", "tool_call": {**READ, "id": 5}}), "tool_call.id"),
         (
             json.dumps({"kind": "tool", "tool_call": {"tool": "functions.cc_rm", "args": {}}}),
-            "no tool 'functions.cc_r",
+            "No such tool: 'functions.cc_r",
         ),
         (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {}}}), "path is missing"),
         (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": 5}}}), "path must be text"),
         (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": "a", "x": 1}}}), "It takes: "),
         (json.dumps({"kind": "tool", "tool_calls": [READ, {"tool": "cc_read", "args": {}}]}), "path is missing"),
-        (json.dumps({"kind": "tool", "tool_calls": [READ, {"tool": "nope", "args": {}}]}), "no tool 'nope'"),
+        (json.dumps({"kind": "tool", "tool_calls": [READ, {"tool": "nope", "args": {}}]}), "No such tool: 'nope'"),
     ],
 )
 def test_what_has_no_single_reading_is_refused(text: str, words: str) -> None:
@@ -402,7 +402,7 @@ def test_P1_an_unknown_tool_may_be_kept_for_a_gate_that_denies_it() -> None:
         RequestedTool(**READ),
         RequestedTool(tool="x"),
     )
-    assert "no tool 'rm'" in refusal(json.dumps(batch))
+    assert "No such tool: 'rm'" in refusal(json.dumps(batch))
     for args in ('"a"', "[1]", "1"):
         text = f'{{"kind": "tool", "tool_call": {{"tool": "rm", "args": {args}}}}}'
         assert "tool_call.args must be an object" in refusal(text, unknown_tools="keep")

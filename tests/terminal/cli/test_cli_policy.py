@@ -219,7 +219,7 @@ def test_explain_asks_the_directorys_file_only_where_no_server_is_named(tmp_path
     data = tmp_path / "data"
     data.mkdir()
     asked = ["policy", "explain", "cc_read", "path=a", "--family", "turtle", "--data-dir", str(data)]
-    refused(cli(tmp_path, *asked), "There is no token")
+    refused(cli(tmp_path, *asked), "No orchestrator answers", code=3)
     file = written(data / "policy.toml", RULES)
     done = cli(tmp_path, *asked)
     assert rules_of(done)["farm"] == ["deny", "no", "labels"]
