@@ -223,7 +223,7 @@ def test_explain_asks_the_directorys_file_only_where_no_server_is_named(tmp_path
     file = written(data / "policy.toml", RULES)
     done = cli(tmp_path, *asked)
     assert rules_of(done)["farm"] == ["deny", "no", "labels"]
-    assert "There is no token" in done.stderr
+    assert "No orchestrator answers" in done.stderr
     assert done.stderr.endswith(f" So {file} is asked.\n")
     (data / "admin.token").write_text("x")
     refused(cli(tmp_path, *asked, "--url", "http://127.0.0.1:1"), "No orchestrator answers at", code=3)
