@@ -138,7 +138,7 @@ def _unattended(found: "Found") -> Choice:
             f"none of these is taken without a question: {seen}" if seen else "none was found",
         )
         return Choice(DEMO_MODEL)
-    why = "it is the best coder there that fits the memory" if taken.is_coder else "it is the only one there"
+    why = "it is known to write programs" if taken.is_coder else "it is the only one there"
     logger.info("the model is %s (%s): nobody named one, and %s", taken.name, taken.where, why)
     return Choice(taken.name, taken.url)
 

@@ -91,11 +91,12 @@ def test_another_interpreter_is_started_anew(tmp_path: Path) -> None:
 
 def test_on_a_terminal_it_has_a_session_and_sees_the_terminal(tmp_path: Path) -> None:
     """Its streams are the terminal, and it is the first of its session."""
-    with on_a_terminal(tmp_path, "run", "--data-dir", str(tmp_path)) as terminal:
+    where = ("--url", "http://127.0.0.1:1", "--data-dir", str(tmp_path))
+    with on_a_terminal(tmp_path, "run", *where) as terminal:
         assert isinstance(terminal.process, forked.Forked)
         assert os.getsid(terminal.process.pid) == terminal.process.pid
-        assert terminal.end() == 2
-    assert "There is no token" in terminal.text
+        assert terminal.end() == 3
+    assert "No orchestrator answers" in terminal.text
 
 
 @pytest.mark.deep

@@ -207,11 +207,12 @@ def fits(model: FoundModel, memory: int | None) -> bool | None:
 
 
 def suggested(models: Sequence[FoundModel], memory: int | None) -> FoundModel | None:
-    """The best one in this network: first what fits, then coders, then the larger; None: there is none."""
+    """The best one in this network: first what fits, then coders, Ollama, the larger; None: there is none."""
 
-    def worth(one: FoundModel) -> tuple[bool, bool, int, int]:
+    def worth(one: FoundModel) -> tuple[bool, bool, bool, int, int]:
         large = fits(one, memory) is False
-        return (large, not one.is_coder, one.rank, one.size if large else -one.size)
+        family = one.rank if one.is_coder else len(_CODERS)
+        return (large, not one.is_coder, bool(one.url), family, one.size if large else -one.size)
 
     return min((one for one in models if not one.hosted), key=worth, default=None)
 

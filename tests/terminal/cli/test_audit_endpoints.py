@@ -420,7 +420,7 @@ def test_a3_audit_verify_needs_no_server(tmp_path: Path) -> None:
 def test_audit_verify_asks_a_server_where_there_is_no_store(tmp_path: Path) -> None:
     """An empty directory has nothing to verify; without a token there is nobody to ask either."""
     done = offline(tmp_path)
-    assert (done.returncode, "There is no token" in done.stderr) == (2, True)
+    assert (done.returncode, "No orchestrator answers" in done.stderr) == (3, True)
 
 
 async def test_audit_verify_asks_the_server_where_the_store_is_held(tmp_path: Path) -> None:
