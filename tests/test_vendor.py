@@ -11,7 +11,7 @@ from orchestrator.web import install
 
 CONSOLE = Path(install.__file__).parent / "console"
 VENDOR = CONSOLE / "vendor"
-IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*)["']([^"']+)["']""")
+IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*)["']([^"'\s]+)["']""")
 
 
 def libraries() -> list[dict[str, Any]]:

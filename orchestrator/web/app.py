@@ -44,6 +44,7 @@ from orchestrator.web.errors import (
     refused,
 )
 from orchestrator.web.events import over_socket
+from orchestrator.web.home import HomeEndpoints, Times
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
@@ -78,6 +79,7 @@ class Endpoints(
     TaskEndpoints,
     UndoEndpoints,
     RehearsalEndpoints,
+    HomeEndpoints,
     DecisionEndpoints,
     PolicyEndpoints,
     AuditEndpoints,
@@ -151,6 +153,7 @@ class Endpoints(
         self.update_secret = update_secret
         self.budgets = {}
         self.proofs = Proofs(service.store)
+        self.times = Times(service.store)
 
     def app(self) -> ASGIApp:
         """The application."""

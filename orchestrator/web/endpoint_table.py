@@ -211,6 +211,30 @@ _TASKS: Final = (
         body=forms.AnswerBody,
     ),
     Endpoint(
+        "GET", "/v1/timeline", "timeline", "tasks",
+        "See what the tasks did when that changed last: thinking, waiting for a person, running a call.",
+        _ok("The tasks with their times, the last that changed first.", tasks.Timelines),
+        takes=(
+            Param("limit", "How many tasks.", {"type": "integer", "minimum": 1, "maximum": 50, "default": 20}),
+            Param(
+                "hours", "Only tasks that changed in so many hours.",
+                {"type": "number", "minimum": 0.1, "maximum": 720, "default": 24},
+            ),
+        ),
+        who="program",
+    ),
+    Endpoint(
+        "GET", "/v1/tasks/{task_id}/timeline", "task_timeline", "tasks", "See what one task did when.",
+        _ok("The task with its times.", tasks.TaskTimeline), who="program",
+    ),
+    Endpoint(
+        "GET", "/v1/trends", "trends", "tasks",
+        "See figures over time: how tasks ended, time to approval, tokens, and how long models took.",
+        _ok("24 hours, or 30 days.", tasks.Trends),
+        takes=(Param("by", "`hour` or `day`.", {"type": "string", "enum": ["hour", "day"], "default": "hour"}),),
+        who="program",
+    ),
+    Endpoint(
         "POST", "/v1/stop", "stop", "tasks", "Cancel every task that is not over: one's own; as an admin, everybody's.",
         _ok("What was stopped.", tasks.Stopped), body=forms.StopBody,
     ),

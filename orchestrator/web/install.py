@@ -256,7 +256,7 @@ def _without_usual_port(url: str) -> str:
 # on it is not a file. The headers forbid the page everything that it does not need; above all no script runs that is
 # not one of these files, and no text becomes one.
 #
-# A slow line is waited for once: the page names all of its modules at its head, so that none waits for the one
+# A slow line is waited for once: the page names its modules at its head, so that none waits for the one
 # that imports it, and asks for them below a name that is made of what they all say (``/console/@…/``), so that a
 # browser keeps them until they are others.
 
@@ -309,7 +309,9 @@ _ASK_EACH_TIME: Final = "no-cache"
 _KEEP: Final = "public, max-age=31536000, immutable"
 _BELOW: Final = "/console/"
 _MODULES: Final = "<!-- modules -->"
-"""Where the page names all of its modules."""
+"""Where the page names its modules."""
+_LATER: Final = "vendor/uplot/"
+"""A library that a view asks for once it is needed: the page does not name it at its head."""
 _ELSEWHERE: Final = Elsewhere(page="/", doors="/v1/openapi.json", health="/healthz", installer="/install")
 """Where things are, for a client that is not a browser."""
 
@@ -360,6 +362,7 @@ def console_files() -> Mapping[str, ConsoleFile]:
     """
     found = dict(_found(files("orchestrator.web").joinpath("console"), ""))
     modules = sorted(path for path, one in found.items() if one.media.startswith("text/javascript"))
+    modules = [path for path in modules if not path.startswith(_LATER)]
     named = "\n".join(f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in modules)
     text = found[_PAGE].content.decode().replace(_MODULES, named)
     text = text.replace(f'"{_BELOW}', f'"{_BELOW}@{_name_of(found)}/')

@@ -10,6 +10,7 @@ from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.task.facts import CheckResult, EarlierTask
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import ComputerSide, FreezeReason
+from orchestrator.core.task.timeline import Doing
 from orchestrator.core.undo.messages import Outcome, UndoOffer
 from orchestrator.web.answers.base import AnswerModel, Problem, Timestamp
 
@@ -261,6 +262,89 @@ class Stopped(AnswerModel):
     """The tasks that were stopped."""
 
     stopped: list[str]
+
+
+# -- What the endpoints of the first view answer ---------------------------------------------
+
+
+class SegmentAnswer(AnswerModel):
+    """A time in which a task did one thing."""
+
+    doing: Doing
+    """`thinking`: its model works on a reply; `waiting`: for a person; `running`: a call is under way; `queued`: it
+    waits for its turn, its computer or its model server."""
+    since: Timestamp
+    until: Timestamp | None
+    """null: it goes on."""
+
+
+class TaskTimeline(AnswerModel):
+    """What a task did when."""
+
+    task_id: str
+    prompt: str
+    status: TaskStatus
+    status_reason: str
+    """`unverified`: it claims a success that its journal does not support; else empty."""
+    computers: list[str]
+    created_at: Timestamp
+    ended_at: Timestamp | None
+    """null: it is not over."""
+    doing: Doing | None
+    """What it does now; null: it is over."""
+    tool: str
+    """The tool of the call that is under way; empty: none is."""
+    segments: list[SegmentAnswer]
+    """The oldest first, without a gap; of a task with very many only the last."""
+
+
+class Timelines(AnswerModel):
+    """What the tasks did that changed last, the last first."""
+
+    now: Timestamp
+    """The server's time."""
+    tasks: list[TaskTimeline]
+    left_out: int
+    """Tasks whose journal is too long for this, or of a newer version."""
+
+
+class TrendBucket(AnswerModel):
+    """The figures of an hour or of a day."""
+
+    at: Timestamp
+    """When it begins."""
+    completed: int = 0
+    """Tasks that ended so in this time."""
+    unverified: int = 0
+    """Tasks that claim a success that their journal does not support; they are not among the completed ones."""
+    failed: int = 0
+    canceled: int = 0
+    tokens: int = 0
+    """In and out, as model servers counted them."""
+    replies: int
+    """Replies of models."""
+    reply_s: float | None
+    """Seconds that a reply took, the median; null: there was none. So the two others."""
+    reply_most_s: float | None
+    decisions: int
+    """Requests that people decided."""
+    decision_s: float | None
+    """Seconds until the decision, the median."""
+
+
+class Trends(AnswerModel):
+    """Figures over time."""
+
+    now: Timestamp
+    by: Literal["hour", "day"]
+    tasks: int
+    """Tasks that were looked at."""
+    most: int
+    """Tasks that are looked at, at most: those that changed last."""
+    since: Timestamp
+    """The time from which on no task is missing; later than the first bucket where there were more than `most`."""
+    buckets: list[TrendBucket]
+    """The oldest first; days are those of UTC."""
 
 
 # -- What the endpoints of requests and decisions answer -------------------------------------

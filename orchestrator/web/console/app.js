@@ -17,6 +17,7 @@ import { Audit } from "./views/audit.js";
 import { calledOf } from "./views/call.js";
 import { Computer } from "./views/computer.js";
 import { Computers } from "./views/computers.js";
+import { Home } from "./views/home.js";
 import { Pairing } from "./views/pairing.js";
 import { People } from "./views/people.js";
 import { Policy } from "./views/policy.js";
@@ -27,6 +28,7 @@ import { GoingOn } from "./views/transfers.js";
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {
+  home: { title: "Home", draw: () => html`<${Home} />` },
   tasks: { title: "Tasks", draw: (at) => (at.parts[0]
     ? html`<${Task} key=${at.parts[0]} taskId=${at.parts[0]} />`
     : html`<${Tasks} query=${at.query} />`) },
@@ -149,7 +151,7 @@ function Frame() {
     <a class="skip" href="#main"
         onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top">
-      <a class="brand" href=${link("tasks")}><img src=${LOGO} alt="" width="24"
+      <a class="brand" href=${link("home")}><img src=${LOGO} alt="" width="24"
           height="24" />cc-orchestrator</a>
       <${Connection} state=${state.state} />
       <${GoingOn} />

@@ -11,7 +11,7 @@ function read() {
       return part;
     }
   });
-  return { view: parts[0] ?? "tasks", parts: parts.slice(1), query: new URLSearchParams(query) };
+  return { view: parts[0] ?? "home", parts: parts.slice(1), query: new URLSearchParams(query) };
 }
 
 export const route = new Store(read());

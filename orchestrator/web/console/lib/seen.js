@@ -1,5 +1,6 @@
 // Streams of a page that somebody looks at: for one that nobody sees, nobody has to be told.
 import { stream } from "./events.js";
+import { useEffect, useState } from "./html.js";
 
 const HIDDEN_MS = 20_000;
 
@@ -48,4 +49,16 @@ function whenHidden(act, hiddenMs) {
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", look);
   };
+}
+
+// Whether an element is in sight, or nearly; `margin` in pixels around the window.
+export function useInSight(box, margin = 120) {
+  const [inSight, set] = useState(false);
+  useEffect(() => {
+    const seeing = new IntersectionObserver((entries) => set(entries.at(-1).isIntersecting),
+      { rootMargin: `${margin}px` });
+    seeing.observe(box.current);
+    return () => seeing.disconnect();
+  }, []);
+  return inSight;
 }

@@ -7,6 +7,7 @@ import { Text, oneLine } from "./text.js";
 // -- signs -----------------------------------------------------------------------------
 
 const PATHS = {
+  home: "M4 11l8-7 8 7M6 10v10h12V10M10 20v-6h4v6",
   tasks: "M5 6h14M5 12h14M5 18h9",
   approvals: "M12 3l7 3v5c0 4.5-3 8-7 10-4-2-7-5.5-7-10V6zM9 12l2 2 4-4",
   computers: "M4 5h16v11H4zM9 20h6M12 16v4M7.5 9l2 2-2 2M12 13h3",

@@ -1,0 +1,63 @@
+// A small picture of a computer's terminal: live while it is in sight, painted about once in a second.
+//
+// A computer sends its screen only while somebody looks, so few are looked at at once: those that came in sight first.
+import { html, useEffect, useRef, useState } from "../lib/html.js";
+import { useInSight } from "../lib/seen.js";
+import { Painter, cellOf } from "./paint.js";
+import { useScreen } from "./watching.js";
+
+const MOST = 12, APART_MS = 1000;
+
+const looking = new Set(), waiting = new Set();
+
+// A place among those that are looked at, while it is `wanted`.
+function usePlace(wanted) {
+  const [has, set] = useState(false);
+  useEffect(() => {
+    if (!wanted) return undefined;
+    const one = { give: () => { looking.add(one); set(true); } };
+    if (looking.size < MOST) one.give();
+    else waiting.add(one);
+    return () => {
+      waiting.delete(one);
+      set(false);
+      if (!looking.delete(one)) return;
+      const [next] = waiting;
+      waiting.delete(next);
+      next?.give();
+    };
+  }, [wanted]);
+  return has;
+}
+
+const SAID = { away: "Away", unreadable: "No picture", lost: "The server is away", refused: "Too many look" };
+
+function Live({ computer }) {
+  const canvas = useRef(null), held = useRef({ timer: 0, last: 0, screen: null, painter: null }).current;
+  const paint = () => {
+    held.timer = 0;
+    held.last = Date.now();
+    const { picture } = held.screen;
+    if (!canvas.current || !picture.width) return;
+    held.painter ??= new Painter(canvas.current);
+    // Whole pixels of the canvas; the browser makes them as large as the tile.
+    held.painter.fit(picture, cellOf(picture, picture.width * 6, picture.height * 9, devicePixelRatio || 1));
+    held.painter.paint(picture, null, false);
+    canvas.current.hidden = false;
+  };
+  const soon = () => {
+    held.timer ||= setTimeout(paint, Math.max(0, held.last + APART_MS - Date.now()));
+  };
+  const { state, screen } = useScreen(computer, "terminal", soon);
+  held.screen = screen;
+  useEffect(() => () => clearTimeout(held.timer), []);
+  return html`<canvas ref=${canvas} hidden></canvas>${SAID[state] && html`<span>${SAID[state]}</span>`}`;
+}
+
+// Only for the eye: what it shows stands as text at the computer's own place.
+export function Thumbnail({ computer, online }) {
+  const box = useRef(null);
+  const mine = usePlace(useInSight(box) && online);
+  return html`<div class="thumbnail" ref=${box} aria-hidden="true">
+    ${mine ? html`<${Live} computer=${computer} />` : html`<span>${online ? "Open it to look" : "Away"}</span>`}</div>`;
+}
