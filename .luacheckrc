@@ -69,6 +69,7 @@ stds.cc_makes = {
     "disk",
     "dofile",
     "fs",
+    "gps",
     "http",
     "keys",
     "loadfile",

@@ -116,7 +116,7 @@ local FROM_SERVER = {
   watch = { watch = "counter", of = "text?", lease_s = "counter", heard = "counter?" },
   look = { look = "counter" },
   keys = { keys = "counter", body = "body" },
-  ping = { n = "counter", clock = "flag?" },
+  ping = { n = "counter", clock = "flag?", where = "flag?" },
   error = { code = "text", message = "text", call_id = "call_id?", journal_seq = "counter?" },
 }
 

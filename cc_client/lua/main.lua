@@ -55,6 +55,7 @@ local function capabilities()
     "tabs",
     "undo",
     "update",
+    "where",
   }
   for name in pairs(methods) do
     list[#list + 1] = name

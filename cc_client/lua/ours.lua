@@ -11,6 +11,7 @@
 local disk = require("disk")
 local Guard = require("guard")
 local paths = require("paths")
+local whereabouts = require("whereabouts")
 
 local ours = {}
 
@@ -89,15 +90,19 @@ function ours.queue(native, keep)
   end
 end
 
---- What a run has in `fs` and `os` in place of the game's, as `shared.view` takes it; `keep` as of `ours.queue`.
+--- What a run has in `fs`, `os` and `gps` in place of the game's, as `shared.view` takes it; `keep` as of `ours.queue`.
 function ours.own(keep)
   local library, own = _G.fs, { { _G.os, "queueEvent", ours.queue(_G.os.queueEvent, keep) } }
   for name, fn in pairs(ours.functions(library)) do
     own[#own + 1] = { library, name, fn }
   end
+  if _G.gps then
+    own[#own + 1] = { _G.gps, "locate", whereabouts.locate(_G.gps.locate) }
+  end
   return own
 end
 
 Guard.owns(ours.own)
+Guard.owns(whereabouts.locate)
 
 return ours

@@ -15,6 +15,7 @@ local status = require("status")
 local transfers = require("transfers")
 local typing = require("typing")
 local update = require("update")
+local whereabouts = require("whereabouts")
 
 local Session = {}
 Session.__index = Session
@@ -287,7 +288,9 @@ function HANDLERS.ping(self, message)
   end
   -- Of a game that is paused the clock stands still.
   local clock_ms = message.clock and math.floor(clock() * 1000 + 0.5) or nil
-  self:send({ type = "pong", n = message.n, clock_ms = clock_ms })
+  local told = message.where and whereabouts.told() or {}
+  told.type, told.n, told.clock_ms = "pong", message.n, clock_ms
+  self:send(told)
 end
 
 --- An error is only logged: answering it could go on for ever.

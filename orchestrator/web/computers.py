@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket
 from orchestrator.computers.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
 from orchestrator.computers.hub.known_computers import Refusals, Refused
 from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, OrchestratorError, Unauthenticated
-from orchestrator.core.ports import Computers, Identity
+from orchestrator.core.ports import ComputerInfo, Computers, Identity
 from orchestrator.core.task.limits import Budget
 from orchestrator.core.task.system_facts import ComputerLabelled, ComputerReleased, KeysSent
 from orchestrator.core.text.redact import redact_text
@@ -47,6 +47,7 @@ from orchestrator.web.answers.tasks import (
     FrozenAnswer,
     LabelDone,
     NodeList,
+    Position,
 )
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
@@ -117,9 +118,16 @@ def computer_answer(
         owner=owner or None,
         seen_at=None if online else seen,
         node=computers.node_of(record.computer) or None,
-        **({} if info is None else {name: getattr(info, name) for name in SAID}),
+        **({} if info is None else {name: getattr(info, name) for name in SAID} | {"position": _position(info)}),
         **others,
     )
+
+
+def _position(info: ComputerInfo) -> Position | None:
+    if info.place is None or info.placed_at is None:
+        return None
+    x, y, z = info.place
+    return Position(x=x, y=y, z=z, at=info.placed_at)
 
 
 def _frozen(record: ComputerRecord) -> FrozenAnswer | None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -513,6 +514,22 @@ async def test_settle_tells_what_a_program_writes_and_that_its_game_is_paused(
         await client.result(RUN, CallResult(body=b"at last"))
         assert (await within(settling))[RUN].result == CallResult(body=b"at last")
     assert parts == [(7, b"hi"), (9, b"")]
+
+
+async def test_fuel_and_place_are_known_as_they_were_told_last(server: HubServer) -> None:
+    """The place with the time at which the computer knew it."""
+    async with server.computer(capabilities=(wire.WHERE,)) as client:
+        info = server.hub.info(FARM)
+        assert info is not None
+        assert (info.fuel, info.place, info.placed_at) == (None, None, None)
+        await client.send(wire.Pong(journal_seq=3, n=1, fuel=740, fuel_limit=20_000, at=(12, 64, -30), at_age_s=3600))
+        await client.socket.send(b"no frame")
+        await client.hear("error")
+        info = server.hub.info(FARM)
+        assert info is not None
+        assert (info.fuel, info.fuel_limit, info.place) == (740, 20_000, (12, 64, -30))
+        assert info.placed_at is not None
+        assert info.placed_at < datetime.now(UTC) - timedelta(seconds=3599)
 
 
 async def test_settle_of_several_runs_answers_each(server: HubServer) -> None:

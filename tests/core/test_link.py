@@ -608,6 +608,18 @@ def test_while_a_program_runs_the_time_of_the_game_is_asked_for() -> None:
     assert link.next_timer() == 126.0
 
 
+def test_a_computer_that_tells_where_it_stands_is_asked_with_each_ping() -> None:
+    """Fuel and place are told, of either one alone too; a pong with neither says nothing."""
+    link = link_in(LinkState.READY, 100.0, wire.WHERE)
+    link.tick(120.0)
+    assert sent(link) == [wire.Ping(n=1, where=True)]
+    pong = wire.Pong(journal_seq=46, n=1, fuel=-1, fuel_limit=20_000)
+    assert link.receive(wire.encode(pong), 121.0) == [events.Stands(-1, 20_000, None, 0)]
+    pong = wire.Pong(journal_seq=46, n=1, at=(-12, 64, 3), at_age_s=90)
+    assert link.receive(wire.encode(pong), 121.0) == [events.Stands(None, None, (-12, 64, 3), 90)]
+    assert link.receive(FRAMES["pong"], 121.0) == []
+
+
 def test_a_silent_computer_is_gone_after_forty_five_seconds() -> None:
     """Counted from the last frame; pings of ours do not count as life, a broken frame does."""
     link = link_in(LinkState.READY, 100.0)

@@ -91,6 +91,7 @@ redstone = api("redstone", kernel)
 rs = redstone
 peripheral = api("peripheral", kernel)
 disk = api("disk")
+gps = api("gps", kernel)
 if host.is_family("turtle") then
   turtle = api("turtle", kernel)
 elseif host.is_family("pocket") then

@@ -131,6 +131,7 @@ class World:
             b"getItemSpace": lambda slot=None: 64 - turtle.item_count(slot),
             b"getItemDetail": turtle.item_detail,
             b"getSelectedSlot": lambda: turtle.selected,
+            b"getPlace": lambda axis: turtle.place[int(axis) - 1],
             b"getFuelLevel": lambda: "unlimited" if turtle.fuel is None else turtle.fuel,
             b"getFuelLimit": lambda: "unlimited" if turtle.fuel is None else turtle.fuel_limit,
         }

@@ -387,6 +387,9 @@ class Hub(Calls):
                 self.mirror.told(session, event.message, event.body)
             elif isinstance(event, events.Ticked):
                 session.ticked(event.clock_ms)
+            elif isinstance(event, events.Stands):
+                if self.known.stands(session.computer, event):
+                    self._changed(session.computer)
             elif isinstance(event, events.Complained) and event.code == JOURNAL_FAILED and event.run_id is None:
                 self._writes_nothing(session, event)
             else:

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
 from orchestrator.core.errors import OrchestratorError
@@ -21,6 +21,7 @@ from orchestrator.core.wire.identity import (
     frozen_remedy,
     frozen_sentence,
 )
+from orchestrator.core.wire.link_events import Stands
 from orchestrator.core.wire.wire import ComputerId, RunId
 
 # -- What the hub asks of the journal when a computer comes or goes ----------------------
@@ -242,6 +243,19 @@ class Refusals:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Standing:
+    """The fuel and the place of a computer, as it told last; the fields are those of ``ComputerInfo``."""
+
+    fuel: int | None = None
+    fuel_limit: int | None = None
+    place: tuple[int, int, int] | None = None
+    placed_at: datetime | None = None
+
+
+NOWHERE: Final = Standing()
+
+
 class Known:
     """What each computer said of itself, and what the journal has to know of it."""
 
@@ -255,6 +269,7 @@ class Known:
         self._numbers: dict[ComputerId, int] = {}
         """The number of each computer's last welcome."""
         self._former_labels: dict[ComputerId, tuple[str, ...]] = {}
+        self._standing: dict[ComputerId, Standing] = {}
         self._heard: dict[ComputerId, Heard] = {}
         """What the last boot of each computer named until its last session ended."""
         self._kept: dict[ComputerId, Heard] = {}
@@ -286,6 +301,7 @@ class Known:
             client=printable(wire.from_wire(hello.client)),
             left_at=None if online else self._left.get(computer),
             former_labels=self._former_labels.get(computer, ()),
+            **vars(self._standing.get(computer, NOWHERE)),
         )
 
     def number(self, computer: ComputerId) -> int:
@@ -313,6 +329,13 @@ class Known:
         hello, former = self._hellos[computer], self._former_labels.get(computer, ())
         self._former_labels[computer] = former_of(_text(label), (*former, _text(hello.label)))
         self._hellos[computer] = hello.model_copy(update={"label": label})
+
+    def stands(self, computer: ComputerId, told: Stands) -> bool:
+        """A computer told its fuel and its place; whether that is another than before."""
+        before = self._standing.get(computer, NOWHERE)
+        placed_at = None if told.place is None else datetime.now(UTC) - timedelta(seconds=told.age_s)
+        now = self._standing[computer] = Standing(told.fuel, told.fuel_limit, told.place, placed_at)
+        return replace(now, placed_at=None) != replace(before, placed_at=None)
 
     def labels(self, computer: ComputerId) -> tuple[str, tuple[str, ...]]:
         """The label of a computer, empty where it has none, and the former ones."""

@@ -105,6 +105,10 @@ class Seat(Said):
     client: str = ""
     left_at: AwareDatetime | None = None
     former_labels: tuple[str, ...] = ()
+    fuel: int | None = None
+    fuel_limit: int | None = None
+    place: tuple[int, int, int] | None = None
+    placed_at: AwareDatetime | None = None
     shows: tuple[str, ...] = ()
     """The capabilities of its client for requests of other nodes about its screens."""
 

@@ -83,6 +83,13 @@ class ComputerInfo:
     """When its last connection ended; None: it is connected."""
     former_labels: tuple[str, ...] = ()
     """Other labels that it had since it was paired: rules by label hold for them, too."""
+    fuel: int | None = None
+    """What a turtle has left, as it told last; -1: turtles need none. None: it is no turtle, or has not told."""
+    fuel_limit: int | None = None
+    place: tuple[int, int, int] | None = None
+    """The block (x, y, z) where it knew itself last; None: it has told none."""
+    placed_at: datetime | None = None
+    """When it knew that."""
 
 
 class Computers(Protocol):

@@ -34,6 +34,7 @@ from orchestrator.core.wire.link_events import (
     Outbox,
     Output,
     SettledAll,
+    Stands,
     Ticked,
 )
 from orchestrator.core.wire.wire import RunId
@@ -153,7 +154,8 @@ class ComputerLink:
         self._pings += 1
         self._pinged = now
         tells = self.hello is not None and wire.CLOCK in self.hello.capabilities
-        self._send(wire.Ping(n=self._pings, clock=True if tells else None))
+        where = self.hello is not None and wire.WHERE in self.hello.capabilities
+        self._send(wire.Ping(n=self._pings, clock=True if tells else None, where=True if where else None))
 
     def probe(self, now: float) -> None:
         """Ping now: the answer is told as ``Alive``. Frames that were under way do not count as an answer."""
@@ -341,8 +343,12 @@ class ComputerLink:
         return event
 
     def _answered(self, message: wire.Pong) -> list[LinkEvent]:
-        alive: list[LinkEvent] = [Alive()] if message.n == self._probe else []
-        return alive if message.clock_ms is None else [*alive, Ticked(message.clock_ms)]
+        told: list[LinkEvent] = [Alive()] if message.n == self._probe else []
+        if message.clock_ms is not None:
+            told.append(Ticked(message.clock_ms))
+        if message.fuel is not None or message.at is not None:
+            told.append(Stands(message.fuel, message.fuel_limit, message.at, message.at_age_s or 0))
+        return told
 
     def _result(self, message: wire.Result, body: bytes) -> list[LinkEvent]:
         run_id = RunId(message.call_id)

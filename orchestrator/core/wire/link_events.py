@@ -122,6 +122,18 @@ class Ticked:
 
 
 @dataclass(frozen=True)
+class Stands:
+    """The computer told its fuel and the place that it knew last; None: it does not know."""
+
+    fuel: int | None
+    """-1: turtles need none; as the limit."""
+    fuel_limit: int | None
+    place: wire.Place | None
+    age_s: int
+    """How long ago it knew that place."""
+
+
+@dataclass(frozen=True)
 class Ended:
     """The link is over; the connection should be closed."""
 
@@ -143,6 +155,7 @@ LinkEvent = (
     | Complained
     | Alive
     | Ticked
+    | Stands
     | Ended
 )
 

@@ -67,6 +67,8 @@ MAX_DESK_BYTES: Final = 4096
 """What a player types at once: many screens of a computer, and far below what the model's window holds."""
 CLOCK: Final = "clock"
 """The capability of a computer that tells the time of the game with its ``pong``."""
+WHERE: Final = "where"
+"""The capability of a computer that tells its fuel, and the place that it knows, with its ``pong``."""
 RUN_PING_EVERY_S: Final = 5.0
 """While a program runs: soon enough to notice that the game is paused."""
 PING_EVERY_S: Final = 20.0
@@ -98,6 +100,10 @@ FIRST_METHODS: Final = frozenset(
     }
 )
 """The capabilities of each client; one that has a later method says so by a capability of the same name."""
+Coordinate = Annotated[int, Field(ge=-(10**9), le=10**9)]
+Place = tuple[Coordinate, Coordinate, Coordinate]
+"""A block of the world: x, y, z."""
+Amount = Annotated[int, Field(ge=-1, le=10**12)]
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
 
 
@@ -242,6 +248,13 @@ class Pong(WireMessage):
     n: Counter
     clock_ms: Counter | None = None
     """Time of the game since the computer started, where the ping asked for it; it stands still in a pause."""
+    fuel: Amount | None = None
+    """What a turtle has left, where the ping asked for it; -1: turtles need none. None: it is no turtle."""
+    fuel_limit: Amount | None = None
+    at: Place | None = None
+    """The place that the computer knew last, where the ping asked for it; None: it knows none."""
+    at_age_s: Counter | None = None
+    """How long ago that was, by the game's clock."""
 
 
 class Complaint(WireMessage):
@@ -349,6 +362,8 @@ class Ping(WireMessage):
     n: Counter
     clock: bool | None = None
     """True: the answer is to name the time of the game; only to a computer with the capability ``clock``."""
+    where: Literal[True] | None = None
+    """The answer is to name fuel and place; only to a computer with the capability ``where``."""
 
 
 FromComputer = Annotated[

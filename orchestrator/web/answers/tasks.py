@@ -32,6 +32,16 @@ class FrozenAnswer(AnswerModel):
     """Who was welcome last, if anybody was, then who came."""
 
 
+class Position(AnswerModel):
+    """The block where a computer knew itself last."""
+
+    x: int
+    y: int
+    z: int
+    at: Timestamp
+    """When it knew that; a turtle may have gone on since."""
+
+
 class ComputerAnswer(AnswerModel):
     """A computer that has a token; only one that said hello since this start says more of itself."""
 
@@ -53,6 +63,12 @@ class ComputerAnswer(AnswerModel):
     family: str = ""
     computer_id: int | None = None
     client: str = ""
+    fuel: int | None = None
+    """What a turtle has left, as it told last; -1: turtles need none. null: it is no turtle, or has not told."""
+    fuel_limit: int | None = None
+    position: Position | None = None
+    """null: it has told none. A command computer knows its own; any other once a program of a task has called
+    `gps.locate` there."""
     """The version of its client."""
 
     @model_serializer(mode="wrap")
@@ -66,7 +82,7 @@ class ComputerAnswer(AnswerModel):
         return handler({**schema, "serialization": None})
 
 
-SAID: Final = ("label", "former_labels", "host", "family", "computer_id", "client")
+SAID: Final = ("label", "former_labels", "host", "family", "computer_id", "client", "fuel", "fuel_limit")
 """The fields of it that a computer says of itself."""
 
 

@@ -18,20 +18,20 @@ export const State = ({ state }) =>
   html`<span class="badge ${STATES[state]?.[1] ?? ""}">${STATES[state]?.[0] ?? state}</span>`;
 export const family = (one) => (one.family ? FAMILIES[one.family] ?? oneLine(one.family, 30) : "");
 
-// The task that works on each computer now, or waits there.
-export function useAtWork() {
+// The tasks that work now or wait for a person: those that run come last.
+export function useOpenTasks() {
   const running = useReading("/v1/tasks?status=Running&limit=300");
   const waiting = useReading("/v1/tasks?status=Paused&limit=300");
   useEffect(() => onHint("tasks", () => {
     running.again();
     waiting.again();
   }), []);
-  const at = new Map();
-  for (const task of [...(waiting.value?.tasks ?? []), ...(running.value?.tasks ?? [])]) {
-    for (const computer of task.computers) at.set(computer, task);
-  }
-  return at;
+  return [...(waiting.value?.tasks ?? []), ...(running.value?.tasks ?? [])];
 }
+
+// The one of them that each computer is at work for.
+export const atWork = (tasks) => new Map(tasks.flatMap((task) => task.computers.map((computer) => [computer, task])));
+export const useAtWork = () => atWork(useOpenTasks());
 
 function Card({ one, task }) {
   const label = one.label && one.label !== one.computer ? oneLine(one.label, 40) : "";

@@ -6,7 +6,7 @@ import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Empty, Icon, Loading, Trouble, plural } from "../lib/ui.js";
-import { useAtWork } from "./computers.js";
+import { atWork, useOpenTasks } from "./computers.js";
 import { WorldMap } from "./map.js";
 import { Plots } from "./plots.js";
 import { Start } from "./start.js";
@@ -20,17 +20,16 @@ const MOST_TILES = 12;
 const Stat = ({ address, value, name, note, look }) => html`<li><a class="stat ${look ?? ""}" href=${address}>
   <b>${value}</b><span>${name}${note && html`<small>${note}</small>`}</span></a></li>`;
 
-function Stats({ computers, tasks, trends }) {
+function Stats({ computers, open, trends }) {
   const { requests, questions } = useStore(live);
   const online = computers.filter((one) => one.state === "online").length;
   const frozen = computers.filter((one) => one.state === "frozen").length;
-  const under = tasks.filter((one) => !one.ended_at).length;
   const waits = requests.length + questions.length;
   const ended = (name) => trends?.buckets.reduce((all, one) => all + one[name], 0) ?? 0;
   const bad = ended("failed") + ended("unverified");
   return html`<ul class="stats" aria-label="At a glance">
     <${Stat} address=${link("approvals")} value=${waits} name="Waiting for you" look=${waits ? "warn" : ""} />
-    <${Stat} address=${link("tasks")} value=${under} name="Tasks under way" />
+    <${Stat} address=${link("tasks")} value=${open.length} name="Tasks under way" />
     <${Stat} address=${link("computers")} value=${online} name="Computers online"
         note=${frozen ? `${frozen} frozen` : `of ${computers.length}`} look=${frozen ? "bad" : ""} />
     <${Stat} address=${link("tasks", [], { status: "Completed" })} value=${ended("completed")} name="Completed in 24 h"
@@ -38,14 +37,13 @@ function Stats({ computers, tasks, trends }) {
   </ul>`;
 }
 
-function Computers({ computers, times }) {
-  const atWork = useAtWork();
+function Computers({ computers, open, times }) {
   const shown = computers.slice(0, MOST_TILES);
   return html`<section class="part" aria-labelledby="computers-here">
     <div class="head"><h2 id="computers-here">Computers</h2>
       <a href=${link("computers")}>All ${shown.length < computers.length ? computers.length : "computers"}</a>
     </div>
-    <${Tiles} computers=${shown} atWork=${atWork} times=${times} /></section>`;
+    <${Tiles} computers=${shown} atWork=${atWork(open)} times=${times} /></section>`;
 }
 
 function NoTask() {
@@ -76,26 +74,27 @@ export function Home() {
     today.again();
     month.again();
   }), []);
+  const open = useOpenTasks();
   const list = computers.value?.computers, told = timeline.value;
   const problem = [computers, timeline].find((one) => one.problem && !one.value);
   const times = new Map((told?.tasks ?? []).map((task) => [task.task_id, task]));
   const placed = list?.some((one) => one.position);
   return html`<div class="page home">
     <div class="head"><h1>Home</h1><div class="tools">
-      ${may("admin") && list?.length > 0 && html`<a class="button" href=${link("pairing")}>
+      ${may("admin") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
         <${Icon} name="plus" /> Pair a computer</a>`}
       ${may("submitter") && html`<a class="button primary" href=${link("tasks", [], { new: "1" })}>
         <${Icon} name="plus" /> New task</a>`}</div></div>
     <${Trouble} problem=${problem?.problem} again=${problem?.again} />
     ${(!list || !told) && !problem && html`<${Loading} rows=${5} />`}
     ${list && told && html`
-      ${(list.length > 0 || told.tasks.length > 0) && html`<${Stats} computers=${list} tasks=${told.tasks}
+      ${(list.length > 0 || told.tasks.length > 0) && html`<${Stats} computers=${list} open=${open}
         trends=${today.value} />`}
-      ${list.length ? html`<${Computers} computers=${list} times=${times} />` : html`<${Start} />`}
+      ${list.length ? html`<${Computers} computers=${list} open=${open} times=${times} />` : html`<${Start} />`}
       ${(list.length > 0 || told.tasks.length > 0) && html`<${Tasks} told=${told} />
         <${Plots} trends=${by === "day" ? month.value : today.value} by=${by} onBy=${setBy} />`}
       ${placed && html`<section class="part" aria-labelledby="map-here">
-        <div class="head"><h2 id="map-here">Map</h2><span class="muted small">Seen from above, north is up</span></div>
+        <div class="head"><h2 id="map-here">Map</h2><span class="muted small">Where each knew itself last, from above; north is up</span></div>
         <${WorldMap} computers=${list} /></section>`}`}
   </div>`;
 }

@@ -1,5 +1,6 @@
 // Computers as tiles: a live picture, fuel and place where they are known, and what works there now.
 import { html } from "../lib/html.js";
+import { now as timeNow } from "../lib/api.js";
 import { live } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
@@ -11,6 +12,7 @@ import { State, family } from "./computers.js";
 const NUMBER = new Intl.NumberFormat();
 // Of its limit: less than this share is little.
 const LITTLE = 0.1;
+const FRESH_MS = 90_000;
 
 function Fuel({ fuel, limit }) {
   if (fuel === undefined || fuel === null) return null;
@@ -23,7 +25,12 @@ function Fuel({ fuel, limit }) {
 
 export const place = ({ x, y, z }) => `${x} ${y} ${z}`;
 
-const Place = ({ position }) => position && html`<span>At ${place(position)}</span>`;
+// A turtle may have gone on since it knew its place.
+function Place({ position }) {
+  if (!position) return null;
+  if (timeNow() - Date.parse(position.at) < FRESH_MS) return html`<span>At ${place(position)}</span>`;
+  return html`<span>Was at ${place(position)} <${Ago} at=${position.at} /></span>`;
+}
 
 // What a task does now, and where one answers it.
 function now(task, times, requests, questions) {
