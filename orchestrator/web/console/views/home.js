@@ -94,7 +94,8 @@ export function Home() {
       ${(list.length > 0 || told.tasks.length > 0) && html`<${Tasks} told=${told} />
         <${Plots} trends=${by === "day" ? month.value : today.value} by=${by} onBy=${setBy} />`}
       ${placed && html`<section class="part" aria-labelledby="map-here">
-        <div class="head"><h2 id="map-here">Map</h2><span class="muted small">Where each knew itself last, from above; north is up</span></div>
+        <div class="head"><h2 id="map-here">Map</h2>
+          <span class="muted small">Where each knew itself last, from above; north is up</span></div>
         <${WorldMap} computers=${list} /></section>`}`}
   </div>`;
 }

@@ -5,13 +5,15 @@ import { oneLine } from "../lib/text.js";
 import { place } from "./tiles.js";
 
 const HIGH = 300, EDGE = 56, LEAST_BLOCKS = 16;
+const NAME_WIDE = 84, NAME_HIGH = 15;
 const STEPS = [1, 2, 5];
 
 function useWidth(box) {
   const [width, set] = useState(600);
   useEffect(() => {
-    const sized = new ResizeObserver(() => set(Math.max(240, box.current.clientWidth)));
-    sized.observe(box.current);
+    const mine = box.current;
+    const sized = new ResizeObserver(() => set(Math.max(240, mine.clientWidth)));
+    sized.observe(mine);
     return () => sized.disconnect();
   }, []);
   return width;
@@ -45,6 +47,23 @@ function Lines({ frame, width }) {
       x2=${width} /><text class="coordinate" x="4" y=${frame.down(z) - 4}>${z}</text>`)}`;
 }
 
+// The spots in pixels; names of spots that would stand on one another are stacked, as many as `over` says.
+function placed(spots, frame) {
+  const done = [];
+  for (const one of spots) {
+    const x = frame.across(one.position.x), z = frame.down(one.position.z);
+    const over = done.filter((other) => Math.abs(other.x - x) < NAME_WIDE && Math.abs(other.z - z) < NAME_HIGH).length;
+    done.push({ one, x, z, over });
+  }
+  return done;
+}
+
+const Spot = ({ one, x, z, over }) => html`<a href=${link("computers", [one.computer])}
+    aria-label="${oneLine(one.computer)} at ${place(one.position)}">
+  <circle class="spot ${one.state}" cx=${x} cy=${z} r="6" />
+  <text class="spot-name" x=${x} y=${z - 12 - over * NAME_HIGH} text-anchor="middle">${oneLine(one.computer, 24)}</text>
+  </a>`;
+
 export function WorldMap({ computers }) {
   const box = useRef(null);
   const width = useWidth(box);
@@ -53,11 +72,5 @@ export function WorldMap({ computers }) {
   return html`<div class="card map" ref=${box}><svg viewBox="0 0 ${width} ${HIGH}" width=${width} height=${HIGH}
       role="group" aria-label="Map: x to the right, z down">
     <${Lines} frame=${frame} width=${width} />
-    ${spots.map((one) => {
-      const x = frame.across(one.position.x), z = frame.down(one.position.z);
-      return html`<a key=${one.computer} href=${link("computers", [one.computer])}
-          aria-label="${oneLine(one.computer)} at ${place(one.position)}">
-        <circle class="spot ${one.state}" cx=${x} cy=${z} r="6" />
-        <text class="spot-name" x=${x} y=${z - 12} text-anchor="middle">${oneLine(one.computer, 24)}</text></a>`;
-    })}</svg></div>`;
+    ${placed(spots, frame).map((spot) => html`<${Spot} key=${spot.one.computer} ...${spot} />`)}</svg></div>`;
 }

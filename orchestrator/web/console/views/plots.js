@@ -102,17 +102,18 @@ function Plot({ figure, buckets, by }) {
   const step = by === "hour" ? 3600 : DAY_S;
   useEffect(() => {
     let plot = null, over = false;
-    const resized = new ResizeObserver(() => plot?.setSize({ width: box.current.clientWidth, height: HIGH }));
+    const place = box.current;
+    const resized = new ResizeObserver(() => plot?.setSize({ width: place.clientWidth, height: HIGH }));
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const draw = (Library) => {
       if (over) return;
       plot?.destroy();
-      plot = new Library(options(Library, figure, { width: box.current.clientWidth, step, onPoint: setPoint }),
-        dataOf(figure.lines, buckets, figure.bars), box.current);
+      plot = new Library(options(Library, figure, { width: place.clientWidth, step, onPoint: setPoint }),
+        dataOf(figure.lines, buckets, figure.bars), place);
     };
     const again = () => library().then(draw);
     again();
-    resized.observe(box.current);
+    resized.observe(place);
     dark.addEventListener("change", again);
     return () => {
       over = true;

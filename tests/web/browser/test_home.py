@@ -1,0 +1,60 @@
+"""The first view in a real browser: computers with their screens, tasks over time, figures, and the next step."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import WebSocket, expect
+
+from orchestrator.core.wire.picture import DEFAULT_PALETTE
+from tests.story.harness import Server, final
+from tests.story.test_screens import PAINT, computer
+from tests.web.browser.seats import PHONE, Seats
+from tests.web.browser.test_approving import waiting, write
+from tests.web.browser.test_computers import becomes
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.deep
+async def test_the_first_view_shows_computers_tasks_and_figures(server: Server, seats: Seats, tmp_path: Any) -> None:
+    """Nothing yet: the next step. Then a live picture, what waits and where to answer, its times, and how it ended.
+
+    The library of the figures is fetched when they are shown. A screen is watched while its tile is in sight.
+    """
+    api = server.api()
+    seat = await seats.open("", size=PHONE)
+    await expect(seat.page.get_by_role("heading", name="No computer is connected yet")).to_be_visible()
+    assert not [one for one in seat.requests if "uplot" in one]
+    watched: list[WebSocket] = []
+    seat.page.on("websocket", lambda one: watched.append(one) if "/screen?" in one.url else None)
+    async with computer(tmp_path, server, api, "--family=advanced", paint=PAINT) as (name, player):
+        tile = seat.page.locator(".tile", has_text=name)
+        await expect(tile).to_contain_text("Online")
+        await expect(tile).to_contain_text("No task")
+        await player.do("type paint")
+        # The right half of the last sign in row 15 is white.
+        await becomes(seat, 8.75, 15.5, DEFAULT_PALETTE[0])
+        task_id = await api.submit(write("a.lua"), final(success=False), computers=(name,))
+        request_id = await waiting(api, task_id)
+        await expect(tile).to_contain_text("waits for you")
+        await expect(tile.locator(".at-work")).to_have_attribute("href", f"#/approvals/{request_id}")
+        row = seat.page.get_by_role("list", name="Tasks over time").get_by_role("link")
+        await expect(row).to_contain_text("Waiting")
+        await expect(row.locator(".does-waiting")).to_have_count(1)
+        await api.resume(request_id, "approve")
+        await expect(row).to_contain_text("Failed")
+        await expect(tile).to_contain_text("No task")
+        figure = seat.page.locator("figure", has_text="Tasks that ended")
+        async with watched[-1].expect_event("close"):
+            await figure.scroll_into_view_if_needed()
+        await expect(figure.locator("canvas")).to_be_visible()
+        await expect(figure.locator("td", has_text="1")).to_have_count(1)
+        assert [one for one in seat.requests if "uplot.mjs" in one]
+        await seat.check_access("home")
+        assert await seat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        async with seat.page.expect_websocket(lambda one: "/screen?" in one.url) as again:
+            await tile.scroll_into_view_if_needed()
+        async with (await again.value).expect_event("close"):
+            await seat.go("tasks")
+        await expect(seat.page).to_have_title(re.compile("Tasks"))
