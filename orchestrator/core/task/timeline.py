@@ -96,11 +96,12 @@ class Timeline:
         match fact:
             case facts.ModelAsked():
                 self._asked_at = at
-            case facts.ModelReplied(usage=usage) if self._asked_at is not None:
+            case facts.ModelReplied(usage=usage):
                 tokens = usage.input_tokens + usage.output_tokens
-                self.replies.append(Reply(at, _seconds(self._asked_at, at), tokens))
-            case facts.DecisionRecorded() if before.request is not None:
-                self.decisions.append(Decided(at, _seconds(before.request.created_at, at)))
+                self.replies.append(Reply(at, _seconds(self._asked_at or at, at), tokens))
+            case facts.DecisionRecorded():
+                since = before.request.created_at if before.request is not None else at
+                self.decisions.append(Decided(at, _seconds(since, at)))
             case facts.TaskEnded():
                 self.ended_at = at
             case _:
