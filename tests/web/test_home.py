@@ -1,15 +1,16 @@
 """The endpoints of the first view: what tasks did when, and figures over time, on a real server."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from orchestrator.core.wire import wire
 from orchestrator.web import home
 from tests.harness.endpoints import Writing
-from tests.harness.support import Disk
+from tests.harness.support import Disk, dialed
 from tests.harness.whole_server import Server, connected, running
 from tests.web.test_web import refused
 
@@ -109,3 +110,18 @@ async def test_only_the_last_tasks_are_looked_at(server: Server, monkeypatch: py
 @pytest.mark.parametrize("path", ["/v1/trends?by=week", "/v1/timeline?limit=51", "/v1/timeline?hours=0"])
 async def test_what_cannot_be_asked_is_refused(server: Server, path: str) -> None:
     refused(await server.ask("GET", path), 422, "invalid_request")
+
+
+async def test_a_computer_is_told_with_its_fuel_and_place(server: Server) -> None:
+    """As it told them last, with the time at which it knew its place."""
+    async with dialed(server.url, await server.computer("digger")) as client:
+        await client.greet(capabilities=(wire.WHERE,))
+        pong = wire.Pong(journal_seq=3, n=1, fuel=740, fuel_limit=20_000, at=(12, 64, -30), at_age_s=60)
+        await client.send(pong)
+        await client.socket.send(b"no frame")
+        await client.hear("error")
+        told = (await server.ask("GET", "/v1/computers/digger")).json()
+    assert (told["fuel"], told["fuel_limit"]) == (740, 20_000)
+    at = datetime.fromisoformat(told["position"].pop("at"))
+    assert told["position"] == {"x": 12, "y": 64, "z": -30}
+    assert at < datetime.now(UTC) - timedelta(seconds=59)

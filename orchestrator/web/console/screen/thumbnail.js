@@ -10,30 +10,35 @@ const MOST = 12, APART_MS = 1000;
 
 const looking = new Set(), waiting = new Set();
 
-// A place among those that are looked at, while it is `wanted`.
+// A place among those that are looked at, while it is `wanted`: "has" or "waits"; empty: neither.
 function usePlace(wanted) {
-  const [has, set] = useState(false);
+  const [place, set] = useState("");
   useEffect(() => {
     if (!wanted) return undefined;
-    const one = { give: () => { looking.add(one); set(true); } };
+    const one = { give: () => { looking.add(one); set("has"); } };
     if (looking.size < MOST) one.give();
-    else waiting.add(one);
+    else {
+      waiting.add(one);
+      set("waits");
+    }
     return () => {
       waiting.delete(one);
-      set(false);
+      set("");
       if (!looking.delete(one)) return;
       const [next] = waiting;
       waiting.delete(next);
       next?.give();
     };
   }, [wanted]);
-  return has;
+  return place;
 }
 
 const SAID = { away: "Away", unreadable: "No picture", lost: "The server is away", refused: "Too many look" };
 
-function Live({ computer }) {
-  const canvas = useRef(null), held = useRef({ timer: 0, last: 0, screen: null, painter: null }).current;
+// Paints what a screen shows, whole and not too often.
+function usePainting(canvas) {
+  const held = useRef({ timer: 0, last: 0, screen: null, painter: null }).current;
+  useEffect(() => () => clearTimeout(held.timer), []);
   const paint = () => {
     held.timer = 0;
     held.last = Date.now();
@@ -45,19 +50,18 @@ function Live({ computer }) {
     held.painter.paint(picture, null, false);
     canvas.current.hidden = false;
   };
-  const soon = () => {
-    held.timer ||= setTimeout(paint, Math.max(0, held.last + APART_MS - Date.now()));
-  };
-  const { state, screen } = useScreen(computer, "terminal", soon);
-  held.screen = screen;
-  useEffect(() => () => clearTimeout(held.timer), []);
-  return html`<canvas ref=${canvas} hidden></canvas>${SAID[state] && html`<span>${SAID[state]}</span>`}`;
+  const soon = () => { held.timer ||= setTimeout(paint, Math.max(0, held.last + APART_MS - Date.now())); };
+  return { held, soon };
 }
 
 // Only for the eye: what it shows stands as text at the computer's own place.
 export function Thumbnail({ computer, online }) {
-  const box = useRef(null);
-  const mine = usePlace(useInSight(box) && online);
-  return html`<div class="thumbnail" ref=${box} aria-hidden="true">
-    ${mine ? html`<${Live} computer=${computer} />` : html`<span>${online ? "Open it to look" : "Away"}</span>`}</div>`;
+  const box = useRef(null), canvas = useRef(null);
+  const place = usePlace(useInSight(box) && online);
+  const { held, soon } = usePainting(canvas);
+  const { state, screen } = useScreen(computer, "terminal", soon, place === "has");
+  held.screen = screen;
+  const said = !online ? "Away" : place === "waits" ? "Open it to look" : place && SAID[state];
+  return html`<div class="thumbnail" ref=${box} aria-hidden="true"><canvas ref=${canvas} hidden></canvas>
+    ${said && html`<span>${said}</span>`}</div>`;
 }

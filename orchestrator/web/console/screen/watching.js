@@ -13,12 +13,14 @@ const FULL_MS = 4000;
 // {state, message, since, screen}: `state` is opening, live, away, unreadable, lost or refused; `message` says why;
 // `since`, in ms, is when the picture stopped. `screen.picture` changes without a drawing: `onPicture` hears of the
 // rows.
-export function useScreen(computer, of, onPicture) {
+// Nothing is watched unless `wanted`; the last picture stays.
+export function useScreen(computer, of, onPicture, wanted = true) {
   const screen = useRef({ picture: NOTHING }).current;
   const [told, tell] = useState({ state: "opening", message: "", since: 0 });
   const heard = useRef(onPicture);
   heard.current = onPicture;
   useEffect(() => {
+    if (!wanted) return undefined;
     const all = new AbortController();
     screen.picture = NOTHING;
     tell({ state: "opening", message: "", since: 0 });
@@ -36,7 +38,7 @@ export function useScreen(computer, of, onPicture) {
     };
     follow(path, all.signal, hear, stopped);
     return () => all.abort();
-  }, [computer, of]);
+  }, [computer, of, wanted]);
   return { ...told, screen };
 }
 

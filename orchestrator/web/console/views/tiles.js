@@ -29,7 +29,7 @@ export const place = ({ x, y, z }) => `${x} ${y} ${z}`;
 function Place({ position }) {
   if (!position) return null;
   if (timeNow() - Date.parse(position.at) < FRESH_MS) return html`<span>At ${place(position)}</span>`;
-  return html`<span>Was at ${place(position)} <${Ago} at=${position.at} /></span>`;
+  return html`<span>Was at ${place(position)}, <${Ago} at=${position.at} /></span>`;
 }
 
 // What a task does now, and where one answers it.

@@ -6,7 +6,7 @@ import { oneLine } from "../lib/text.js";
 import { Status, span, statusOf, useSecond } from "../lib/ui.js";
 
 const WIDE = 1000;
-const DOES = [["thinking", "Thinking"], ["waiting", "Waiting for a person"], ["running", "Running"],
+const DOES = [["thinking", "Thinking"], ["waiting", "Waiting for a person"], ["running", "Running a tool"],
   ["queued", "Queued"]];
 // The heights differ as well as the colours: [top, height] of 20.
 const SHAPE = { thinking: [5, 10], waiting: [2, 16], running: [2, 16], queued: [9, 2] };
