@@ -29,6 +29,7 @@ local SPECS = {
   "transfers",
   "update",
   "values",
+  "whereabouts",
   "why",
 }
 

@@ -37,16 +37,17 @@ function now(task, times, requests, questions) {
   const mine = requests.find((one) => one.task_id === task.task_id)
     ?? questions.find((one) => one.task_id === task.task_id);
   const address = mine ? link("approvals", [mine.request_id ?? mine.question_id]) : link("tasks", [task.task_id]);
-  if (mine) return { address, says: "waits for you" };
+  // The list of tasks may be a moment older than what waits.
+  if (mine) return { address, says: "waits for you", status: "Paused" };
   const says = { thinking: "thinks", running: `runs ${oneLine(times?.tool ?? "", 30)}`, waiting: "waits for a person",
     queued: "in the queue" };
-  return { address, says: says[times?.doing] ?? "" };
+  return { address, says: says[times?.doing] ?? "", status: task.status };
 }
 
 function AtWork({ task, times }) {
   const { requests, questions } = useStore(live);
-  const { address, says } = now(task, times, requests, questions);
-  return html`<a class="at-work" href=${address}><${Status} status=${task.status} />
+  const { address, says, status } = now(task, times, requests, questions);
+  return html`<a class="at-work" href=${address}><${Status} status=${status} />
     <span class="at-work-says">${says && html`<b>${says}</b> · `}${oneLine(task.prompt, 60)}</span></a>`;
 }
 
