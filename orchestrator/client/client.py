@@ -181,14 +181,6 @@ class Client:
         with closing(self), self._reachable():
             self._http.get("/healthz", timeout=httpx2.Timeout(_THERE_S))
 
-    def banner(self) -> list[str]:
-        """What a person is told of the model of tasks that name none; empty: nothing, or the server does not say."""
-        try:
-            told = self.request("GET", "/v1/models")
-        except (ServerRefused, ServerUnreachable):
-            return []
-        return [told["banner"], *(f"  {line}" for line in told["change"])] if told["banner"] else []
-
     def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call; the answer's JSON. Raises ServerRefused, ServerUnreachable."""
         with self._reachable():

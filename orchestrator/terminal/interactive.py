@@ -17,6 +17,7 @@ from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import program, reaching
 from orchestrator.terminal.follow import Follower, typed
+from orchestrator.terminal.model_choice import banner_of
 from orchestrator.terminal.output import Screen, age, fitted, table
 from orchestrator.terminal.progress import Progress
 
@@ -210,7 +211,7 @@ class _Session:
         online = [one["computer"] for one in found if one["online"]]
         if not self.computers and len(online) == 1:
             self.computers = online
-        for line in () if self.model else self.client.banner():
+        for line in () if self.model else banner_of(self.client):
             self.screen.line(one_line(line, limit=600))
         self.screen.line(f"cc-orchestrator at {self.client.url}. /help says what can be typed; Ctrl-D leaves.")
         if self.read_only:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from orchestrator.client import Client, ServerRefused, ServerUnreachable
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.settings import DEMO_MODEL, Settings
@@ -201,3 +202,12 @@ def _sure(one: "FoundModel") -> bool:
         err=True,
     )
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def banner_of(client: Client) -> list[str]:
+    """What a person is told of the model of tasks that name none; empty: nothing, or the server does not say."""
+    try:
+        told = client.request("GET", "/v1/models")
+    except (ServerRefused, ServerUnreachable):
+        return []
+    return [told["banner"], *(f"  {line}" for line in told["change"])] if told["banner"] else []

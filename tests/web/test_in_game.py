@@ -13,7 +13,7 @@ import pytest
 from orchestrator.core.wire import wire
 from orchestrator.web.auth import issue_token
 from orchestrator.web.in_game import follow as following
-from orchestrator.web.in_game.lines import ASKS_A_MINUTE, MAX_OPEN
+from orchestrator.web.in_game.commands import ASKS_A_MINUTE, MAX_OPEN
 from tests.harness.support import Disk, Listening, StubClient, call, dialed, final, says
 from tests.harness.whole_server import Server, running
 

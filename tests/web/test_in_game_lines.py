@@ -7,7 +7,8 @@ import pytest
 from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
 from orchestrator.core.task import facts
 from orchestrator.core.undo.wanted import Restoration
-from orchestrator.web.in_game.lines import ASKS_A_MINUTE, WITHIN_S, Limits, Narrator, Rate, as_body, in_game
+from orchestrator.web.in_game.commands import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
+from orchestrator.web.in_game.lines import Narrator, as_body, in_game
 from tests.core.journal import Journal, call, decision, verdict
 
 

@@ -348,14 +348,10 @@ class Thinking:
         count = 1 + times(task.repeats, (call.call_digest for call in calls))
         if count >= STOP_AT:
             return tuple((fact, SYSTEM) for fact in ended_by(stuck(calls, task, count), task))
-        verdicts = self.gate.judge_all(calls)
-        rules = self.gate.active_policy.rules
+        judged, by = self.gate.judge_all(calls), self.gate.active_policy.rules
+        said = reply.explanation
         proposed = facts.CallsProposed(
-            explanation=reply.explanation,
-            calls=calls,
-            evaluations=verdicts,
-            siblings=rules.siblings,
-            partial=rules.partial,
+            explanation=said, calls=calls, evaluations=judged, siblings=by.siblings, partial=by.partial
         )
         return ((proposed, AGENT),)
 

@@ -252,9 +252,7 @@ def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any, 
     if as_json:
         print_json([{"url": where, **vars(kept)} for where, kept in found])
     elif found:
-        rows = [
-            (one_line(kept.name), sized(kept.size) if kept.size else "-", _made(kept), where) for where, kept in found
-        ]
+        rows = [(one_line(one.name), sized(one.size) if one.size else "-", _made(one), where) for where, one in found]
         for line in table(("MODEL", "SIZE", "MADE OF", "AT"), rows, columns=Screen.of().columns):
             typer.echo(line)
     elif any(answered):

@@ -200,8 +200,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "on_reject": on_reject or said.on_reject,
         "checks": [*said.checks, *(check or ())] or None,
     }
+    from orchestrator.terminal.model_choice import banner_of
+
     with client_of(url, data_dir) as client:
-        for line in () if body["model"] else client.banner():
+        for line in () if body["model"] else banner_of(client):
             typer.echo(one_line(line, limit=600), err=True)
         task = _submitted(client, body, as_json=as_json, detach=detach, patience_s=reconnect)
         if detach:

@@ -9,25 +9,26 @@ programs that a task runs. All that comes from a computer is data.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError, Unauthenticated
 from orchestrator.core.model_view.masks import asks_to_see
-from orchestrator.core.ports import ComputerLine, Identity, TaskRow
+from orchestrator.core.ports import ComputerLine, Identity, TaskPersistenceManager, TaskRow
 from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.facts import QuestionId, TaskId
+from orchestrator.core.task.items import AT_COMPUTER
 from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire import wire
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
 from orchestrator.web.base import Defaults
-from orchestrator.web.in_game import lines
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
-from orchestrator.web.in_game.lines import MAX_OPEN, QUESTIONS_CHARS, Limits, Line, News, Several, as_body, in_game, row
+from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, News, Several, as_body, in_game, row
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,90 @@ _LOOKED_AT: Final = 1000
 """Open tasks of one status that are looked through, the newest first."""
 
 Refused = Callable[[str, Identity | None, OrchestratorError], Awaitable[None]]
+
+
+# -- How often a computer may ask: a farm loop that types ``cc ask`` must not fill the queue
+
+WITHIN_S: Final = 60.0
+ASKS_A_MINUTE: Final = 6
+"""New tasks: a person types no faster, and each costs minutes of a model."""
+_BEGIN: Final = ("ask", "undo")
+"""The command that begins a task."""
+OTHERS_A_MINUTE: Final = 60
+MAX_OPEN: Final = 4
+"""Requests of one computer that are answered at once: somebody at each side of a monitor."""
+_COMPUTERS: Final = 10_000
+"""Computers that are remembered; the one that asked longest ago makes room."""
+
+
+@dataclass
+class Rate:
+    """Requests of each computer within the last minute."""
+
+    most: int
+    _times: dict[str, deque[float]] = field(default_factory=dict)
+
+    def wait_s(self, computer: str, now: float) -> float:
+        """Seconds until there is room for one more; 0: there is, and it is taken."""
+        times = self._times.pop(computer, deque())
+        while times and now - times[0] >= WITHIN_S:
+            times.popleft()
+        self._times[computer] = times
+        if len(self._times) > _COMPUTERS:
+            del self._times[next(iter(self._times))]
+        if len(times) >= self.most:
+            return times[0] + WITHIN_S - now
+        times.append(now)
+        return 0.0
+
+
+@dataclass
+class Limits:
+    """The rates of all computers."""
+
+    asks: Rate = field(default_factory=lambda: Rate(ASKS_A_MINUTE))
+    others: Rate = field(default_factory=lambda: Rate(OTHERS_A_MINUTE))
+
+    def wait_s(self, computer: str, verb: str, now: float) -> float:
+        """Seconds that a request has to wait; 0: none."""
+        return (self.asks if verb in _BEGIN else self.others).wait_s(computer, now)
+
+
+# -- For whom a player at a computer asks, with the rights that this person has now ------
+
+_PAIR: Final = "Pair it again: `cc-orchestrator pair {computer}`, and type its line here."
+
+
+async def person_at(store: TaskPersistenceManager, line: ComputerLine) -> Identity:
+    """The person who paired the computer, as a submitter at most. Raises Unauthenticated, Forbidden.
+
+    A player or a program at the computer is perhaps not that person, so no other role of theirs counts here. The rights
+    are read for each request, since a token may be revoked and a role taken away. Each error says to pair again.
+    """
+    pair = _PAIR.format(computer=line.computer)
+    row = await store.find_token(line.fingerprint)
+    if row is None or row.revoked or row.kind != "computer":
+        raise Unauthenticated("The token of this computer is not good any more.", remedy=pair)
+    if not row.owner:
+        raise Forbidden("Nobody knows who paired this computer, so nobody can ask here.", remedy=pair)
+    rows = [one for one in await store.list_tokens() if one.kind == "person" and one.name == row.owner]
+    roles = tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.roles))
+    if not roles:
+        raise Forbidden(f"{row.owner}, who paired this computer, has no access any more.", remedy=pair)
+    submits = ("submitter",) if {"submitter", "admin"} & set(roles) else ()
+    return Identity(kind="person", name=row.owner, roles=submits, auth=f"{AT_COMPUTER}{line.computer}")
+
+
+def must_submit(person: Identity) -> None:
+    """Raises Forbidden unless this person may submit tasks."""
+    if "submitter" not in person.roles:
+        raise Forbidden(
+            f"{person.name}, who paired this computer, may not submit tasks.",
+            remedy="This needs the role submitter: ask an admin.",
+        )
+
+
+# -- What a request is answered -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -151,7 +236,7 @@ class InGameCommands:
     async def _tried(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
         person: Identity | None = None
         try:
-            person = await lines.person_at(self._service.store, line)
+            person = await person_at(self._service.store, line)
             text = _read(body)
             await self._verbs[request.verb](_Asked(line, request, text, person))
         except OrchestratorError as error:
@@ -163,14 +248,14 @@ class InGameCommands:
 
     async def _asking(self, line: ComputerLine) -> list[dict[str, str]]:
         """The questions that wait at a computer. Raises Unauthenticated, Forbidden."""
-        person = await lines.person_at(self._service.store, line)
+        person = await person_at(self._service.store, line)
         rows = await self._rows(await self._tasks_of(person, line))
         return [one for one in rows if "question" in one]
 
     # -- the verbs -----------------------------------------------------------------------
 
     async def _ask(self, asked: _Asked) -> None:
-        lines.must_submit(asked.person)
+        must_submit(asked.person)
         if not asked.text:
             raise InvalidRequest("Nothing was asked.", remedy='Say what to do: cc ask "fix my farm program".')
         new = self._defaults
@@ -234,7 +319,7 @@ class InGameCommands:
     async def _follow(self, asked: _Asked, task: AgentTask) -> None:
         waits_for = self._service.authorizer.who_decides(task)
         line, after = asked.line, asked.request.after or 0
-        may = partial(lines.person_at, self._service.store, line)
+        may = partial(person_at, self._service.store, line)
 
         async def left() -> list[Line]:
             return await left_behind(self._undoing, line, await self._service.load(task.task_id))

@@ -12,18 +12,17 @@ import json
 import logging
 import math
 import secrets
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from orchestrator.core.errors import Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.evidence.report import UNVERIFIED, report, says_the_model
-from orchestrator.core.ports import ComputerLine, Identity, TaskPersistenceManager
+from orchestrator.core.ports import ComputerLine
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, TaskId
-from orchestrator.core.task.items import AT_COMPUTER, AgentTaskItem
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.transcript import Transcript, cannot_be_known
 from orchestrator.core.text.redact import redact
@@ -305,87 +304,6 @@ def _shortened(kind: str, text: str) -> str:
         left_out = f"... {len(rows) - _HEAD_ROWS - _TAIL_ROWS} rows ..."
         rows = [*rows[:_HEAD_ROWS], left_out, *rows[-_TAIL_ROWS:]]
     return in_game(_cut("\n".join(rows), _MAX_CHARS))
-
-
-# -- How often a computer may ask: a farm loop that types ``cc ask`` must not fill the queue
-
-WITHIN_S: Final = 60.0
-ASKS_A_MINUTE: Final = 6
-"""New tasks: a person types no faster, and each costs minutes of a model."""
-_BEGIN: Final = ("ask", "undo")
-"""The command that begins a task."""
-OTHERS_A_MINUTE: Final = 60
-MAX_OPEN: Final = 4
-"""Requests of one computer that are answered at once: somebody at each side of a monitor."""
-_COMPUTERS: Final = 10_000
-"""Computers that are remembered; the one that asked longest ago makes room."""
-
-
-@dataclass
-class Rate:
-    """Requests of each computer within the last minute."""
-
-    most: int
-    _times: dict[str, deque[float]] = field(default_factory=dict)
-
-    def wait_s(self, computer: str, now: float) -> float:
-        """Seconds until there is room for one more; 0: there is, and it is taken."""
-        times = self._times.pop(computer, deque())
-        while times and now - times[0] >= WITHIN_S:
-            times.popleft()
-        self._times[computer] = times
-        if len(self._times) > _COMPUTERS:
-            del self._times[next(iter(self._times))]
-        if len(times) >= self.most:
-            return times[0] + WITHIN_S - now
-        times.append(now)
-        return 0.0
-
-
-@dataclass
-class Limits:
-    """The rates of all computers."""
-
-    asks: Rate = field(default_factory=lambda: Rate(ASKS_A_MINUTE))
-    others: Rate = field(default_factory=lambda: Rate(OTHERS_A_MINUTE))
-
-    def wait_s(self, computer: str, verb: str, now: float) -> float:
-        """Seconds that a request has to wait; 0: none."""
-        return (self.asks if verb in _BEGIN else self.others).wait_s(computer, now)
-
-
-# -- For whom a player at a computer asks, with the rights that this person has now ------
-
-_PAIR: Final = "Pair it again: `cc-orchestrator pair {computer}`, and type its line here."
-
-
-async def person_at(store: TaskPersistenceManager, line: ComputerLine) -> Identity:
-    """The person who paired the computer, as a submitter at most. Raises Unauthenticated, Forbidden.
-
-    A player or a program at the computer is perhaps not that person, so no other role of theirs counts here. The rights
-    are read for each request, since a token may be revoked and a role taken away. Each error says to pair again.
-    """
-    pair = _PAIR.format(computer=line.computer)
-    row = await store.find_token(line.fingerprint)
-    if row is None or row.revoked or row.kind != "computer":
-        raise Unauthenticated("The token of this computer is not good any more.", remedy=pair)
-    if not row.owner:
-        raise Forbidden("Nobody knows who paired this computer, so nobody can ask here.", remedy=pair)
-    rows = [one for one in await store.list_tokens() if one.kind == "person" and one.name == row.owner]
-    roles = tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.roles))
-    if not roles:
-        raise Forbidden(f"{row.owner}, who paired this computer, has no access any more.", remedy=pair)
-    submits = ("submitter",) if {"submitter", "admin"} & set(roles) else ()
-    return Identity(kind="person", name=row.owner, roles=submits, auth=f"{AT_COMPUTER}{line.computer}")
-
-
-def must_submit(person: Identity) -> None:
-    """Raises Forbidden unless this person may submit tasks."""
-    if "submitter" not in person.roles:
-        raise Forbidden(
-            f"{person.name}, who paired this computer, may not submit tasks.",
-            remedy="This needs the role submitter: ask an admin.",
-        )
 
 
 # -- What computers are told without being asked: which questions wait there, as they open and close
