@@ -139,6 +139,7 @@ class Client:
             raise _no_address(url, error) from None
         if base.scheme not in ("http", "https") or not base.host:
             raise _no_address(url, "it has no http:// and host")
+        self.shown = f"{base.scheme}://{base.netloc.decode('ascii')}"  # Without a password that is in it.
         self.verify = trusted() if base.scheme == "https" else False
         """The authorities that may say that the server is the server.
 
@@ -401,7 +402,7 @@ class Client:
         except httpx2.ReadTimeout:
             # It took the connection and the call: something is there, and is busy.
             slow = ServerUnreachable(
-                f"The orchestrator at {self.url} has not answered in time. It may be busy, and do it still.",
+                f"The orchestrator at {self.shown} has not answered in time. It may be busy, and do it still.",
                 remedy="Ask again in a while; `cc-orchestrator doctor` looks at what it is busy with.",
             )
             slow.may_have_arrived = True
@@ -414,7 +415,7 @@ class Client:
     def unreachable(self, error: Exception | str) -> ServerUnreachable:
         """The sentence for a server that does not answer, and why."""
         return ServerUnreachable(
-            f"No orchestrator answers at {self.url}: {str(error).rstrip('.')}.",
+            f"No orchestrator answers at {self.shown}: {str(error).rstrip('.')}.",
             remedy="Start one with `cc-orchestrator serve`, or name another with --url.",
         )
 

@@ -213,7 +213,7 @@ class _Session:
             self.computers = online
         for line in () if self.model else banner_of(self.client):
             self.screen.line(one_line(line, limit=600))
-        self.screen.line(f"cc-orchestrator at {self.client.url}. /help says what can be typed; Ctrl-D leaves.")
+        self.screen.line(f"cc-orchestrator at {self.client.shown}. /help says what can be typed; Ctrl-D leaves.")
         if self.read_only:
             self.screen.say("Tasks may only look here: whatever changes something is denied.")
         if self.resumed and self.client.is_new(self.session_id):

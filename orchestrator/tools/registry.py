@@ -1,6 +1,6 @@
 """The registry of tools: names bound to functions, observers and recovery; a literal, no decorators."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ async def send_status(deps: CCAgentDeps, *, message: str) -> str:
     return "Status sent."
 
 
-async def ask_user(deps: CCAgentDeps, *, question: str) -> str:
+async def ask_user(deps: CCAgentDeps, *, question: str, options: Sequence[str] = ()) -> str:
     """Ask the user; in stub mode nobody answers."""
-    del deps
+    del deps, options
     return f"Nobody is here to answer: {question}"
 
 

@@ -276,7 +276,7 @@ def _told_by_server(server: str | None, data_dir: Any) -> Any:
             raise
         typer.echo(f"Asked from here, without the orchestrator: {one_line(error.message)}", err=True)
         return None
-    typer.echo(f"Asked: the orchestrator at {client.url}, whose tasks use {one_line(told['model'])}.", err=True)
+    typer.echo(f"Asked: the orchestrator at {client.shown}, whose tasks use {one_line(told['model'])}.", err=True)
     return told
 
 

@@ -22,7 +22,7 @@ def show(url: str | None, data_dir: Path | None) -> None:
         found = client.request("GET", "/v1/computers")["computers"]
         waiting = client.request("GET", "/v1/requests")["requests"]
         tasks = client.request("GET", "/v1/tasks", limit=_LATELY)["tasks"]
-        lines = [f"server     {one_line(client.url)}", *_lines(found, waiting, tasks)]
+        lines = [f"server     {one_line(client.shown)}", *_lines(found, waiting, tasks)]
     for line in lines:
         typer.echo(line)
     typer.echo(f"\nNext: {program()} {_next(found, waiting, tasks)}{reaching(url, data_dir)}")

@@ -239,7 +239,7 @@ class ConsoleApp(App[int]):
         requests = len(self.reviews.requests) + len(self.reviews.odd)
         waits = f"{counted(requests, 'request')}, {counted(len(self.reviews.questions), 'question')}"
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
-        url = one_line(self.live.client.url)
+        url = one_line(self.live.client.shown)
         lost = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
         self._header.draw(self.reviews.shut_out or (lost if away else f"connected to {url}"))
         said = self.reviews.shut_out or (lost if away else f"waiting: {waits}{others}; connected to {url}")

@@ -168,4 +168,5 @@ def test_the_tokens_group_knows_every_kind(served: Served) -> None:
     assert served.cli("token", "revoke", "computer", "farm").stdout == "revoked 1\n"
     assert served.cli("people", "add", "bot", "--agent").returncode == 0
     assert served.cli("token", "revoke", "agent", "bot").stdout == "revoked 1\n"
-    refused(served.cli("token", "revoke", "agent", "bot"), "The kinds are person, computer and agent.", code=4)
+    refused(served.cli("token", "revoke", "agent", "bot"), "`cc-orchestrator people list` lists them", code=4)
+    refused(served.cli("token", "revoke", "robot", "bot"), "The kinds are person, computer and agent.", code=4)

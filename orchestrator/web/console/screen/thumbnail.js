@@ -3,7 +3,7 @@
 // A computer sends its screen only while somebody looks, so few are looked at at once: those that came in sight first.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { useInSight } from "../lib/seen.js";
-import { Painter, cellOf } from "./paint.js";
+import { Painter } from "./paint.js";
 import { useScreen } from "./watching.js";
 
 const MOST = 12, APART_MS = 1000;
@@ -45,8 +45,8 @@ function usePainting(canvas) {
     const { picture } = held.screen;
     if (!canvas.current || !picture.width) return;
     held.painter ??= new Painter(canvas.current);
-    // Whole pixels of the canvas; the browser makes them as large as the tile.
-    held.painter.fit(picture, cellOf(picture, picture.width * 6, picture.height * 9, devicePixelRatio || 1));
+    // A pixel of the canvas for each point; the browser makes them as large as the tile.
+    held.painter.fit(picture);
     held.painter.paint(picture, null, false);
     canvas.current.hidden = false;
   };

@@ -18,6 +18,7 @@ import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
 import { Anew, Outcome, Request } from "./request.js";
 import { Steps } from "./steps.js";
+import { OwnTimeline } from "./timeline.js";
 import { Transfers } from "./transfers.js";
 import { UndoDialog } from "./undo.js";
 
@@ -103,6 +104,7 @@ function About({ task, readAt }) {
     ${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`} <${Ago} at=${task.created_at} />`,
   task.computers.length > 0 && `on ${named(task)}`, ...ways].filter(Boolean);
   return html`<p class="about muted">${parts.map((one, i) => html`${i ? " · " : ""}${one}`)}</p>
+    <${OwnTimeline} task=${task} />
     <${Details}><${Facts} rows=${[
       ["Task", html`<code>${oneLine(task.task_id)}</code>`],
       ["Computers", named(task) || "none"],

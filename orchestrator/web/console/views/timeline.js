@@ -1,6 +1,7 @@
 // What tasks did when, a line for each: thinking, waiting for a person, running on a computer.
-import { html, useState } from "../lib/html.js";
-import { now } from "../lib/api.js";
+import { html, useEffect, useState } from "../lib/html.js";
+import { id, now } from "../lib/api.js";
+import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { oneLine } from "../lib/text.js";
 import { Status, span, statusOf, useSecond } from "../lib/ui.js";
@@ -75,6 +76,19 @@ export function Axis({ from, until }) {
   return html`<div class="gantt-axis muted" aria-hidden="true"><span></span><span class="gantt-ticks">
     ${Array.from({ length: TICKS + 1 }, (_, at) => html`<span>${at === TICKS ? "now"
       : CLOCK.format(new Date(from + ((until - from) * at) / TICKS))}</span>`)}</span><span></span></div>`;
+}
+
+// What one task did when, from its beginning to its end or to now.
+export function OwnTimeline({ task }) {
+  useSecond();
+  const told = useReading(`/v1/tasks/${id(task.task_id)}/timeline`);
+  useEffect(told.again, [task.version]);
+  const own = told.value;
+  const from = own ? begin(own) : 0, until = own?.ended_at ? Date.parse(own.ended_at) : now();
+  if (!own || until - from < 1000) return null;
+  return html`<figure class="gantt own"><${Bars} task=${own} from=${from} until=${until} />
+    <figcaption><${Legend} /><span class="muted small">in ${span((until - from) / 1000)}<span
+      class="sr">: ${summary(own, until)}</span></span></figcaption></figure>`;
 }
 
 export function Timeline({ tasks }) {
