@@ -249,7 +249,7 @@ def test_two_keys_that_blanks_tell_apart_are_one_key_twice(form: str) -> None:
 def test_blanks_inside_names_and_of_unknown_names_stay() -> None:
     """They are other names."""
     for tool in ("cc _read", "c c_read", " cc_fly ", "cc_read\u200b", "\ufeffcc_read", "cc_read\u00a0"):
-        assert "no tool" in str(reading(json.dumps({"kind": "tool", "tool_call": {"tool": tool, "args": {}}})))
+        assert "such tool" in str(reading(json.dumps({"kind": "tool", "tool_call": {"tool": tool, "args": {}}})))
     for key in ("pa th", "", " path x"):
         text = json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": "a", key: "b"}}})
         assert "is not known" in str(reading(text))
