@@ -35,7 +35,7 @@ def test_p1_a_tool_outside_the_catalog_is_denied_and_the_tools_are_named() -> No
         verdict = evaluate(FunctionCall(tool="rm_rf"), policy=one)
         assert (verdict.effect, verdict.risk, verdict.matched_rules) == (Effect.DENY, RiskLevel.UNKNOWN, ())
         assert "'rm_rf'" in verdict.reason
-        named = verdict.reason.partition(": ")[2].rstrip(".").split(", ")
+        named = verdict.reason.partition("The tools are: ")[2].rstrip(".").split(", ")
         assert named == [name for name in sorted(BUILT_IN_CATALOG) if name not in ("cc_restore", "local_restore")]
 
 

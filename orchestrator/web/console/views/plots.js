@@ -10,7 +10,11 @@ const NUMBER = new Intl.NumberFormat(undefined, { notation: "compact", maximumFr
 const HOUR = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
 const TICK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-const time = (seconds) => (seconds === null ? "" : seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds));
+const time = (seconds) => {
+  if (seconds === null) return "";
+  if (seconds > 0 && seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds);
+};
 
 // The library, and its style, come with the first figure that is shown.
 let coming = null;
