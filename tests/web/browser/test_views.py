@@ -210,7 +210,7 @@ async def test_the_page_says_that_only_a_script_answers(chromium: Browser, tmp_p
         await expect(banner).to_have_count(0)
         async with page.expect_response("**/v1/models"):
             await page.reload()
-        await expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
+        await expect(page.get_by_role("heading", name="Home", exact=True)).to_be_visible()
         await expect(banner).to_have_count(0)
         await page.close()
 
