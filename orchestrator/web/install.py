@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import logging
+import posixpath
 import re
 import secrets
 from collections import deque
@@ -310,8 +311,8 @@ _KEEP: Final = "public, max-age=31536000, immutable"
 _BELOW: Final = "/console/"
 _MODULES: Final = "<!-- modules -->"
 """Where the page names its modules."""
-_LATER: Final = "vendor/uplot/"
-"""A library that a view asks for once it is needed: the page does not name it at its head."""
+_IMPORTS: Final = re.compile(r'^(?:import|export)\b[^;"]*"(\.[^"]+)";', re.M)
+"""The modules that a module needs at once; one that it fetches later is named in ``import("…")``."""
 _ELSEWHERE: Final = Elsewhere(page="/", doors="/v1/openapi.json", health="/healthz", installer="/install")
 """Where things are, for a client that is not a browser."""
 
@@ -361,12 +362,25 @@ def console_files() -> Mapping[str, ConsoleFile]:
     nodes that serve one page.
     """
     found = dict(_found(files("orchestrator.web").joinpath("console"), ""))
-    modules = sorted(path for path, one in found.items() if one.media.startswith("text/javascript"))
-    modules = [path for path in modules if not path.startswith(_LATER)]
-    named = "\n".join(f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in modules)
+    named = "\n".join(f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in sorted(_needed_at_once(found)))
     text = found[_PAGE].content.decode().replace(_MODULES, named)
     text = text.replace(f'"{_BELOW}', f'"{_BELOW}@{_name_of(found)}/')
     return {**found, _PAGE: _file(text.encode(), found[_PAGE].media)}
+
+
+def _needed_at_once(found: Mapping[str, ConsoleFile]) -> set[str]:
+    """The modules of the first view: the first one, and all that these import."""
+    needed, left = set[str](), ["app.js"]
+    while left:
+        path = left.pop()
+        needed.add(path)
+        below = [posixpath.normpath(posixpath.join(posixpath.dirname(path), one)) for one in _imports(found[path])]
+        left += [one for one in below if one not in needed]
+    return needed
+
+
+def _imports(module: ConsoleFile) -> list[str]:
+    return _IMPORTS.findall(module.content.decode())
 
 
 @cache

@@ -2,6 +2,7 @@
 import { html, render, useEffect, useRef, useState } from "./lib/html.js";
 import { unseen } from "./lib/decide.js";
 import { live, onOpened, start, stop } from "./lib/live.js";
+import { later } from "./lib/later.js";
 import { useReading } from "./lib/reading.js";
 import { link, route } from "./lib/route.js";
 import { look, session, signOut } from "./lib/session.js";
@@ -13,18 +14,19 @@ import { watchOpened } from "./lib/notify.js";
 import { Icon, LOGO, Loading, Safe, plural, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
 import { Approvals } from "./views/approvals.js";
-import { Audit } from "./views/audit.js";
 import { calledOf } from "./views/call.js";
-import { Computer } from "./views/computer.js";
 import { Computers } from "./views/computers.js";
 import { Home } from "./views/home.js";
-import { Pairing } from "./views/pairing.js";
-import { People } from "./views/people.js";
-import { Policy } from "./views/policy.js";
 import { SignIn } from "./views/signin.js";
 import { Task } from "./views/task.js";
 import { Tasks } from "./views/tasks.js";
 import { GoingOn } from "./views/transfers.js";
+
+const Audit = later("views/audit.js", "Audit");
+const Computer = later("views/computer.js", "Computer");
+const Pairing = later("views/pairing.js", "Pairing");
+const People = later("views/people.js", "People");
+const Policy = later("views/policy.js", "Policy");
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {

@@ -72,7 +72,7 @@ def test_list_page_and_screen_stand_side_by_side(tmp_path: Path) -> None:
         try:
             with looking(server, tmp_path, WIDE) as sight:
                 sight.type("4")
-                sight.sees("● 1/1 online", "> sim-1", "Computer sim-1: its screen, live", "welcome as sim-1")
+                sight.sees("● 1/1 online", "> sim-1", "Computer sim-1: its screen, live", "CraftOS")
                 rows = sight.screen.display
                 assert row_with(rows, "COMPUTER  STATE").count("│") == 2, "list, page and screen"
                 assert re.match(r"> sim-1 +● Online +Advanced computer", row_with(rows, "> sim-1"))

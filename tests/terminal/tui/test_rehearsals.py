@@ -97,7 +97,7 @@ async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
         seated(server) as seat,
     ):
         task_id = await server.submit()
-        await seat.sees("> ◆ Waiting")
+        await seat.sees("> ◆ Paused")
         await seat.asks("p", f"Task {task_id} is kept", ", kept")
         assert (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["pinned"]
         await seat.asks("p", "is kept no longer than others.")

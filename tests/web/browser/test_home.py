@@ -40,7 +40,7 @@ async def test_the_first_view_shows_computers_tasks_and_figures(server: Server, 
         await expect(tile).to_contain_text("waits for you")
         await expect(tile.locator(".at-work")).to_have_attribute("href", f"#/approvals/{request_id}")
         row = seat.page.get_by_role("list", name="Tasks over time").get_by_role("link")
-        await expect(row).to_contain_text("Waiting")
+        await expect(row).to_contain_text("Paused")
         await expect(row.locator(".does-waiting")).to_have_count(1)
         await api.resume(request_id, "approve")
         await expect(row).to_contain_text("Failed")

@@ -186,7 +186,7 @@ async def test_somebody_is_added_and_revoked(server: Server, seats: Seats) -> No
     rita = await seats.open("people", token=token)
     await expect(rita.page.get_by_text("Who else may come in, only admins see and change")).to_be_visible()
     await row.get_by_role("button", name="Revoke rita").click()
-    await expect(seat.page.get_by_role("dialog")).to_contain_text("All their tokens and open connections end at once")
+    await expect(seat.page.get_by_role("dialog")).to_contain_text("Every token of theirs ends at once")
     await seat.button("Revoke", exact=True).click()
     await expect(row).to_have_count(0)
     await expect(rita.page.get_by_label("Your token")).to_be_visible()
