@@ -259,7 +259,8 @@ def about(settings: Settings, workspace: Workspace | None = None, *, only_demo: 
         model=settings.model,
         only_demo=only_demo,
         ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
-        model_url=settings.model_url or os.environ.get("OPENAI_BASE_URL", ""),
+        # Without a password or a key that is in it.
+        model_url=re.sub(r"(?<=//)[^/]*@|\?.*", "", settings.model_url or os.environ.get("OPENAI_BASE_URL", "")),
         num_ctx=settings.num_ctx,
         alerts=(str(workspace.why),) if settings.workspace and isinstance(workspace, RefusedWorkspace) else (),
     )

@@ -6,7 +6,7 @@ import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -429,13 +429,13 @@ def _token(data_dir: Path | None) -> str:
     if token:
         return token
     where = data_dir or Path(os.environ.get(f"{ENV_PREFIX}DATA_DIR") or default_data_dir(os.environ))
-    try:
-        return (where / "admin.token").read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        raise InvalidRequest(
-            f"There is no token: {ENV_PREFIX}TOKEN is not set and {where / 'admin.token'} cannot be read.",
-            remedy="Set it, name the server's --data-dir, or start one with `cc-orchestrator serve`.",
-        ) from None
+    with suppress(OSError, UnicodeDecodeError):
+        if token := (where / "admin.token").read_text("utf-8").strip():
+            return token
+    raise InvalidRequest(
+        f"There is no token: {ENV_PREFIX}TOKEN is not set and {where / 'admin.token'} cannot be read, or is empty.",
+        remedy="Set it, name the server's --data-dir, or start one with `cc-orchestrator serve`.",
+    )
 
 
 def trusted() -> ssl.SSLContext | bool:

@@ -6,7 +6,6 @@ Without a terminal nothing is asked, and no hosted model is ever chosen.
 import asyncio
 import json
 import logging
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -87,11 +86,16 @@ def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tu
     found = _looked(settings, environ)
     for url in found.empty:
         typer.echo(f"Ollama runs at {url} and has no model. To get one: ollama pull {SUGGESTED_PULL}", err=True)
+    for sentence in found.silent:
+        typer.echo(f"cc-orchestrator: {one_line(sentence, limit=600)}", err=True)
     if not asks:
         return _unattended(found).over(settings), None
     if not found.models and not again:
         return settings, None
     choice = _asked(found)
+    logger.info(
+        "the model is %s from now on; `cc-orchestrator serve --choose-model` asks again", one_line(choice.model)
+    )
     return choice.over(settings), choice
 
 
@@ -127,7 +131,7 @@ def _unattended(found: "Found") -> Choice:
         one
         for one in found.models
         # A key of OpenAI would go to the other server with each request, so that takes a person's word.
-        if not one.hosted and (not one.url or (one.known and not os.environ.get("OPENAI_API_KEY")))
+        if not one.hosted and one.known and not one.takes_key
     ]
     memory = memory_here() if safe else None
     good = [one for one in safe if one.is_coder and fits(one, memory) is not False]
@@ -135,7 +139,7 @@ def _unattended(found: "Found") -> Choice:
     if taken is None:
         seen = ", ".join(one.name for one in found.models[:10])
         logger.warning(
-            "no model is named, and %s; `cc-orchestrator serve --choose-model` asks which one to use",
+            "no model is named, and %s; name one with `cc-orchestrator serve --model NAME`",
             f"none of these is taken without a question: {seen}" if seen else "none was found",
         )
         return Choice(DEMO_MODEL)
@@ -153,9 +157,11 @@ def _asked(found: "Found") -> Choice:
 
     memory = memory_here()
     best = suggested(found.models, memory)
-    rows = sorted(found.models[:_MOST_ROWS], key=lambda one: one is not best)
+    rows = sorted(found.models, key=lambda one: (one is not best, one.hosted))[:_MOST_ROWS]
     for line in _question(rows, best, memory):
         typer.echo(line, err=True)
+    if (more := len(found.models) - len(rows)) > 0:
+        typer.echo(f"      and {more} more: name one with `cc-orchestrator serve --model NAME`", err=True)
     while True:
         typer.echo(f"Number [{1 if best else 0}]: ", nl=False, err=True)
         typed = sys.stdin.readline()
@@ -167,7 +173,7 @@ def _asked(found: "Found") -> Choice:
             return Choice(DEMO_MODEL)
         if number.isdecimal() and 1 <= int(number) <= len(rows):
             one = rows[int(number) - 1]
-            if not one.hosted or _sure(one):
+            if not (one.hosted or one.takes_key) or _sure(one):
                 return Choice(one.name, one.url)
             continue
         typer.echo(f"Type a number from 0 to {len(rows)}.", err=True)
@@ -195,12 +201,10 @@ def _memory_note(one: "FoundModel", memory: int | None) -> str:
 
 
 def _sure(one: "FoundModel") -> bool:
-    typer.echo(
-        f"{one.name} is hosted: it costs money, and what tasks read on your computers goes to its provider. "
-        "Use it? [y/N] ",
-        nl=False,
-        err=True,
-    )
+    said = f"{one.name} is hosted: it costs money, and what tasks read on your computers goes to its provider."
+    if not one.hosted:
+        said = f"OPENAI_API_KEY is set: the key goes to {one.where} with each request."
+    typer.echo(f"{said} Use it? [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -22,7 +22,9 @@ from orchestrator.adapters.models.options import OllamaOptions, ServerOptions, e
 from orchestrator.core.connection_problems import is_private
 from orchestrator.core.errors import ModelFailed
 
-LOOK_S: Final = 0.5
+CONNECT_S: Final = 0.5
+"""How long a connection may take: where nobody listens it is refused at once."""
+LOOK_S: Final = 2.0
 """How long all of them have together to say what they have."""
 LOCAL_SERVERS: Final = (("LM Studio", 1234), ("llama-server", 8080), ("vLLM", 8000))
 """Programs that speak OpenAI's API, and where each listens unless it is told otherwise."""
@@ -49,6 +51,8 @@ class FoundModel:
     """Whether it needs the memory of this machine."""
     known: bool = True
     """Whether its server says which program it is."""
+    takes_key: bool = False
+    """Whether the key of OpenAI would go there with each request, though nobody named this address."""
 
     @property
     def rank(self) -> int:
@@ -78,6 +82,8 @@ class Found:
     models: Sequence[FoundModel] = ()
     empty: Sequence[str] = ()
     """Addresses where Ollama runs and has no model."""
+    silent: Sequence[str] = ()
+    """Sentences about addresses that somebody named, or that took too long, and that did not tell their models."""
 
 
 # -- Looking ----------------------------------------------------------------------------
@@ -93,28 +99,30 @@ async def look_for_models(ollama: str, served: str, environ: Mapping[str, str]) 
         if served
         else [(f"http://127.0.0.1:{port}/v1", name) for name, port in LOCAL_SERVERS]
     )
-    kept = asyncio.gather(*(_in_time(_of_ollama(one.url)) for one in endpoints_of(ollama)))
-    others = asyncio.gather(*(_in_time(_of_server(url, name, trusted=bool(served))) for url, name in places))
-    of_ollama, of_servers = await kept, await others
-    models = [model for found in (*of_ollama, *of_servers) if found is not None for model in found.models]
-    empty = [url for found in of_ollama if found is not None for url in found.empty]
+    kept = (_in_time(_of_ollama(one.url), f"Ollama at {one.url}", bool(ollama)) for one in endpoints_of(ollama))
+    others = (_in_time(_of_server(url, trusted=bool(served)), f"{name} at {url}", bool(served)) for url, name in places)
+    seen = await asyncio.gather(*kept, *others)
+    models = [model for found in seen for model in found.models]
+    empty, silent = [[one for found in seen for one in getattr(found, of)] for of in ("empty", "silent")]
     # With an address of its own, that name means the server there.
     elsewhere = [one for one in hosted_models(environ) if not (served and one.name.startswith("openai-chat:"))]
-    return Found([*models, *elsewhere], empty)
+    return Found([*models, *elsewhere], empty, silent)
 
 
-async def _in_time(looking: Any) -> Found | None:
-    """What one of them says; None: it is not there, is too slow, or is something else."""
+async def _in_time(looking: Any, what: str, named: bool) -> Found:
+    """What one of them says; that it says nothing is told where somebody named it, or where it is only slow."""
     try:
         async with asyncio.timeout(LOOK_S):
             found: Found = await looking
             return found
-    except (AskAnother, ModelFailed, Refusal, TimeoutError, OSError, TypeError, ValueError):
-        return None
+    except TimeoutError:
+        return Found(silent=(f"{what} did not tell its models within {LOOK_S:g} s.",))
+    except (AskAnother, ModelFailed, Refusal, OSError, TypeError, ValueError):
+        return Found(silent=(f"{what} does not answer, or is something else.",) if named else ())
 
 
 async def _of_ollama(url: str) -> Found:
-    api = OllamaApi(url, OllamaOptions(url=url, connect_s=LOOK_S, fact_s=LOOK_S))
+    api = OllamaApi(url, OllamaOptions(url=url, connect_s=CONNECT_S, fact_s=LOOK_S))
     listed = await api.listed()
     rows = listed.get("models") if isinstance(listed, dict) else None
     if not isinstance(rows, list):
@@ -149,18 +157,27 @@ def _is_far(url: str) -> bool:
     return not (is_loopback(host) or is_private(host))
 
 
-async def _of_server(url: str, name: str, *, trusted: bool) -> Found:
+async def _of_server(url: str, *, trusted: bool) -> Found:
     # The key is for the server that somebody named, not for whatever listens at a port.
-    key = os.environ.get("OPENAI_API_KEY", "") if trusted else ""
-    server = ModelServer(url, ServerOptions(url=url, connect_s=LOOK_S, fact_s=LOOK_S, api_key=key))
+    key = os.environ.get("OPENAI_API_KEY", "")
+    options = ServerOptions(url=url, connect_s=CONNECT_S, fact_s=LOOK_S, api_key=key if trusted else "")
+    server = ModelServer(url, options)
     facts = await server.facts("")
     if facts.program == "Ollama":
         return Found()
-    where = f"{facts.program or name} at {url}"
+    known = bool(facts.program) or trusted
+    where = f"{facts.program or 'a model server'} at {url}{'' if known else ', which does not say what it is'}"
     names = [one for one in facts.names[:_MOST_MODELS] if _NAME.fullmatch(one) and not _NO_TEXT.search(one)]
     return Found(
         [
-            FoundModel(f"openai-chat:{one}", where, url=url, hosted=_is_far(url), known=bool(facts.program) or trusted)
+            FoundModel(
+                f"openai-chat:{one}",
+                where,
+                url=url,
+                hosted=_is_far(url),
+                known=known,
+                takes_key=bool(key) and not trusted,
+            )
             for one in names
         ]
     )
@@ -207,14 +224,17 @@ def fits(model: FoundModel, memory: int | None) -> bool | None:
 
 
 def suggested(models: Sequence[FoundModel], memory: int | None) -> FoundModel | None:
-    """The best one in this network: first what fits, then coders, Ollama, the larger; None: there is none."""
+    """The best one in this network: first what fits, then coders, Ollama, the larger; None: there is none.
+
+    A server that does not say what it is, and one that the key of OpenAI would go to, are not suggested.
+    """
 
     def worth(one: FoundModel) -> tuple[bool, bool, bool, int, int]:
         large = fits(one, memory) is False
         family = one.rank if one.is_coder else len(_CODERS)
         return (large, not one.is_coder, bool(one.url), family, one.size if large else -one.size)
 
-    return min((one for one in models if not one.hosted), key=worth, default=None)
+    return min((one for one in models if not (one.hosted or one.takes_key) and one.known), key=worth, default=None)
 
 
 def memory_here() -> int | None:

@@ -49,8 +49,9 @@ def _parts(text: str, kind: str, remedy: str) -> SplitResult:
             parts = urlsplit(f"{scheme}://{rest}")
             # Read here, since it raises where it is not a number.
             _ = parts.port
-        except ValueError as error:
-            why = f": {error}"
+        except ValueError:
+            # The error has a part of the address, which may be of a password.
+            why = ": its host or its port is none"
         else:
             return parts
     raise InvalidRequest(f"{_without_key(text)} is not an address of {kind}{why}.", remedy=remedy)

@@ -70,7 +70,10 @@ def decide_and_print(client: Client, requests: list[str], action: Word, as_json:
         # The document alone goes to standard output.
         console.say = lambda line: typer.echo(line, err=True)
     if (console.ask is None or as_json) and not then["sure"]:
-        raise InvalidRequest("Nobody can be asked whether to.", remedy="Say --yes if it is meant, or use a terminal.")
+        raise InvalidRequest(
+            "This needs a yes, and there is no terminal to ask at.",
+            remedy="Say --yes if it is meant, or use a terminal.",
+        )
     outcomes = decide_named(client, console, [str(as_segment(one)) for one in requests], action, **then)
     if outcomes is None:
         typer.echo("Nothing was decided.", err=True)

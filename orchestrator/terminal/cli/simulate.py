@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -127,6 +128,10 @@ def _given(files: Path, home: Path | None) -> dict[Path, Path]:
     """
     if not files.is_dir():
         raise InvalidRequest(f"There is no directory {files}.", remedy="Name a directory of programs with --files.")
+    if home is not None and _same(files, home):
+        raise InvalidRequest(
+            f"The disks cannot be kept among the programs in {files}.", remedy="Name another directory with --dir."
+        )
     found: dict[Path, Path] = {}
     for where, directories, names in os.walk(files):
         here = Path(where)
@@ -134,7 +139,7 @@ def _given(files: Path, home: Path | None) -> dict[Path, Path]:
             one for one in directories if not one.startswith(".") and (home is None or not _same(here / one, home))
         )
         ours = (here / one for one in sorted(names) if not one.startswith("."))
-        found |= {one.relative_to(files): one for one in ours if one.is_file() and not one.is_symlink()}
+        found |= {one.relative_to(files): one for one in ours if _is_plain_file(one)}
     every = {parent for path in found for parent in path.parents[:-1]}
     taken = len(every) * _ENTRY_BYTES + sum(max(_ENTRY_BYTES, one.stat().st_size) for one in found.values())
     if taken > MOST_GIVEN_BYTES:
@@ -143,6 +148,14 @@ def _given(files: Path, home: Path | None) -> dict[Path, Path]:
             remedy="Name a directory with only the programs that the computer needs.",
         )
     return found
+
+
+def _is_plain_file(path: Path) -> bool:
+    """Whether this is a file and no link; one that cannot be looked at is none."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -163,7 +176,7 @@ def _give(files: dict[Path, Path], disk: Path) -> list[Path]:
         except OSError as error:
             raise InvalidRequest(
                 f"{source} cannot be copied to {target}: {error.strerror or error}.",
-                remedy="Make it readable, or name another directory with --files.",
+                remedy="Look at --files and --dir: the first must be readable, the second a directory to write to.",
             ) from None
     return kept
 

@@ -290,6 +290,8 @@ def answer(
     data_dir: DataDir = None,
 ) -> None:
     """Answer a task's question."""
+    if not text.strip():
+        raise InvalidRequest("The answer is empty.", remedy="Type the answer behind the task, in quotes.")
     with client_of(url, data_dir) as client:
         question = client.request("GET", f"/v1/tasks/{task_id}")["question"]
         if question is None:

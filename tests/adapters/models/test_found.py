@@ -1,6 +1,7 @@
 """Which models are found where nobody names one, and which of them is suggested."""
 
 import time
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -33,6 +34,7 @@ async def test_who_says_nothing_does_not_hold_up_the_start() -> None:
         assert time.monotonic() - began < 3 * LOOK_S
     assert [one.name for one in found.models] == ["ollama:a:1b"]
     assert found.empty == []
+    assert {one.partition(" at ")[0] for one in found.silent} == {"Ollama"}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,14 @@ def test_the_suggestion(models: list[FoundModel], memory: int, name: str | None)
     """First what fits the memory, then what writes programs."""
     best = suggested(models, memory * GB)
     assert (best.name if best else None) == name
+
+
+def test_what_is_not_sure_is_not_suggested() -> None:
+    """A program that does not say what it is, and one that would get a key that was meant for another."""
+    server = FoundModel("openai-chat:qwen2.5-coder", "a model server", url="http://127.0.0.1:8080/v1")
+    assert suggested([server], None) == server
+    assert suggested([replace(server, known=False)], None) is None
+    assert suggested([replace(server, takes_key=True)], None) is None
 
 
 def test_nobody_knows_what_fits_elsewhere() -> None:

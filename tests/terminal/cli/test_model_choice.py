@@ -148,7 +148,7 @@ async def test_without_a_terminal_only_a_local_coder_that_fits_is_taken(
         log, said = await asyncio.to_thread(unattended, tmp_path, at(server))
     assert kept(tmp_path) is None
     if taken == "scripted:hello":
-        assert "`cc-orchestrator serve --choose-model` asks which one to use" in log
+        assert "name one with `cc-orchestrator serve --model NAME`" in log
         assert "No model is chosen: a script answers" in log
         assert "\n  cc-orchestrator serve --choose-model\n" in said["ran"]
     else:

@@ -131,7 +131,7 @@ WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
     (("stop",), USAGE, "Say what to stop", "--all"),
     (("stop", "t-1", "--all"), USAGE, "Say what to stop", "--all"),
     (("review", "r-1"), USAGE, "It is not said which requests", "review --approve REQUEST"),
-    (("review", "--approve", "r-1"), USAGE, "Nobody can be asked", "--yes"),
+    (("review", "--approve", "r-1"), USAGE, "This needs a yes", "--yes"),
     (("review", "--approve", "a", "--reject", "b"), USAGE, "are three commands", "Say one of them"),
     (("type", "farm"), USAGE, "There is nothing to type", "--enter"),
     # values that do not fit

@@ -10,7 +10,7 @@ import { atWork, useOpenTasks } from "./computers.js";
 import { WorldMap } from "./map.js";
 import { Plots } from "./plots.js";
 import { Start } from "./start.js";
-import { Tiles } from "./tiles.js";
+import { Tiles, inOrder } from "./tiles.js";
 import { Timeline } from "./timeline.js";
 
 const TASKS = 20, HOURS = 24;
@@ -38,7 +38,7 @@ function Stats({ computers, open, trends }) {
 }
 
 function Computers({ computers, open, times }) {
-  const shown = computers.slice(0, MOST_TILES);
+  const shown = inOrder(computers).slice(0, MOST_TILES);
   return html`<section class="part" aria-labelledby="computers-here">
     <div class="head"><h2 id="computers-here">Computers</h2>
       <a href=${link("computers")}>All ${shown.length < computers.length ? computers.length : "computers"}</a>

@@ -6,7 +6,7 @@ import { link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { Text } from "../lib/text.js";
 import { useArriving, useFocusKept } from "../lib/ui.js";
-import { Outcome } from "./request.js";
+import { Outcome, useSettled } from "./request.js";
 
 const MAX_CHARS = 20_000;
 
@@ -28,6 +28,7 @@ export function Question({ question, open, titled = true, arrives = false, onSen
   };
   const options = question.options ?? [];
   const sending = outcome?.state === "sending";
+  const settled = useSettled(question.question_id);
   return html`<article class="request question" ref=${box} data-question=${question.question_id}>
     ${titled && html`<header><h2 tabindex="-1">A task asks you</h2></header>
       ${question.goal && html`<p class="goal"><${Text} value=${question.goal} /></p>`}
@@ -36,7 +37,7 @@ export function Question({ question, open, titled = true, arrives = false, onSen
     <${Outcome} outcome=${outcome} />
     ${open
       ? html`<form onSubmit=${submit}>${options.length > 0 && html`<ol class="choices" aria-label="Choices">
-          ${options.map((one, i) => html`<li key=${i}><button type="button" disabled=${sending}
+          ${options.map((one, i) => html`<li key=${i}><button type="button" disabled=${sending || !settled}
               onClick=${() => send(String(i + 1))}>${i + 1}. <${Text} value=${one} /></button></li>`)}
           </ol>`}<label for="a-${question.question_id}">${options.length > 0
             ? "Or your own words (a number alone picks that choice)" : "Your answer"}</label>

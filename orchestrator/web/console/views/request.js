@@ -20,7 +20,7 @@ const SETTLE_MS = 500;
 
 // A request has to be on the page for a moment before it can be approved: a click or key meant for what was
 // there before counts for nothing.
-function useSettled(mark) {
+export function useSettled(mark) {
   const [settled, set] = useState("");
   useEffect(() => {
     const timer = setTimeout(() => set(mark), SETTLE_MS);
@@ -34,7 +34,8 @@ function useWhole(request) {
   const mark = useMemo(() => JSON.stringify(request), [request]);
   const [fetched, set] = useState({ mark: "", request: null });
   const shown = fetched.mark === mark ? fetched.request : request;
-  return { shown, mark, fetch: async () => set({ mark, request: await whole(request.request_id) }) };
+  const whichever = shown === request ? mark : `whole ${mark}`;
+  return { shown, mark: whichever, fetch: async () => set({ mark, request: await whole(request.request_id) }) };
 }
 
 // A note that the decided call did not run, and is asked for again.
