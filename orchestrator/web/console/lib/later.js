@@ -4,8 +4,8 @@ import { Loading, Trouble } from "./ui.js";
 
 const NOT_FETCHED = { sentence: "This part of the page could not be fetched from the server." };
 
-// `path`: the module below /console/; `name`: the view in it. A browser remembers that a module could not be fetched, so
-// that another try has another address.
+// `path`: the module below /console/; `name`: the view in it. A browser remembers that a module could not be fetched,
+// so that another try has another address.
 export function later(path, name) {
   let found = null, tries = 0;
   return function Later(props) {
