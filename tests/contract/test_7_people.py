@@ -229,7 +229,7 @@ async def test_r2_a_programs_task_counts_as_its_owners(installation: Installatio
 
 
 async def test_r1_a_name_that_looks_like_another_is_refused(installation: Installation) -> None:
-    """R1: names of people and programs are told apart by reading; the same name is one more token of the same."""
+    """R1: names of people and programs are distinguished by reading; the same name is one more token of the same."""
     async with installation.open(Playing(), policy=policy()) as server:
         await server.person("rita", "reviewer")
         await server.person("rita", "reviewer")

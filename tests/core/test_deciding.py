@@ -67,7 +67,7 @@ def test_B7_what_is_approved_may_start_for_a_time() -> None:
 
 
 def test_R2_who_approves_their_own_is_marked() -> None:
-    """The requester's own approval is told apart; nobody approves themself by a rejection."""
+    """The requester's own approval is recognized; nobody approves themself by a rejection."""
     marks = {
         (by, verb): recorded(paused("ask"), by=by, action=verb, on_reject="continue").self_approved
         for by in ("alice", "bob")

@@ -182,7 +182,7 @@ def test_a_glob_that_can_match(pattern: str) -> None:
     "pattern", ["rom/", "./rom", "a//b", "a\\b", "a/../b", "../a", " a", "a:b", ".../a", "x" * 300]
 )
 def test_P9_a_glob_that_cannot_match_is_known(pattern: str) -> None:
-    """A glob in a spelling that no canonical path has would make a rule silent, so it can be told apart."""
+    """A glob in a spelling that no canonical path has would make a rule silent, so it can be recognized."""
     assert not can_match(pattern)
 
 

@@ -52,7 +52,7 @@ function Changes({ changes, counts, journal, onStep }) {
 
 // `children`: the next steps. `onStep`: shows a step by its number.
 export function End({ task, journal, onStep, children }) {
-  // What a rehearsal changed on its copy is told apart, with the way to apply it.
+  // The changes of a rehearsal on its copy are shown elsewhere, with the way to apply them.
   const { value, problem, again } = useReading(task.rehearses ? null : `/v1/tasks/${id(task.task_id)}/changes`);
   useEffect(() => onHint("tasks", (hint) => hint.task_id === task.task_id && again()), []);
   const changes = value?.changes ?? [];
