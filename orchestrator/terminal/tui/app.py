@@ -122,7 +122,7 @@ class ConsoleApp(App[int]):
         self.typing = Typing(self, super().on_event)
         self.live = Live(client)
         self.reviews = Reviews(self.live, self.tell, self._heard, now)
-        self.desk = Desk(self.live, self.reviews, self.tell, self.go, self._computer_of)
+        self.desk = Desk(self.live, self.reviews, self.tell, self.go, self._computer_of, self.typing.too_early)
         self._said: list[str] = []
         self._panes = {part.name_of: part(self.desk) for part in _PARTS}
         self._parts = ContentSwitcher(initial=_PARTS[0].name_of, id="parts")

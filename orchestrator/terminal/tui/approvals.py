@@ -1,5 +1,6 @@
 """The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key."""
 
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -15,6 +16,7 @@ from orchestrator.terminal.tui.decision import Deciding, entry_of, nothing_waits
 from orchestrator.terminal.tui.dialogs import Show
 from orchestrator.terminal.tui.lines_view import begin, now
 from orchestrator.terminal.tui.row_list import Pane
+from orchestrator.terminal.tui.typing import JUST_COME
 
 if TYPE_CHECKING:
     from orchestrator.terminal.tui.reviews import Reviews
@@ -140,6 +142,8 @@ class Approvals(Pane):
         """The request on the page, and the calls that keys apply to."""
         self._how = ""
         """Why it is closed; empty: it is open."""
+        self._since = 0.0
+        """The time.monotonic at which what is shown came on the screen."""
         self._one: int | None = None
         """The call that keys are about; None: all."""
         self._deciding = Deciding(self)
@@ -157,6 +161,11 @@ class Approvals(Pane):
         return next((one for one in named if one), None)
 
     # -- what is shown -------------------------------------------------------------------
+
+    def entered(self) -> None:
+        """It is on the screen now, and was not before."""
+        self._since = time.monotonic()
+        super().entered()
 
     def heard(self, message: Any) -> None:
         """The reviewers' socket told something."""
@@ -213,11 +222,13 @@ class Approvals(Pane):
 
     def chosen(self, key: str | None) -> None:
         """Show a request."""
-        closed = self._shown if self._how else None
+        closed, before = self._shown if self._how else None, self._shown
         found = self.desk.reviews.requests.get(key or "")
         if found is None and closed is not None and closed.request_id == key:
             return
         self._shown, self._how, self._one = found, "", None
+        if found is not None and (before is None or not same(before, found)):
+            self._since = time.monotonic()
         self._draw()
         if closed is not None:
             self.call_later(self.changed)
@@ -301,7 +312,9 @@ class Approvals(Pane):
 
     def _begin(self, word: str, ask: Callable[..., Coroutine[Any, Any, None]], *how: str) -> None:
         shown = self._ready(word)
-        if shown is not None:
+        if shown is not None and self.desk.too_early(self._since):
+            self.desk.tell(JUST_COME)
+        elif shown is not None:
             begin(self, ask, *how, shown, self._calls())
 
     # -- several together ----------------------------------------------------------------
@@ -361,7 +374,7 @@ class Approvals(Pane):
         whole = await self.desk.reviews.whole(shown.request_id)
         if whole is None or self._shown is not shown:
             return
-        self._shown, self._one = whole, None
+        self._shown, self._one, self._since = whole, None, time.monotonic()
         self._draw()
         self.desk.tell("This is all of it.")
 

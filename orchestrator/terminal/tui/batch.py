@@ -1,6 +1,7 @@
 """Several requests decided together: each is shown whole, and the outcome of each is told. Questions of the model."""
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -22,6 +23,7 @@ from orchestrator.terminal.tui.decision import Deciding, ask_rejection, in_short
 from orchestrator.terminal.tui.dialogs import Choose, Dialog, Write
 from orchestrator.terminal.tui.lines_view import LinesView, begin, now
 from orchestrator.terminal.tui.row_list import Entry, Pane
+from orchestrator.terminal.tui.typing import JUST_COME
 
 if TYPE_CHECKING:
     from orchestrator.terminal.tui.row_list import Pane
@@ -48,12 +50,15 @@ class Together(Dialog[None]):
         """The requests about which nothing more is sent; an undelivered decision waits as it did."""
         self._was_read = False
         """Whether every row was on the screen once."""
+        self._since = 0.0
+        """The time.monotonic at which they came on the screen."""
 
     def inside(self) -> ComposeResult:
         yield LinesView(id="dialog-lines")
 
     def on_mount(self) -> None:
         self._view.show(self._lines())
+        self._since = time.monotonic()
         self._view.focus()
         self.watch(self._view, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self._scrolled)
@@ -133,6 +138,8 @@ class Together(Dialog[None]):
         """Decide those that are open, once that is confirmed."""
         if word == "approve" and not self._was_read:
             self.query_one(".dialog-keys", Static).update(_UNREAD)
+        elif self._pane.desk.too_early(self._since):
+            self.query_one(".dialog-keys", Static).update(JUST_COME)
         elif self._open():
             # Not of this screen: a person who leaves it still hears the result of the decision that was sent.
             begin(self._pane, self._decide, word)

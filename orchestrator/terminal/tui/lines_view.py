@@ -72,6 +72,8 @@ class Desk:
     """Shows another part, and there what has this key."""
     computer_of: Callable[[str | None], str | None]
     """The first computer of a task of the list; None: there is none."""
+    too_early: Callable[[float], bool]
+    """Whether the key of now was typed before a person could read what is shown since a time of time.monotonic."""
 
     async def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call; the answer's JSON, or None, and said why: there is none."""

@@ -16,6 +16,9 @@ from textual.message_pump import MessagePump
 _MOST_S: Final = 0.5
 """How long a key waits for the work of the key before it, such as a question that the server has to be asked for."""
 _STEP_S: Final = 0.005
+SETTLE_S: Final = 0.5
+"""How long something is on the screen before a key can decide about it: nobody reads faster."""
+JUST_COME: Final = "It has just come: read it, then press the key again."
 
 
 class Typing:
@@ -25,6 +28,15 @@ class Typing:
         self._app, self._hand_out = app, hand_out
         self._typed: asyncio.Queue[Event] = asyncio.Queue()
         self._busy = False
+        self._typed_at = 0.0
+        """When the key was typed that is handed out now, as time.monotonic counts."""
+
+    def too_early(self, shown_at: float) -> bool:
+        """Whether the key of now was typed before a person could read what is shown since then.
+
+        The time is that of typing: a key that waited for its turn was meant for what stood there before.
+        """
+        return self._typed_at < shown_at + SETTLE_S
 
     @property
     def idle(self) -> bool:
@@ -50,6 +62,7 @@ class Typing:
 
     async def _one(self, event: Event) -> None:
         app = self._app
+        self._typed_at = event.time
         screen, before = app.screen, self._asking()
         target: MessagePump = app.focused or screen
         climbed = list(_way_up(target))

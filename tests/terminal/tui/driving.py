@@ -1,6 +1,7 @@
 """What the tests of the terminal UI share: the app on a screen in memory, and what stands on it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from textual.pilot import Pilot
 from orchestrator.client import Client
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.terminal.tui.app import ConsoleApp
+from orchestrator.terminal.tui.approvals import Approvals
+from orchestrator.terminal.tui.batch import Together
+from orchestrator.terminal.tui.typing import SETTLE_S
 from tests.harness.support import Disk, Listening
 from tests.harness.whole_server import Server, connected, running
 from tests.waiting import HANG_S
@@ -34,7 +38,16 @@ class Seat:
         return "\n".join(strip.text.rstrip() for strip in strips)
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other, and wait until each has done what it does."""
+        """Read, press keys, one after the other, and wait until each has done what it does."""
+        await self.until(self._was_readable, "on the screen for long enough")
+        await self.press_unread(*keys)
+
+    def _was_readable(self) -> bool:
+        decides = [one for one in (self.app.pane, self.app.screen) if isinstance(one, Approvals | Together)]
+        return time.monotonic() >= max((one._since for one in decides), default=0.0) + SETTLE_S
+
+    async def press_unread(self, *keys: str) -> None:
+        """Press keys at once, whatever has just come on the screen."""
         await self.pilot.press(*keys)
         await self._handed_out()
 

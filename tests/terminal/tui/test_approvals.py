@@ -10,6 +10,7 @@ from orchestrator.core.wire.wire import SettledCall
 from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import describe
 from orchestrator.terminal.tui.approvals import Approvals
+from orchestrator.terminal.tui.typing import JUST_COME
 from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, dialed, final, says
 from tests.harness.whole_server import connected, running
 from tests.terminal.tui.driving import NARROW, WIDE, Seat, asked, at_work, seated, waiting
@@ -37,6 +38,32 @@ async def test_a_request_is_shown_whole_and_approved(tmp_path: Path, size: tuple
         await seat.asks("y", "Carried out: approved by you", "Nothing waits for you.")
         await fixture.over(request)
         assert fixture.disk.files == {"a.lua": NEW}
+
+
+async def test_a_key_is_never_for_a_request_that_has_just_come(tmp_path: Path) -> None:
+    """Keys that are typed ahead decide about what stood on the screen then, and nothing about what comes next."""
+    names = ("a.lua", "b.lua", "c.lua")
+    replies = [says(call("cc_write", path=name, content=NEW.decode())) for name in names]
+    async with at_work(tmp_path, *replies, *[final()] * 3, size=WIDE) as fixture:
+        seat = fixture.seat
+        for _ in replies:
+            await waiting(fixture.server)
+        await seat.sees("[2 Approvals(3)]", "a.lua")
+        await seat.press("a", "y", "a", "y", "a", "y")
+        await seat.sees("[2 Approvals(2)]", JUST_COME)
+        await seat.press("1")
+        await seat.press_unread("2", "a", "y")
+        await seat.sees("[2 Approvals(2)]", JUST_COME)
+        await seat.press("asterisk")
+        await seat.press("s")
+        await seat.sees("2 requests, one decision")
+        await seat.press("escape")
+        await seat.press_unread("s", "a", "y")
+        await seat.sees(JUST_COME)
+        await seat.press("escape")
+        await seat.until(lambda: len(fixture.disk.done) == 1, "the first was written")
+        assert set(fixture.disk.files) == {"a.lua"}
+        assert len((await fixture.server.ask("GET", "/v1/requests")).json()["requests"]) == 2
 
 
 async def test_what_is_edited_here_runs(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pyte
 import pytest
 
+from orchestrator.terminal.tui.typing import SETTLE_S
 from tests.harness.commands import Served, Terminal, cli, environment, on_a_terminal, paused, talking
 from tests.terminal.tui.driving import NARROW, WIDE
 from tests.waiting import HANG_S
@@ -32,6 +33,7 @@ class Sight:
     size: tuple[int, int]
     screen: Any = field(init=False)
     _fed: int = field(default=0, init=False)
+    _seen_at: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self.screen = pyte.Screen(*self.size)
@@ -55,10 +57,12 @@ class Sight:
             new, self._fed = self.terminal.raw[self._fed :], len(self.terminal.raw)
             # Asks the terminal about its modes, in a form that pyte would print.
             self._stream.feed(new.replace("\x1b[?2026$p", "").replace("\x1b[?2048$p", "").replace("\x1b[>25u", ""))
+        self._seen_at = time.monotonic()
         return self.text
 
     def type(self, text: str) -> None:
-        """Type at the keyboard."""
+        """Read for as long as a person has to, then type at the keyboard."""
+        time.sleep(max(0.0, self._seen_at + SETTLE_S - time.monotonic()))
         self.terminal.type(text)
 
     def resize(self, columns: int, rows: int) -> None:
