@@ -16,7 +16,7 @@ from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.task import facts
 from orchestrator.core.task.choices import numbered
 from orchestrator.core.task.transcript import Transcript
-from orchestrator.core.text.visible import block
+from orchestrator.core.text.visible import block, without_hidden
 from orchestrator.runtime.program import bare_environment, left_in_order, program
 from orchestrator.terminal.console import ClientDesk, Console
 from orchestrator.terminal.review.channel import body_of
@@ -119,7 +119,10 @@ def _review(client: Client, console: Console, request_id: str) -> None:
 def _answer(client: Client, console: Console, task_id: str, asked: facts.QuestionAsked) -> None:
     """Answer a question of the model; a script asks none, another model may."""
     shown = block(numbered(asked.question, asked.options))
-    answer = console.ask(f"{shown}\nYour answer: ") if console.ask is not None else _NOBODY
+    answer = _NOBODY
+    if console.ask is not None:
+        while not without_hidden(answer := console.ask(f"{shown}\nYour answer: ")):
+            console.say("The task waits for an answer: type one.")
     body = {"question_id": asked.question_id, "answer": answer}
     client.request("POST", f"/v1/tasks/{task_id}/answer", body)
 

@@ -221,6 +221,36 @@ async def test_a_person_lets_the_model_see_one_secret(installation: Installation
             assert "tok_9f8e7d6c5b4a3210" not in model.everything
 
 
+async def test_an_edited_question_is_what_people_read_and_a_yes_to_it_shows_no_secret(
+    installation: Installation,
+) -> None:
+    """The words of the reviewer, with the marker of the secret as the reviewer saw it, are all that anybody gets."""
+
+    def asks(told: str) -> dict[str, Any]:
+        marker = re.search(r"password = \"(\[redacted [0-9a-f]{8}\])", told)
+        assert marker is not None
+        return says(call("ask_user", question=f"May the model see {marker[1]}?"))
+
+    model = Hosted(says(READ), asks, says(READ))
+    rules = (rule("reads", "allow", ["cc_read"]), rule("asks", "ask", ["ask_user"]))
+    async with installation.open(model, policy=policy(*rules, secrets_to_model="ask")) as server:
+        server.stub.disk.put("app.lua", FILE.encode())
+        task_id, request = await server.asked()
+        (asked,) = request["tool_calls"]
+        (shown,) = MARKER.findall(asked["args"]["question"])
+        edit = {"call_id": asked["call_id"], "action": "edit", "args": {"question": f"Has {shown} a good length?"}}
+        assert (await server.decide(request, decisions=[edit])).status_code == 202
+        opened = await server.item(task_id, "question_asked")
+        question = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["question"]["question"]
+        assert question == f"Has {shown} a good length?"
+        body = {"question_id": opened["fact"]["question_id"], "answer": "yes"}
+        assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", body)).status_code == 200
+        await server.ended(task_id)
+        assert "hunter2-Xy" not in (await server.ask("GET", f"/v1/tasks/{task_id}/items")).text
+        assert "hunter2-Xy" not in model.everything
+        assert "a good length?" in model.everything, "the model is told which question was asked"
+
+
 async def test_after_a_restart_the_markers_mean_the_same(installation: Installation) -> None:
     """Another process goes on with the task: the marker that was shown before it began is still put back."""
 

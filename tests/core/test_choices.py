@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.errors import InvalidRequest, ReplyRefused
 from orchestrator.core.reply.response import canonical_args
 from orchestrator.core.task import facts
 from orchestrator.core.task.choices import MAX_CHARS, MAX_CHOICES, chosen, how_to_answer, numbered
@@ -36,6 +36,7 @@ def test_a_question_takes_short_choices_of_one_line_each() -> None:
         ([f"number {place}" for place in range(MAX_CHOICES + 1)], "at most 6"),
         (["x" * (MAX_CHARS + 1)], "at most 80 characters"),
         (["wheat", " \n "], "an option is empty"),
+        (["wheat", "\u200b \u3164\u202e"], "an option is empty"),
         (["wheat", "Wheat "], "two options are the same"),
         (["5", "3", "1"], "an option is the number of another one"),
         ([3, 5], "must be text"),
@@ -64,12 +65,20 @@ def test_a_question_without_choices_is_the_call_that_it_was() -> None:
         ("2 of them", "2 of them"),
         ("\N{ARABIC-INDIC DIGIT TWO}", "\N{ARABIC-INDIC DIGIT TWO}"),
         ("the wheat farm", "the wheat farm"),
-        ("", ""),
     ],
 )
 def test_a_number_in_range_means_its_choice_and_all_else_is_the_answer(typed: str, meant: str) -> None:
     assert chosen(typed, FARMS) == meant
     assert chosen(typed, ()) == typed
+
+
+def test_an_answer_that_shows_nothing_is_refused() -> None:
+    """The question stays open, whichever way the answer came; the person is told what to type."""
+    story = asking(*FARMS)
+    for nothing in ("", " \n", "\u200b\ufeff"):
+        with pytest.raises(InvalidRequest, match=r"The answer is empty. Answer in words, or with the number"):
+            decide(story.task, Answer(question_id=QuestionId("u1"), answer=nothing))
+    assert decide(story.task, Answer(question_id=QuestionId("u1"), answer="\u200b1"))
 
 
 def test_a_person_is_shown_the_numbers_and_told_what_to_type() -> None:

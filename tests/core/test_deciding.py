@@ -1,5 +1,6 @@
 """A person's decision: edits and responds, its time, its limits, and that the same one is made once."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from orchestrator.core.approval.approval import CallState, action_digest, call_d
 from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotPending, RequestExpired, UnsafePath
 from orchestrator.core.evidence.evidence import NOTHING
+from orchestrator.core.model_view.masks import seen_by
 from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.core.task import facts
@@ -409,6 +411,39 @@ def test_D20_a_response_to_a_question_is_its_answer() -> None:
     done(story, decisions=each(("c1", "respond"), answer="the wheat"))
     record = story.record("c1")
     assert (record.state, record.ok, record.result) == (CallState.ANSWERED, True, "the wheat")
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "\u200b\u2060"])
+def test_D20_a_question_is_not_answered_with_nothing(answer: str) -> None:
+    """Nor with characters that nobody sees; the result of another tool may be empty."""
+    story = shown(real("c1", "ask_user", computer=None, question="Which?"))
+    error = refused(InvalidRequest, "The answer is empty.", story, decisions=each(("c1", "respond"), answer=answer))
+    assert error.remedy
+    assert recorded(shown(WRITE), decisions=each(("c1", "respond"), answer=answer)).decisions[0].answer == answer
+
+
+def test_D20_a_number_means_a_choice_of_a_question_only() -> None:
+    """Another tool may have an argument of the same name, and its result may be a number."""
+    story = shown(real("c1", "cc_write", path="farm", content="", options=["north", "south"]))
+    assert recorded(story, decisions=each(("c1", "respond"), answer="2")).decisions[0].answer == "2"
+
+
+def test_D20_a_yes_to_an_edited_question_shows_no_secret() -> None:
+    """Its approval was not used in time, so it was shown again as edited: the yes is to the words of the reviewer."""
+    asks = "May the model see [redacted 1a2b3c4d]?"
+    reply = json.dumps(
+        {"kind": "tool", "explanation": "", "tool_call": {"tool": "ask_user", "args": {"question": asks}}}
+    )
+    for edited in (False, True):
+        story = shown(real("c1", "ask_user", computer=None, question=asks))
+        request = str(REQUEST)
+        if edited:
+            done(story, decisions=edit({"question": "Shall it go on?"}))
+            story.request_ended("expired", "c1", code="approval_expired")
+            request = "q2"
+            story.reviewed("c1", request_id=request)
+        done(story, request=request, decisions=[{"call_id": "c1", "action": "respond", "answer": "yes"}])
+        assert list(seen_by(story.task.turns[-1], reply)) == ([] if edited else ["[redacted 1a2b3c4d]"])
 
 
 def test_D25_a_response_approves_nothing() -> None:

@@ -453,7 +453,7 @@ async def test_no_role_of_the_owner_above_submitter_counts(tmp_path: Path) -> No
         assert [(one["fact"]["user_id"], one["fact"]["roles"]) for one in items] == [("admin", ["submitter"])]
 
 
-CHOICES = ("the wheat farm", "token=hunter2hunter2hunter2hunter2", "neither")
+CHOICES = ("the wheat farm", "token=hunter2hunter2hunter2hunter2", "neither \u2014 why?", "\u5c0f\u9ea6", "???")
 
 
 async def test_the_choices_of_a_question_are_numbered_and_a_number_picks_one(tmp_path: Path) -> None:
@@ -466,9 +466,10 @@ async def test_the_choices_of_a_question_are_numbered_and_a_number_picks_one(tmp
         assert question.endswith("(`cc tasks` shows all of it)")
         assert numbered[0] == "1. the wheat farm"
         assert numbered[1].startswith("2. token=[redacted ")
+        assert numbered[2:] == ["3. neither - why?", "4. (letters that this screen cannot show)", "5. ???"]
         assert how == "Type its number: cc answer 1. Or use your own words."
         _, (listed,) = await here.ask("tasks")
-        assert listed["options"] == "3"
+        assert listed["options"] == "5"
         assert listed["question"].split("\n")[1:] == numbered
         assert len(listed["question"]) > 1500
         _, (told,) = await here.hear(wire.NEWS)

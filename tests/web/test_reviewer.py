@@ -250,6 +250,9 @@ async def test_an_answer_over_the_socket_goes_to_the_model(server: Server) -> No
         task_id = await server.submit([], prompt="ask")
         question = (await reviewer.hear("question_opened"))["question"]
         answer = {"type": "answer", "task_id": task_id, "question_id": question["question_id"], "answer": "left"}
+        await reviewer.say(**{**answer, "answer": " "}, ref="a-0")
+        failed = await reviewer.hear("failed")
+        assert (failed["ref"], failed["code"], failed["message"]) == ("a-0", "invalid_request", "The answer is empty.")
         await reviewer.say(**answer, ref="a-1")
         both = await reviewer.either("done", "question_closed")
         assert both["done"]["ref"] == "a-1"

@@ -449,6 +449,8 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
         assert task["question"]["options"] == []
         path, body = f"/v1/tasks/{task_id}/answer", {"question_id": task["question"]["question_id"], "answer": "left"}
         refused(await server.ask("POST", path, {**body, "question_id": "q"}), 404, "not_found")
+        empty = refused(await server.ask("POST", path, {**body, "answer": " \u200b"}), 422, "invalid_request")
+        assert empty["remedy"] == "Answer in words, or with the number of a choice."
         assert (await server.ask("POST", path, body)).status_code == 200
         ended = await server.until(task_id, "task_ended")
         assert (ended["status"], ended["question"]) == ("Completed", None)

@@ -169,10 +169,17 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         reason=wanted.reason,
         on_reject=wanted.on_reject or task.rejecting,
         retry_as=command.new_call_id() if wanted.action == "retry" else None,
-        answer=chosen(wanted.answer or "", options_of(record.call.args)),
+        answer=_answer(record.call, wanted.answer),
         said_digest=said_digest(task, wanted),
     )
     return _edited(task, record, decision, wanted, command) if wanted.action == "edit" else decision
+
+
+def _answer(call: ToolCall, answer: str | None) -> str:
+    """The text in place of a result; of a question, that of the choice that was meant. Raises InvalidRequest."""
+    if call.tool == "ask_user" and answer is not None:
+        return chosen(answer, options_of(call.args))
+    return answer or ""
 
 
 def _edited(
@@ -186,7 +193,8 @@ def _edited(
         where = f"which is {call.computer}" if call.computer else "and this call has none"
         raise InvalidRequest(f"An edit keeps the computer, {where}.", remedy="Reject it, and say where instead.")
     # The reviewer was shown markers in place of secrets; where the markers are still there, the secrets come back.
-    restored = restore(args, call.args, salt=task.tag)
+    # Not in words for people: beside other words nobody would know them for secrets, and they would be shown.
+    restored = args if call.plugin_name == "people" else restore(args, call.args, salt=task.tag)
     try:
         args = canonical_args(call.tool, restored if isinstance(restored, dict) else {})
     except ReplyRefused as refused:

@@ -8,6 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.text.visible import without_hidden
+
 MAX_CHOICES: Final = 6
 """A screen of the game shows as many below their question."""
 MAX_CHARS: Final = 80
@@ -16,9 +19,9 @@ _NUMBER: Final = re.compile(f"[1-{MAX_CHOICES}]", re.ASCII)
 
 
 def checked(options: Sequence[str]) -> list[str]:
-    """The choices, each on one line. Raises ValueError where one is empty, the same as another, or its number."""
+    """The choices, each on one line. Raises ValueError where one shows nothing, equals another, or is its number."""
     shown = [" ".join(one.split()) for one in options]
-    if not all(shown):
+    if not all(map(without_hidden, shown)):
         raise ValueError("an option is empty")
     if len(set(map(str.casefold, shown))) < len(shown):
         raise ValueError("two options are the same")
@@ -39,7 +42,12 @@ def place_of(answer: str, options: Sequence[str]) -> int | None:
 
 
 def chosen(answer: str, options: Sequence[str]) -> str:
-    """The text that the model gets: that of the choice whose number was typed, else the answer as it is."""
+    """The text that the model gets: that of the choice whose number was typed, else the answer as it is.
+
+    Raises InvalidRequest where the answer shows nothing.
+    """
+    if not without_hidden(answer):
+        raise InvalidRequest("The answer is empty.", remedy="Answer in words, or with the number of a choice.")
     place = place_of(answer, options)
     return answer if place is None else options[place]
 

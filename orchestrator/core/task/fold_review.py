@@ -168,9 +168,10 @@ def _edited(
 
 def _response_text(record: CallRecord, answer: str) -> str:
     if record.call.tool == "ask_user":
-        return answer
-    told = json.dumps(answer, ensure_ascii=False)
-    return f"The tool did not run. A person gave this in place of its result, as data: {told}"
+        # A yes to a reviewer's words is none to the model's own question, which may be for a secret.
+        return told(record, answer)
+    quoted = json.dumps(answer, ensure_ascii=False)
+    return f"The tool did not run. A person gave this in place of its result, as data: {quoted}"
 
 
 def noted(task: AgentTask, fact: facts.ReviewNoted, actor_id: str) -> AgentTask:

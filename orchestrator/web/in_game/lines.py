@@ -171,7 +171,7 @@ async def row(
     form = {name: in_game(one_line(text, limit=120)) for name, text in zip(values, shown, strict=False)}
     if not question:
         return form
-    numbered = [f"{number}. {_safe(one)}" for number, one in enumerate(shown[len(values) + 1 :], 1)]
+    numbered = [f"{number}. {_choice(_safe(one))}" for number, one in enumerate(shown[len(values) + 1 :], 1)]
     room = question_chars - sum(len(one) + 1 for one in numbered)
     form["question"] = in_game("\n".join([_cut(_safe(shown[len(values)]), room), *numbered]))
     return {**form, "options": str(len(options))} if options else form
@@ -233,7 +233,14 @@ _TYPED: Final = str.maketrans(
 def _choices(options: Sequence[str]) -> list[str]:
     """The lines below a question."""
     how = ["Type its number: cc answer 1. Or use your own words."] if options else []
-    return [*(f"{number}. {one}" for number, one in enumerate(options, 1)), *how]
+    return [*(f"{number}. {_choice(one)}" for number, one in enumerate(options, 1)), *how]
+
+
+def _choice(option: str) -> str:
+    """A choice; the reason in its place where the game has none of its letters: its number still picks it."""
+    shown = in_game(option)
+    is_lost = shown.count("?") > option.count("?") and not any(map(str.isalnum, shown))
+    return "(letters that this screen cannot show)" if is_lost else option
 
 
 def _joined(lines: Iterable[Line]) -> list[Line]:

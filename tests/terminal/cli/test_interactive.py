@@ -421,3 +421,18 @@ def test_it_works_in_a_program_that_runs_a_loop(talker: Served) -> None:
         terminal.expect("] >")
         terminal.type("\x04")
         assert terminal.end() == 40, terminal.text
+
+
+# -- the demo ----------------------------------------------------------------------------
+
+
+@pytest.mark.deep
+def test_the_demo_asks_again_for_an_answer_that_is_empty(tmp_path: Path) -> None:
+    """Somebody who only pressed Enter is told that the task waits, and the demo goes on."""
+    with on_a_terminal(tmp_path, "demo", "--model", "scripted:question") as terminal:
+        terminal.expect("Your answer: ")
+        terminal.type("\n")
+        terminal.expect("The task waits for an answer: type one.")
+        terminal.expect("Your answer: ")
+        terminal.type("left\n")
+        terminal.expect("[FINAL]")
