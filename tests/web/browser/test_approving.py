@@ -27,6 +27,22 @@ TURNS_UNTIL_SHOWN = """async () => {
   return turns;
 }"""
 
+PRESS_AT_ONCE = """([selector, text]) => { window.pressed = new Promise((done) => {
+  let since = 0;
+  new MutationObserver((_, watch) => {
+    const button = document.querySelector(selector);
+    if (since && !button) return done(0);
+    if (!button || !document.querySelector("main").textContent.includes(text)) return;
+    since ||= performance.now();
+    if (button.disabled || button.ariaDisabled === "true") return button.click();
+    watch.disconnect();
+    done(performance.now() - since);
+  }).observe(document, { attributes: true, childList: true, subtree: true });
+}); }"""
+"""Presses a button once it is there with a text; the milliseconds until a press counts, or 0: one did."""
+MOMENT_MS = 490.0
+"""The page waits for 500; a browser's clock is a little rounded."""
+
 
 def write(path: str = "build.lua", content: str = PROGRAM) -> dict[str, object]:
     """A reply that writes a file, which the policy asks about."""
@@ -266,6 +282,39 @@ async def test_what_is_cut_is_approved_only_whole(server: Server, pc: Computer, 
     await seat.told("done")
     await api.journal(task_id)
     assert pc.read("build.lua") == long.encode()
+
+
+async def test_what_was_just_fetched_whole_is_not_approved_at_once(server: Server, pc: Computer, seats: Seats) -> None:
+    """A press that was meant for the short text is none for the long one: it has to be on the page for its moment."""
+    api = server.api()
+    long = "".join(f"print('line {number} of a long program')\n" for number in range(1000))
+    task_id = await api.submit(write(content=long), final(), computers=(pc.name,))
+    seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
+    await expect(seat.request()).to_be_visible()
+    await seat.page.evaluate(PRESS_AT_ONCE, ['.request > .bar [data-key="a"]', "line 999 of a long program"])
+    await seat.button("Show the whole").click()
+    assert await seat.page.evaluate("window.pressed") >= MOMENT_MS
+    await expect(seat.page.locator("[data-outcome]")).to_have_count(0)
+    assert not [one for one in seat.requests if "/v1/resume/" in one]
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await seat.told("done")
+
+
+async def test_a_choice_is_not_picked_the_moment_it_appears(server: Server, seats: Seats) -> None:
+    """A press that was meant for the thing before it is none for a choice; after its moment the choice is picked."""
+    api = server.api()
+    seat = await seats.open("approvals")
+    await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    await seat.page.evaluate(PRESS_AT_ONCE, [".choices button", "Which wall?"])
+    task_id = await api.submit(tool("ask_user", question="Which wall?", options=["north", "south"]), final())
+    await api.first(task_id, "question_asked")
+    await seat.page.locator(".queue a").click()
+    assert await seat.page.evaluate("window.pressed") >= MOMENT_MS
+    await expect(seat.page.locator("[data-outcome]")).to_have_count(0)
+    await seat.button("2. south").click()
+    await seat.told("done")
+    (answered,) = facts_of(await api.journal(task_id), facts.QuestionAnswered)
+    assert answered.answer == "south"
 
 
 @pytest.mark.deep
