@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import WebSocket, expect
+from playwright.async_api import Route, WebSocket, expect
 
 from orchestrator.core.wire.picture import DEFAULT_PALETTE
 from tests.story.harness import Server, final
@@ -58,3 +58,35 @@ async def test_the_first_view_shows_computers_tasks_and_figures(server: Server, 
         async with (await again.value).expect_event("close"):
             await seat.go("tasks")
         await expect(seat.page).to_have_title(re.compile("Tasks"))
+
+
+async def test_many_computers_at_one_place_share_a_few_names(server: Server, seats: Seats) -> None:
+    """The map names the first two and counts the others; nothing stands outside of it, nor makes a phone wider."""
+    await server.computer_token("far-away")
+    seat = await seats.open("tasks", size=PHONE)
+
+    async def crowded(route: Route) -> None:
+        answer = await route.fetch()
+        (far,) = (await answer.json())["computers"]
+        at = {"x": 120, "y": 64, "z": -300, "at": "2030-01-01T00:00:00Z"}
+        many = [{**far, "computer": f"t{n}", "position": at, "fuel": 2**53 - 1} for n in range(99)]
+        far["position"] = {**at, "x": 29_999_984, "z": -29_999_984}
+        await route.fulfill(json={"computers": [far, *many]})
+
+    await seat.page.route("**/v1/computers", crowded)
+    await seat.go("")
+    names = seat.page.locator(".map .spot-name")
+    await expect(names).to_have_text(["far-away", "+97 more", "t0", "t1"])
+    await expect(seat.page.locator(".map .spot")).to_have_count(100)
+    await expect(seat.page.get_by_role("link", name="+97 more: all computers")).to_have_attribute("href", "#/computers")
+    room = await seat.page.locator(".map").bounding_box()
+    assert room is not None
+    for name in await names.all():
+        box = await name.bounding_box()
+        assert box is not None
+        assert room["x"] <= box["x"]
+        assert box["x"] + box["width"] <= room["x"] + room["width"]
+        assert box["y"] >= room["y"]
+    fuel = seat.page.locator(".tile .fuel").first
+    assert await fuel.evaluate("(one) => one.scrollWidth <= one.closest('.tile').clientWidth")
+    assert await seat.page.locator(".tile-look").nth(1).evaluate("(one) => one.scrollWidth <= one.clientWidth")
