@@ -334,7 +334,8 @@ def prepare(settings: Settings) -> bool:
             settings.policy_path.write_text(DEFAULT_POLICY_TOML, "utf-8")
     except OSError as error:
         raise InvalidRequest(
-            f"The data directory {settings.data_dir} cannot be used: {error}.", remedy="Choose another with --data-dir."
+            f"The data directory {settings.data_dir} cannot be used: {error.strerror or error}.",
+            remedy="Choose another with --data-dir.",
         ) from None
     return first
 

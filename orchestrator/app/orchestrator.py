@@ -173,6 +173,8 @@ class Orchestrator:
     in_game: InGameCommands
     admin_token: str | None
     """Only when this start made it."""
+    no_computer_yet: bool
+    """Whether no computer had ever connected when it started."""
 
     async def drain(self) -> None:
         """Have load balancers and computers look elsewhere, and the tasks handed over; canceled, let them go at once.
@@ -233,8 +235,9 @@ async def open_orchestrator(
         workers = _workers(ground, undoing, models)
         in_game = InGameCommands(undoing, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at)
         orchestrator = Orchestrator(
-            settings, ground.store, ground.service, hub, here, workers, endpoints, endpoints.rehearsals, in_game, token
-        )
+            settings, ground.store, ground.service, hub, here, workers, endpoints, endpoints.rehearsals, in_game, token,
+            no_computer_yet=not await ground.store.list_computers(),
+        )  # fmt: skip
         async with _at_work(orchestrator, keeper, ground.watching, looking):
             if first:
                 logger.info("a new data directory: %s", settings.data_dir)

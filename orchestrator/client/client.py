@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import ssl
 import time
 import uuid
@@ -118,6 +119,7 @@ class Attempts:
 # -- One server and one token: calls over REST, a task's events, the reviewers' socket
 
 _THERE_S: Final = 5.0
+_ERRNO: Final = re.compile(r"\[Errno -?\d+\] ")
 _HUNG_UP = "it ended the connection"
 _SENT_AWAY: Final = 1008
 """The code with which a socket is closed whose token was revoked."""
@@ -415,7 +417,7 @@ class Client:
     def unreachable(self, error: Exception | str) -> ServerUnreachable:
         """The sentence for a server that does not answer, and why."""
         return ServerUnreachable(
-            f"No orchestrator answers at {self.shown}: {str(error).rstrip('.')}.",
+            f"No orchestrator answers at {self.shown}: {_ERRNO.sub('', str(error)).rstrip('.')}.",
             remedy="Start one with `cc-orchestrator serve`, or name another with --url.",
         )
 

@@ -83,7 +83,7 @@ def load_content(content: bytes, source: str) -> LoadedPolicy:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _unreadable(source, str(error)) from None
+        raise _unreadable(source, f"its byte {error.start} is not text in UTF-8") from None
     return LoadedPolicy(source, content, *load_with_plugins(text, source=source))
 
 
@@ -111,5 +111,6 @@ def stamp_of(path: Path) -> tuple[int, ...] | None:
 
 def _unreadable(source: str, why: str) -> PolicyInvalid:
     return PolicyInvalid(
-        f"The policy {source} cannot be read: {why}.", remedy="Restore it; a new data directory gets the shipped one."
+        f"The policy {source} cannot be read: {why}.",
+        remedy="It must be a file in TOML, such as the policy.toml that `serve` writes into a new data directory.",
     )

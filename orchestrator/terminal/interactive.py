@@ -35,11 +35,16 @@ _TOLD_CHARS: Final = 600
 
 
 def left_behind(
-    client: Client, task_id: str, where: str = "", *, pause: Callable[[float], object] = time.sleep
+    client: Client,
+    task_id: str,
+    where: str = "",
+    *,
+    succeeded: bool = False,
+    pause: Callable[[float], object] = time.sleep,
 ) -> list[str]:
     """Lines about a task that is over; empty: it changed nothing, or the server cannot say.
 
-    ``where``: the options by which another command reaches the same server.
+    ``where``: the options by which another command reaches the same server. ``succeeded``: nothing of it is amiss.
     """
     try:
         told = client.request("GET", f"/v1/tasks/{task_id}/changes")
@@ -59,16 +64,8 @@ def left_behind(
         ]
     named = [one_line(one["place"]) for one in changed[:_NAMED]]
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return [f"It had changed {', '.join(named)}{more}.", f"  {how(offer, task_id, where)}", *unknown]
-
-
-def not_known(client: Client, task_id: str) -> list[str]:
-    """Lines about the programs of a task of which nobody knows what they changed; empty: there are none."""
-    try:
-        told = client.request("GET", f"/v1/tasks/{task_id}/changes")
-    except OrchestratorError:
-        return []
-    return _unseen(told)
+    had = "It changed" if succeeded else "It had changed"
+    return [f"{had} {', '.join(named)}{more}.", f"  {how(offer, task_id, where)}", *unknown]
 
 
 def _unseen(told: Mapping[str, Any]) -> list[str]:
@@ -275,8 +272,7 @@ class _Session:
             else:
                 self.screen.close()
                 succeeded = ended.status == "Completed" and ended.verified is not False
-                left = not_known(self.client, task_id) if succeeded else left_behind(self.client, task_id, self.where)
-                self._tell(left)
+                self._tell(left_behind(self.client, task_id, self.where, succeeded=succeeded))
                 return
 
     def _interrupted(self, task_id: str) -> bool:

@@ -8,12 +8,13 @@ import json
 import logging
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
+from orchestrator.adapters.models.options import DEFAULT_URL, endpoints_of, server_url
 from orchestrator.client import Client, ServerRefused, ServerUnreachable
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
@@ -37,6 +38,11 @@ class Choice:
     model: str
     model_url: str = ""
     """Where it is asked; empty: where the settings say."""
+    at: str = ""
+    """Where the settings said when it was chosen; empty: nowhere, such as for a provider's own address.
+
+    The text of tasks goes there, so a yes for one address is none for another.
+    """
 
     def over(self, settings: Settings) -> Settings:
         """The settings with this model. The demo's script is the default, so it does not count as set."""
@@ -51,7 +57,9 @@ def remembered(data_dir: Path) -> Choice | None:
     path = data_dir / FILE
     try:
         told = json.loads(path.read_text("utf-8"))
-        return Choice(**{name: str(told[name]) for name in ("model", "model_url")})
+        model, where = str(told["model"]), str(told["model_url"])
+        # Earlier versions did not note the address: only Ollama's own on this machine is taken without a question.
+        return Choice(model, where, str(told.get("at", DEFAULT_URL if model.startswith("ollama:") else "")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -81,8 +89,13 @@ def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tu
     elif "model" in settings.model_fields_set:
         return settings, None
     elif (kept := remembered(settings.data_dir)) is not None:
-        logger.info("the model is %s, as %s remembers", one_line(kept.model), settings.data_dir / FILE)
-        return kept.over(settings), None
+        if (now := _address(kept, settings, environ)) == kept.at:
+            logger.info("the model is %s, as %s remembers", one_line(kept.model), settings.data_dir / FILE)
+            return kept.over(settings), None
+        logger.warning(
+            "%s was chosen at %s, and the settings say %s now: that choice does not count there",
+            *map(one_line, (kept.model, kept.at or "its provider", now or "no address")),
+        )
     found = _looked(settings, environ)
     for url in found.empty:
         typer.echo(f"Ollama runs at {url} and has no model. To get one: ollama pull {SUGGESTED_PULL}", err=True)
@@ -93,10 +106,20 @@ def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tu
     if not found.models and not again:
         return settings, None
     choice = _asked(found)
+    choice = replace(choice, at=_address(choice, settings, environ))
     logger.info(
         "the model is %s from now on; `cc-orchestrator serve --choose-model` asks again", one_line(choice.model)
     )
     return choice.over(settings), choice
+
+
+def _address(choice: Choice, settings: Settings, environ: Mapping[str, str]) -> str:
+    """Where the settings have a choice asked; empty: they do not say. Raises InvalidRequest."""
+    if choice.model.startswith("ollama:"):
+        return ",".join(one.url for one in endpoints_of(settings.ollama_url or environ.get("OLLAMA_HOST")))
+    if choice.model.startswith("openai-chat:") and not choice.model_url:
+        return server_url(settings.model_url or environ.get("OPENAI_BASE_URL", ""))
+    return ""
 
 
 def _must_be_possible(settings: Settings, asks: bool) -> None:

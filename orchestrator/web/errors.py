@@ -47,7 +47,7 @@ _NEXT: Final[Mapping[int, str]] = {
     401: "Send a token that is good here: Authorization: Bearer TOKEN.",
     403: "Ask a person who has the right, or ask an admin for the role.",
     404: "Look at the id: `cc-orchestrator tasks` and GET /v1/tasks list the tasks.",
-    409: "Look at the task as it is now, then decide again: `cc-orchestrator tasks show TASK`.",
+    409: "Look at it as it is now, then decide again: `cc-orchestrator tasks` lists the tasks.",
     422: "Fix the request and send it again; docs/protocol.md lists the fields.",
     429: "Wait a minute, then try again.",
     502: "Look at the orchestrator's log, then try again.",

@@ -6,6 +6,7 @@ clear (models.md, section 1).
 """
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
-import ollama
 
 from orchestrator.adapters.models.ollama_errors import AskAnother, broken, missing, unreachable, unwrapped
 from orchestrator.adapters.models.ollama_server import (
@@ -30,6 +30,17 @@ from orchestrator.adapters.models.options import OllamaOptions
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.ports import Window
 from orchestrator.core.text.visible import one_line
+
+try:
+    import ollama
+except ValueError:
+    # It reads OLLAMA_HOST as it is imported, for a client that nobody here uses, and its error has a part of it. What
+    # that setting means is said by ``options``, without a part of a password.
+    _host = os.environ.pop("OLLAMA_HOST")
+    try:
+        import ollama
+    finally:
+        os.environ["OLLAMA_HOST"] = _host
 
 # -- A look at a model where it is kept, for people: what each server says of it, and what a task would be given
 

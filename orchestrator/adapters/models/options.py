@@ -82,6 +82,9 @@ def endpoints_of(text: str | None, limit: int = 1) -> tuple[Endpoint, ...]:
     ``limit`` is that of the others. None or empty: the default address. Raises InvalidRequest when one of
     them is not an address, is named twice, or its limit is not between 1 and 64.
     """
+    if "@" in (text or ""):
+        # Before it is parted: a comma may be of a password, whose beginning would look like an address.
+        raise InvalidRequest(f"{_without_key(str(text))} is not an address of an Ollama server.", remedy=_WHAT)
     found = [_endpoint(one.strip(), limit) for one in (text or "").split(",") if one.strip()]
     found = found or [Endpoint(ollama_url(None), limit)]
     for place, one in enumerate(found):

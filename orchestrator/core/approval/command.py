@@ -89,7 +89,7 @@ def closed_request(task: AgentTask, request_id: RequestId) -> NotPending:
             message = f"The request is no longer open: {became}."
             return kind(
                 message,
-                remedy=_RENEW if kind is RequestExpired else "Look at the task for its present request.",
+                remedy=_RENEW if kind is RequestExpired else _present(task),
                 details={
                     "decided_by": closed.actor_id,
                     "how": closed.how,
@@ -99,9 +99,13 @@ def closed_request(task: AgentTask, request_id: RequestId) -> NotPending:
             )
     return NotPending(
         f"The request is no longer open: the task is {task.status.value}.",
-        remedy="Look at the task for its present request.",
+        remedy=_present(task),
         details={"status": task.status.value},
     )
+
+
+def _present(task: AgentTask) -> str:
+    return f"`cc-orchestrator tasks show {task.task_id}` shows the task as it is now."
 
 
 def closed_question(items: Iterable[AgentTaskItem], question_id: QuestionId) -> NotPending | None:

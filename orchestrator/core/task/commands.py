@@ -134,9 +134,16 @@ def _answer(task: AgentTask, command: Answer) -> tuple[Fact, ...]:
 
 def _cancel(task: AgentTask, reason: str, status_reason: str) -> tuple[Fact, ...]:
     if task.phase is Phase.ENDED:
-        raise TaskEnded(f"The task is over: {task.status.value}.")
+        raise _over(task)
     requested = facts.CancelRequested(reason=reason)
     return (requested, *_ending(task, list(task.calls), reason or "Canceled.", status_reason))
+
+
+def _over(task: AgentTask) -> TaskEnded:
+    return TaskEnded(
+        f"The task is over: {task.status.value}.",
+        remedy=f"`cc-orchestrator tasks show {task.task_id}` shows its result.",
+    )
 
 
 def _fail(task: AgentTask, command: Fail) -> tuple[Fact, ...]:
@@ -200,7 +207,7 @@ def _pin(task: AgentTask, command: Pin) -> tuple[Fact, ...]:
 
 def _renew(task: AgentTask, command: Renew) -> tuple[Fact, ...]:
     if task.phase is Phase.ENDED:
-        raise TaskEnded(f"The task is over: {task.status.value}.")
+        raise _over(task)
     if task.lapsed != command.request_id:
         raise closed_request(task, command.request_id)
     return (facts.ReviewNoted(what="renewed", request_id=command.request_id),)

@@ -95,7 +95,8 @@ class Undoing(Plans):
         await self._must_name(wanted, wish)
         if wish.is_empty:
             of = wanted.task_id or wanted.computer
-            nothing = (f"There is nothing of {of} to put back.", "Look at what changed.")
+            look = f"tasks show {wanted.task_id}` shows what it did" if wanted.task_id else "backups list` lists others"
+            nothing = (f"There is nothing of {of} to put back.", f"`cc-orchestrator {look}.")
             what, remedy = await self._only_rehearsed(wanted) or nothing
             raise InvalidRequest(what, remedy=remedy)
         going = await self._going(wanted)

@@ -224,7 +224,10 @@ async def must_be_untouched(store: Store, task_id: TaskId) -> None:
 def rehearsal_of(task: AgentTask) -> Rehearsal:
     """What a task rehearses. Raises NotFound for another task."""
     if task.rehearses is None:
-        raise NotFound(f"{task.task_id} is not a rehearsal.", remedy="Look at its changes instead.")
+        raise NotFound(
+            f"{task.task_id} is not a rehearsal.",
+            remedy=f"`cc-orchestrator tasks show {task.task_id}` shows what it did; `run --rehearse` rehearses.",
+        )
     return task.rehearses
 
 

@@ -314,7 +314,7 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             print_json(preview)
             return
         if not as_json:
-            for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
+            for line in told(preview) or ([_nothing(task_id, narrowed=step is not None)] if dry_run else []):
                 typer.echo(line)
         if not dry_run:
             _begin(client, endpoint, body, as_json, reconnect, reaching(url, data_dir), detach=detach)
@@ -341,7 +341,8 @@ def _begin(
 
 
 def _nothing(task_id: str, *, narrowed: bool) -> str:
-    return f"{task_id} changed no files{' in that step' if narrowed else ''}."
+    changed = f"{task_id} changed no files{' in that step' if narrowed else ''}."
+    return f"{changed} `cc-orchestrator tasks show {task_id}` shows what it did."
 
 
 def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:

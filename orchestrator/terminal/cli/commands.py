@@ -157,10 +157,14 @@ class Commands(TyperGroup):
 
 
 def _code_of(error: OrchestratorError) -> int:
-    """The exit code of an error: 4 for what is not there, 3 for a server that refuses or is away, else 2."""
-    if error.code == "not_found" or getattr(error, "status", 0) == 404 or "missing" in error.details:
+    """The exit code of an error: 4 for what is not there, 3 for a server that refuses or is away, else 2.
+
+    What the server cannot read is what was typed. An answer without a reason is of another server.
+    """
+    status = getattr(error, "status", 0) if getattr(error, "reason", "") else 0
+    if error.code == "not_found" or status == 404 or "missing" in error.details:
         return 4
-    return 3 if error.code in ("server_refused", "server_unreachable") else 2
+    return 3 if error.code in ("server_refused", "server_unreachable") and status != 422 else 2
 
 
 def _complain_of_output(error: OSError) -> None:
@@ -179,6 +183,10 @@ def _in_our_words(error: Any) -> None:
         error.message = getattr(error.param, "help", None) or ""
     elif error.message.startswith("Got unexpected extra argument"):
         error.message += ". Put a text of several words in quotes."
+    elif error.message.startswith("No such command") and "Did you mean" not in error.message:
+        group = error.ctx.command
+        alone = f" `{error.ctx.command_path}` alone lists them." if group.invoke_without_command else ""
+        error.message += f"{alone} The commands there are {', '.join(group.commands)}."
     why: Any = error.__cause__
     # By its name: its class would bring pydantic with it.
     if type(why).__name__ == "ValidationError":

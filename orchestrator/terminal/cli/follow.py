@@ -51,13 +51,9 @@ def follow(
         applied_by = show_rehearsal(client, task_id, as_json=as_json, diffs=asked is None, patience_s=patience_s)
         if applied_by is not None:
             follow(client, applied_by, as_json, patience_s, where)
-    if succeeded:
-        if not as_json and not rehearses:
-            _tell_unknown(client, task_id)
-        raise typer.Exit(0)
     if not as_json and not rehearses:
-        tell_leftovers(client, task_id, where)
-    raise typer.Exit(1)
+        tell_leftovers(client, task_id, where, succeeded=succeeded)
+    raise typer.Exit(0 if succeeded else 1)
 
 
 def join(
@@ -89,15 +85,8 @@ def leave(task: dict[str, Any], as_json: bool, where: str, *, asks: bool = True)
         typer.echo(f"  approve it:   {name} review{where}", err=True)
 
 
-def tell_leftovers(client: "Client", task_id: str, where: str) -> None:
+def tell_leftovers(client: "Client", task_id: str, where: str, *, succeeded: bool = False) -> None:
     from orchestrator.terminal.interactive import left_behind
 
-    for line in left_behind(client, task_id, where):
-        typer.echo(line, err=True)
-
-
-def _tell_unknown(client: "Client", task_id: str) -> None:
-    from orchestrator.terminal.interactive import not_known
-
-    for line in not_known(client, task_id):
+    for line in left_behind(client, task_id, where, succeeded=succeeded):
         typer.echo(line, err=True)

@@ -106,7 +106,7 @@ def show(name: Name, as_json: AsJson = False, url: OllamaUrl = None, data_dir: D
         for line in _told(seen, facts, options):
             typer.echo(one_line(line, limit=600))
     if troubles == len(found):
-        raise typer.Exit(3 if all(one.trouble is not None for one in found) else 1)
+        raise typer.Exit(3 if all(one.trouble is not None for one in found) else 4)
 
 
 @models_app.command(epilog="Example: cc-orchestrator models pull qwen2.5-coder:7b")
@@ -247,7 +247,7 @@ def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any, 
 
     there: dict[str, list[KeptModel]] = {}
     told = None if url or model_url else _told_by_server(server, data_dir)
-    answered = _asked_here(url, model_url, data_dir, there) if told is None else _of_server(told, there)
+    answered = _asked_here(url, model_url, data_dir, there) if told is None else any(_of_server(told, there))
     found = [(where, kept) for where, models in there.items() for kept in models]
     if as_json:
         print_json([{"url": where, **vars(kept)} for where, kept in found])
@@ -255,9 +255,9 @@ def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any, 
         rows = [(one_line(one.name), sized(one.size) if one.size else "-", _made(one), where) for where, one in found]
         for line in table(("MODEL", "SIZE", "MADE OF", "AT"), rows, columns=Screen.of().columns):
             typer.echo(line)
-    elif any(answered):
+    elif answered:
         typer.echo("There are no models yet. Get one with `cc-orchestrator models pull qwen2.5-coder:7b`.", err=True)
-    if not any(answered):
+    if not answered:
         raise typer.Exit(3)
 
 
@@ -294,15 +294,16 @@ def _of_server(told: Any, there: "dict[str, list[KeptModel]]") -> list[bool]:
     return [not one["trouble"] for one in told["servers"]]
 
 
-def _asked_here(
-    url: str | None, model_url: str | None, data_dir: Any, there: "dict[str, list[KeptModel]]"
-) -> list[bool]:
-    """Note what the model servers say that the settings here name; whether each of them answered."""
+def _asked_here(url: str | None, model_url: str | None, data_dir: Any, there: "dict[str, list[KeptModel]]") -> bool:
+    """Note what the model servers say that the settings here name.
+
+    Whether one of them answered, and one of each kind that the command names.
+    """
     served = _served(model_url, data_dir)
-    answered = [_served_models(served, there)] if served is not None else []
-    if served is None or url or _ollama_is_set(data_dir):
-        answered += [_kept(one.url, there) for one in _options(url, data_dir).endpoints]
-    return answered
+    openai = [_served_models(served, there)] if served is not None else []
+    asks_ollama = served is None or url or _ollama_is_set(data_dir)
+    ollama = [_kept(one.url, there) for one in _options(url, data_dir).endpoints] if asks_ollama else []
+    return any(openai + ollama) and (any(openai) or not model_url) and (any(ollama) or not url)
 
 
 def _served(model_url: str | None, data_dir: Any) -> "ServerOptions | None":

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from orchestrator.core.connection_problems import PLACE, is_loopback, is_private, told
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import ENV_PREFIX
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, moment, print_json, quoted
@@ -179,14 +179,12 @@ def _revoke(client: "Client", kind: str, name: str, as_json: bool, yes: bool) ->
     if (last or own) and not yes and not _sure(name, last):
         typer.echo("Nothing was revoked.", err=True)
         raise typer.Exit(1)
-    from orchestrator.client import ServerRefused
-
     answer = client.request("DELETE", f"/v1/tokens/{as_segment(kind)}/{as_segment(name)}")
     if not answer["revoked"]:
         why = f"There is no token of {kind} {quoted(name)} to revoke."
         lists = {"person": "people list", "agent": "people list", "computer": "computers"}.get(kind)
         remedy = f"`cc-orchestrator {lists}` lists them." if lists else "The kinds are person, computer and agent."
-        raise ServerRefused(404, {"message": why, "remedy": remedy})
+        raise NotFound(why, remedy=remedy)
     print_json(answer) if as_json else typer.echo(f"revoked {answer['revoked']}")
     if programs := [one["name"] for one in found if one["owner"] == name and not one["revoked"]]:
         typer.echo(f"Programs of {quoted(name)} were revoked as well: {', '.join(map(quoted, programs))}.", err=True)

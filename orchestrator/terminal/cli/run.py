@@ -31,7 +31,8 @@ from orchestrator.terminal.cli.follow import follow
 # -- Task files: a task with its options and checks, as TOML or JSON ---------------------
 
 _MAX_BYTES: Final = 1_000_000
-"""A prompt has at most a tenth of it."""
+_MAX_PROMPT_CHARS: Final = 100_000
+"""The server's own bound; its refusal names fields of a request, which nobody typed."""
 
 
 class TaskFile(BaseModel):
@@ -117,7 +118,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         list[str] | None, typer.Option("--computer", help="A computer to work on; may be repeated.")
     ] = None,
     session: Annotated[str, typer.Option(help="Continue this session: the task knows its earlier results.")] = "",
-    model: Annotated[str, typer.Option(help="Such as ollama:qwen2.5-coder. Default: the server's.")] = "",
+    model: Annotated[str | None, typer.Option(help="Such as ollama:qwen2.5-coder. Default: the server's.")] = None,
     max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Replies of the model at most.")] = None,
     max_wall: Annotated[
         str,
@@ -176,14 +177,24 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     if file is not None:
         must_be_there(file, "The task file")
     said = TaskFile() if file is None else read_task_file(file)
+    if model is not None and not model.strip():
+        raise InvalidRequest(
+            "--model names no model.",
+            remedy="Name one that `cc-orchestrator models list` shows, or leave --model out: the server has its own.",
+        )
     if prompt is None and file is None:
         flags = {"--on-reject continue": on_reject, "--rehearse": rehearse, "--wait-for-model": wait_for_model}
         _must_name_one(next((flag for flag, given in {**flags, "--check '…'": check}.items() if given), ""))
-        raise typer.Exit(_interactive(url, data_dir, computer or [], model, session, read_only))
+        raise typer.Exit(_interactive(url, data_dir, computer or [], model or "", session, read_only))
     wanted = sys.stdin.read() if prompt == "-" else said.prompt if prompt is None else prompt
     if not wanted.strip():
         instead = "" if file is None else ', or add prompt = "…" to the file'
         raise InvalidRequest("The task is empty.", remedy=f'Say what to do: cc-orchestrator run "…"{instead}')
+    if len(wanted) > _MAX_PROMPT_CHARS:
+        raise InvalidRequest(
+            f"The task has {len(wanted):,} characters; at most {_MAX_PROMPT_CHARS:,} are taken.",
+            remedy="Say it shorter: put a long text into a file on the computer, and name that file in the task.",
+        )
     rehearse = rehearse or said.rehearse
     body: dict[str, Any] = {
         "prompt": wanted,

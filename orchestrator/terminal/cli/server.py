@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
+from orchestrator.runtime.program import program
 from orchestrator.runtime.settings import DEMO_CHANGE, DEMO_SAYS, Settings, load_settings
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, client_of, print_json
 
@@ -44,7 +45,8 @@ def serve(**flags: Any) -> None:
         if answer is not None:
             remember(chosen.data_dir, answer)
         banner = [DEMO_SAYS, *(f"  {line}" for line in DEMO_CHANGE)] if chosen.only_demo else []
-        for line in [*(first_words(chosen, url) if orchestrator.admin_token is not None else ()), *banner]:
+        first = first_words(chosen, url) if orchestrator.admin_token is not None else []
+        for line in [*first, *([_no_computer()] if orchestrator.no_computer_yet else ()), *banner]:
             # Where each line of the log is an object, these are some, too.
             if chosen.log_format == "json":
                 logger.info("%s", line)
@@ -58,6 +60,11 @@ def serve(**flags: Any) -> None:
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve_until_stopped(chosen, ready=ready))
+
+
+def _no_computer() -> str:
+    name = program()
+    return f"No computer has connected yet: `{name} simulate` makes some without the game, `{name} pair` connects one."
 
 
 def demo(

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import bare_environment, left_in_order
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, must_be_there, print_json
+from orchestrator.terminal.output import counted, sized
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -105,6 +107,9 @@ def simulate(
         with contextlib.suppress(KeyboardInterrupt):
             # Before they are shown: one that ends meanwhile is said too.
             alive = [one for one in running if one.process.poll() is None]
+            typer.echo(f"Their disks are in {one_line(str(home.absolute()), limit=1000)}.", err=True)
+            if files is not None:
+                typer.echo(_copied(files, given, names), err=True)
             _show(running, online, as_json=as_json)
             for one in kept:
                 typer.echo(f"{one} was there already and stays as it is.", err=True)
@@ -179,6 +184,12 @@ def _give(files: dict[Path, Path], disk: Path) -> list[Path]:
                 remedy="Look at --files and --dir: the first must be readable, the second a directory to write to.",
             ) from None
     return kept
+
+
+def _copied(files: Path, given: dict[Path, Path], names: list[str]) -> str:
+    amount = sized(sum(one.stat().st_size for one in given.values()))
+    onto = names[0] if len(names) == 1 else f"each of {names[0]} … {names[-1]}"
+    return f"{counted(len(given), 'file')} ({amount}) of {one_line(str(files), limit=1000)} copied onto {onto}."
 
 
 def need_simulator() -> None:

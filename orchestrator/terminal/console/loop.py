@@ -92,7 +92,8 @@ class Connections:
 
 # -- Follows the reviewers' socket and takes one decision after the other at the console
 
-_NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
+_NOTHING = "Nothing waits for you."
+_NEW_COME = " New requests appear here; Ctrl-C leaves."
 
 
 @dataclass
@@ -202,7 +203,8 @@ class ReviewLoop:
             self._notices.append("The connection is back; these requests wait now.")
         self._due = [*self._inbox.requests, *self._inbox.questions]
         if not self.undecided:
-            self._notices.append(_NOTHING)
+            # Without a terminal it ends at once.
+            self._notices.append(_NOTHING if self.console.ask is None else _NOTHING + _NEW_COME)
             if message.others:
                 self._notices.append(others_wait(message.others))
 

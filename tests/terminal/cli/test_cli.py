@@ -19,6 +19,7 @@ import typer.main
 
 from orchestrator.adapters.store.sqlite import FileLock
 from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.runtime.program import program
 from orchestrator.runtime.settings import Settings
 from orchestrator.terminal.cli import commands
 from tests import forked
@@ -324,6 +325,25 @@ def test_a_signal_stops_it_cleanly_and_it_starts_again(tmp_path: Path) -> None:
 # -- what refuses to start -----------------------------------------------------------------
 
 
+def test_a_server_that_no_computer_ever_reached_names_the_next_step(tmp_path: Path) -> None:
+    """At each start, until one has connected."""
+    data, log, said = (
+        tmp_path / "data",
+        tmp_path / "serve.log",
+        f"No computer has connected yet: `{program()} simulate`",
+    )
+    with serving(tmp_path, data):
+        assert log.read_text().count(said) == 1
+    with serving(tmp_path, data) as server:
+        assert log.read_text().count(said) == 2
+        simulated = server.start("simulate", "--count", "1", "--dir", str(tmp_path / "disks"))
+        until(simulated, "sim-1")
+        simulated.send_signal(signal.SIGINT)
+        simulated.communicate(timeout=HANG_S)
+    with serving(tmp_path, data):
+        assert log.read_text().count(said) == 2
+
+
 def test_a_second_server_on_one_store_names_the_first(served: Served) -> None:
     """A second `serve` on one data directory is refused with the pid of the first, which goes on."""
     done = cli(served.home, "serve", *SCRIPTED, "--port", "0", "--data-dir", str(served.data))
@@ -513,7 +533,7 @@ def test_a_task_is_shown_and_listed(served: Served) -> None:
     assert json.loads(served.cli("tasks", "show", task_id, "--json").stdout)["task_id"] == task_id
     for command in (("tasks", "show"), ("tasks", "watch"), ("cancel",), ("stop",)):
         refused(served.cli(*command, "t-none"), "There is no task 't-none'", code=4)
-    refused(served.cli("tasks", "--status", "Nonsense"), "There is no status 'Nonsense'", "Completed", code=3)
+    refused(served.cli("tasks", "--status", "Nonsense"), "There is no status 'Nonsense'", "Completed")
     refused(served.cli("run"), "There is no prompt", "run -", code=2)
     refused(served.cli("run", "x", "--max-wall", "soon"), "'soon' is not a span of time", "10m", code=2)
     nothing = (

@@ -338,7 +338,7 @@ def test_apply_puts_a_file_into_force(served: Served, tmp_path: Path) -> None:
     file = served.data / "policy.toml"
     before = in_force(served)["policy_version"]
     broken = written(tmp_path / "broken.toml", "rules = 3")
-    refused(served.cli("policy", "apply", broken), "rules", code=3)
+    refused(served.cli("policy", "apply", broken), "rules")
     refused(served.cli("policy", "apply", str(tmp_path / "none.toml")), "none.toml' cannot be read", code=4)
     assert in_force(served)["policy_version"] == before
     other = RULES.replace("Hands off.", "Not ours.")

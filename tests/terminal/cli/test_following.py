@@ -108,6 +108,18 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(talker: Served
     assert "[FINAL] Success=False" in said
 
 
+def test_the_end_names_the_command_that_puts_changes_back(talker: Served) -> None:
+    """After a success too: what it changed, and the undo."""
+    follower = talker.start("run", script(says(WRITE), final()))
+    task_id = until(follower, "[REVIEW]").split()[1]
+    (request,) = json.loads(talker.cli("review", "--list", "--json").stdout)
+    talker.cli("review", "--approve", request["request_id"], "--yes")
+    _, errors = follower.communicate(timeout=HANG_S)
+    assert follower.returncode == 0, errors
+    undo = f"{program()} undo {task_id} --url {talker.url} --data-dir {talker.data}"
+    assert errors.endswith(f"It changed workspace:plan.txt.\n  put it back:  {undo}\n")
+
+
 def test_without_a_terminal_it_says_who_decides(talker: Served) -> None:
     """A followed task that waits says once how it is decided; plain lines, not one escape."""
     follower = talker.start("run", script(says(WRITE), final()))

@@ -172,6 +172,32 @@ async def test_a_remembered_model_needs_no_terminal_and_a_damaged_file_no_repair
     assert "No model is chosen" in log
 
 
+async def test_a_remembered_model_is_asked_about_again_at_another_address(tmp_path: Path) -> None:
+    """The yes was for one host: the text of tasks goes to no other one before a person says so."""
+    async with ollama(says("{}")) as server, ollama(says("{}")) as other:
+        server.listed = other.listed = {"models": [CODER, SMALL]}
+        await asyncio.to_thread(asked, tmp_path, at(server), types("2\n"))
+        same, _ = await asyncio.to_thread(unattended, tmp_path, at(server))
+        alone, _ = await asyncio.to_thread(unattended, tmp_path, at(other))
+        again = await asyncio.to_thread(asked, tmp_path, at(other), types("2\n"))
+        then, _ = await asyncio.to_thread(unattended, tmp_path, at(other))
+        moved = f"ollama:llama3.2:3b was chosen at {server.url}, and the settings say {other.url} now"
+    assert "the model is ollama:llama3.2:3b, as " in same
+    assert moved in alone
+    assert "the model is ollama:qwen2.5-coder:7b" in alone, "as where nothing is remembered"
+    assert moved in again
+    assert "the model is ollama:llama3.2:3b, as " in then
+    assert kept(tmp_path) == "ollama:llama3.2:3b"
+
+
+def test_a_server_of_openai_takes_no_choice_that_was_of_its_provider(tmp_path: Path) -> None:
+    """The name stays the same; the address, where the key would go too, does not."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "model.json").write_text('{"model": "openai-chat:gpt-5", "model_url": ""}')
+    log, _ = unattended(tmp_path, at(None))
+    assert f"openai-chat:gpt-5 was chosen at its provider, and the settings say {NOWHERE}/v1 now" in log
+
+
 def test_choose_model_says_where_it_cannot(tmp_path: Path) -> None:
     """Without a terminal, and where a model is set."""
     command = ("serve", "--port", "0", "--data-dir", str(tmp_path / "d"), "--choose-model")

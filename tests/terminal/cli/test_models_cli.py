@@ -87,11 +87,32 @@ async def test_no_models_and_no_server(tmp_path: Path) -> None:
         empty = await run(tmp_path, "list", *at(server))
         server.listed = {"models": ROWS}
         half = await run(tmp_path, "list", "--ollama-url", f"{down},{server.url}")
+        named = await run(tmp_path, "list", "--model-url", f"{down}/v1", OLLAMA_HOST=server.url)
+    refused(named, f"The model server is not running at {down}/v1.", code=3)
+    assert len(named.stdout.splitlines()) == 3, "of the other one, which nobody named"
     assert (empty.returncode, empty.stdout) == (0, "")
     assert "Get one with `cc-orchestrator models pull " in empty.stderr
     assert (half.returncode, len(half.stdout.splitlines())) == (0, 3)
     assert f"Ollama is not running at {down}." in half.stderr
     refused(await run(tmp_path, "list", "--ollama-url", down), f"Ollama is not running at {down}.", code=3)
+
+
+@pytest.mark.parametrize(
+    "host", ["http://joe:pw/x@example.com", "http://joe:pw,x@example.com", "http://joe@x:pw", "http://127.0.0.1:pw"]
+)
+@pytest.mark.parametrize(
+    "command", [("models", "pull", "tiny", "--yes"), ("models", "list"), ("doctor",)], ids=("pull", "list", "doctor")
+)
+def test_an_address_that_is_none_is_a_sentence_without_a_password(
+    tmp_path: Path, command: tuple[str, ...], host: str
+) -> None:
+    """Ollama's own library fails on it already when it is imported, with a part of it."""
+    done = cli(tmp_path, *command, OLLAMA_HOST=host, CC_ORCHESTRATOR_MODEL="ollama:tiny")
+    told = done.stdout + done.stderr
+    assert done.returncode == (1 if command == ("doctor",) else 2), told
+    assert "is not an address of an Ollama server" in told
+    assert "either is an address such as http://127.0.0.1:11434" in told
+    assert "@" not in host or "pw" not in told
 
 
 @pytest.mark.thinned(4)
@@ -165,9 +186,9 @@ async def test_a_model_of_the_cloud_or_without_text_is_shown_so(tmp_path: Path) 
 
 
 async def test_a_model_that_is_nowhere_is_refused(tmp_path: Path) -> None:
-    """1 where Ollama does not have it, 3 where Ollama is not there, 2 for what is no name."""
+    """4 where Ollama does not have it, 3 where Ollama is not there, 2 for what is no name."""
     async with ollama(says("{}"), models=("mistral",)) as server:
-        refused(await run(tmp_path, "show", "tiny", *at(server)), "Models there: mistral.", code=1)
+        refused(await run(tmp_path, "show", "tiny", *at(server)), "Models there: mistral.", code=4)
         server.hidden = {"/api/tags": garbles(b"x")}
         refused(await run(tmp_path, "show", "tiny", *at(server)), "is not Ollama", code=3)
     refused(await run(tmp_path, "show", "tiny", "--ollama-url", nowhere()), "Ollama is not running", code=3)

@@ -1,9 +1,11 @@
 """`cc-orchestrator simulate` against a running server, each part a process of its own."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,12 +14,15 @@ from typing import Any
 
 import pytest
 
+from orchestrator.terminal.cli.simulate import _given
 from tests import ROOT
 from tests.harness.whole_server import Server, running
 from tests.story.harness import Api
 from tests.story.watching import looking
 from tests.waiting import HANG_S
 
+MOST_PATH = 4096
+"""Bytes that Linux takes as a path."""
 MAIN = "from orchestrator.terminal.cli import main; main()"
 
 
@@ -36,8 +41,8 @@ async def _start(server: Server, *options: str, program: str = MAIN) -> asyncio.
 
 
 @asynccontextmanager
-async def simulating(server: Server, *options: str) -> AsyncIterator[list[dict[str, Any]]]:
-    """The command, after its table; it is left with Ctrl-C, and ends well."""
+async def simulating(server: Server, *options: str, says: str = "") -> AsyncIterator[list[dict[str, Any]]]:
+    """The command, after its table; it is left with Ctrl-C, and ends well, having said ``says`` beside the table."""
     process = await _start(server, "--json", *options)
     assert process.stdout is not None
     try:
@@ -52,6 +57,7 @@ async def simulating(server: Server, *options: str) -> AsyncIterator[list[dict[s
             _, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
     assert "Ending them all." in errors.decode()
+    assert says in errors.decode()
 
 
 async def computers(server: Server) -> dict[str, tuple[bool, str]]:
@@ -104,7 +110,7 @@ async def test_a_persons_files_are_on_the_disk_and_no_start_overwrites_work_on_t
         (files / name).write_text(name)
     (files / "link.lua").symlink_to("/etc/hostname")
     options = ("--count=1", f"--files={files}", f"--dir={home}")
-    async with simulating(server, *options) as (row,):
+    async with simulating(server, *options, says=f"2 files (20 B) of {files} copied onto sim-1.") as (row,):
         disk = Path(row["disk"])
         (disk / "farm.lua").write_text("better")
     async with simulating(server, *options):
@@ -113,6 +119,33 @@ async def test_a_persons_files_are_on_the_disk_and_no_start_overwrites_work_on_t
     assert (disk / "lib" / "belt.lua").read_text() == "lib/belt.lua"
     names = {one.name for one in disk.iterdir()}  # noqa: ASYNC240
     assert not names & {".git", ".secret", "link.lua", "disks"}
+
+
+def test_only_plain_files_are_given(tmp_path: Path) -> None:
+    """A pipe, a socket and a link are none; a file whose path is too long to look at is left out, too."""
+    files = tmp_path / "programs"
+    files.mkdir()
+    (files / "farm.lua").write_text("farm")
+    (files / "gone.lua").symlink_to("nowhere")
+    (files / "loop.lua").symlink_to("loop.lua")
+    os.mkfifo(files / "pipe.lua")
+    with socket.socket(socket.AF_UNIX) as listening:
+        # A short name: the path of a socket has about 100 bytes.
+        with contextlib.chdir(files):
+            listening.bind("socket.lua")
+        deep = os.open(files, os.O_DIRECTORY)
+        length = len(str(files))
+        while length < MOST_PATH - 300:
+            os.mkdir("d" * 200, dir_fd=deep)
+            inner = os.open("d" * 200, os.O_DIRECTORY, dir_fd=deep)
+            os.close(deep)
+            deep, length = inner, length + 201
+        os.mkdir("d" * (MOST_PATH - length - 50), dir_fd=deep)
+        last = os.open("d" * (MOST_PATH - length - 50), os.O_DIRECTORY, dir_fd=deep)
+        os.close(os.open("n" * 100, os.O_CREAT | os.O_WRONLY, dir_fd=last))
+        os.close(last)
+        os.close(deep)
+        assert _given(files, None) == {Path("farm.lua"): files / "farm.lua"}
 
 
 @pytest.mark.parametrize(("size", "said"), [(None, "There is no directory"), (600_000, "a computer gets at most 500,")])

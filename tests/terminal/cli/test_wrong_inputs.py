@@ -4,12 +4,17 @@ The commands are those of the command line itself, so a new one that names a thi
 """
 
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 import pytest
 
 from orchestrator.terminal.cli.commands import COMMANDS, _loaded
-from tests.harness.commands import Served, cli, talking
+from tests.harness.commands import Served, cli, script, talking
+from tests.harness.support import final
 
 USAGE, SERVER, MISSING = 2, 3, 4
 HELP: Final = "Try 'cc-orchestrator"
@@ -22,6 +27,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("home")
     (home / "odd.toml").write_text("promt = 'x'\n", "utf-8")
     (home / "broken.toml").write_text("= =\n", "utf-8")
+    (home / "binary").write_bytes(b"\x7fELF\xd0")
+    (home / "directory").mkdir()
     with talking(home, home / "data") as opened:
         yield opened
 
@@ -111,7 +118,9 @@ WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
     (("explode",), USAGE, "There is no command 'explode'", HELP),
     (("taks",), USAGE, "There is no command 'taks'", "Did you mean tasks?"),
     (("tasks", "shwo", "t-1"), USAGE, "No such command 'shwo'", "Did you mean 'show'?"),
-    (("token", "robot", "x"), USAGE, "No such command 'robot'", HELP),
+    (("token", "robot", "x"), USAGE, "No such command 'robot'", "The commands there are computer, person, revoke."),
+    (("tasks", "list"), USAGE, "No such command 'list'", "`cc-orchestrator tasks` alone lists them."),
+    (("computers", "list"), USAGE, "No such command 'list'", "`cc-orchestrator computers` alone lists them."),
     (("tasks", "--nope"), USAGE, "No such option: --nope", HELP),
     (("run", "x", "--compter", "3"), USAGE, "No such option: --compter", "Possible options: --computer"),
     (("undo", "t-1", "--dryrun"), USAGE, "No such option: --dryrun", "Possible options: --dry-run"),
@@ -137,33 +146,40 @@ WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
     # values that do not fit
     (("tasks", "--limit", "many"), USAGE, "'many' must be a whole number", HELP),
     (("tasks", "--limit", "0"), USAGE, "'0' must be at least 1", HELP),
-    (("tasks", "--status", "Nonsense"), SERVER, "There is no status 'Nonsense'", "One of Queued"),
+    (("tasks", "--status", "Nonsense"), USAGE, "There is no status 'Nonsense'", "One of Queued"),
     (("run", "x", "--max-wall", "soon"), USAGE, "'soon' is not a span of time", "10m"),
     (("run", "x", "--max-steps", "0"), USAGE, "'0' must be at least 1", HELP),
     (("run", "x", "--on-reject", "maybe"), USAGE, "'maybe' is not one of", "'continue'"),
-    (("run", "x", "--check", "dances farm.lua"), SERVER, "'dances' is not a kind of check", "runs PROGRAM"),
-    (("run", "x", "--rehearse"), SERVER, "a copy of one computer", "--computer NAME"),
+    (("run", "x", "--model", " "), USAGE, "--model names no model", "`cc-orchestrator models list`"),
+    (("run", "x" * 100_001), USAGE, "The task has 100,001 characters", "put a long text into a file"),
+    (("run", "x", "--check", "dances farm.lua"), USAGE, "'dances' is not a kind of check", "runs PROGRAM"),
+    (("run", "x", "--rehearse"), USAGE, "a copy of one computer", "--computer NAME"),
     (("run", "--file", "odd.toml"), USAGE, "promt is not known", "Its keys are: prompt"),
     (("run", "--file", "broken.toml"), USAGE, "broken.toml is not TOML", "Fix the file"),
     (("undo", "t-1", "--on-conflict", "maybe"), USAGE, "'maybe' is not one of", "'restore'"),
-    (("people", "add", "ann", "--role", "king"), SERVER, "The roles do not fit", "submitter, reviewer, admin"),
-    (("people", "add", "a b"), SERVER, "The name 'a b' does not fit", "letters, digits"),
-    (("pair", "a/b"), SERVER, "The name 'a/b' does not fit", "letters, digits"),
+    (("people", "add", "ann", "--role", "king"), USAGE, "The roles do not fit", "submitter, reviewer, admin"),
+    (("people", "add", "a b"), USAGE, "The name 'a b' does not fit", "letters, digits"),
+    (("people", "add", ""), USAGE, "The name '' does not fit", "letters, digits"),
+    (("pair", "a/b"), USAGE, "The name 'a/b' does not fit", "letters, digits"),
     (("token", "revoke", "robot", "x"), MISSING, "no token of robot 'x'", "person, computer and agent"),
-    (("audit", "show", "--since", "yesterday"), SERVER, "not 'yesterday'", "2026-11-20"),
+    (("audit", "show", "--since", "yesterday"), USAGE, "not 'yesterday'", "2026-11-20"),
     (("audit", "export", "--out", "no/such/dir"), USAGE, "cannot be written", "Name a new file"),
     (("policy", "explain", "cc_read", "path"), USAGE, "'path' is not a KEY=VALUE", "path=startup.lua"),
     (("policy", "explain", "cc_read", "--args", "{"), USAGE, "--args is not JSON", "Say it like"),
     (("policy", "apply", "broken.toml"), USAGE, "'broken.toml' is not TOML", "Fix it"),
     (("policy", "check", "broken.toml"), 1, "broken.toml is not TOML", "Fix the file"),
+    (("policy", "check", "directory"), 1, "directory cannot be read: Is a directory", "It must be a file in TOML"),
+    (("policy", "check", "binary"), 1, "its byte 4 is not text in UTF-8", "It must be a file in TOML"),
     (("prune", "--older-than", "soon"), USAGE, "'soon' must be a number", HELP),
     (("store", "check", "--store", "odd://x"), USAGE, "scheme 'odd'", "sqlite:///"),
     (("store", "import", "odd.toml"), USAGE, "is not a dump of a store", "store export"),
+    (("simulate", "--name", "a b"), USAGE, "The name 'a b-1' does not fit", "letters, digits"),
     (("simulate", "--family", "dragon"), USAGE, "There is no family 'dragon'", "turtle"),
+    (("serve", "--data-dir", "/proc/x"), USAGE, "cannot be used: No such file or directory", "--data-dir"),
     (("serve", "--port", "99999"), USAGE, "port must be at most 65535", "--port"),
     # the server
     (("tasks", "--url", "nonsense"), USAGE, "is not an address of a server", "http://127.0.0.1:8765"),
-    (("tasks", "--url", "http://127.0.0.1:1"), SERVER, "No orchestrator answers", "cc-orchestrator serve"),
+    (("tasks", "--url", "http://127.0.0.1:1"), SERVER, ":1: Connection refused.", "cc-orchestrator serve"),
     (("tasks", "--data-dir", "nowhere"), USAGE, "There is no token", "--data-dir"),
     (("tui",), USAGE, "There is no terminal", "`tasks watch`"),
 ]
@@ -191,6 +207,32 @@ def test_a_token_that_is_none_is_told_what_to_do(served: Served, token: str, wro
     done = cli(served.home, "tasks", CC_ORCHESTRATOR_URL=served.url, CC_ORCHESTRATOR_TOKEN=token)
     assert done.returncode == (SERVER if token.strip() else USAGE)
     assert (wrong in done.stderr, then in done.stderr) == (True, True), done.stderr
+
+
+def test_a_server_that_is_another_program_is_code_3(served: Served, tmp_path: Path) -> None:
+    """It answers 404 to everything, which says nothing of a task."""
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as other:
+        Thread(target=other.serve_forever, daemon=True).start()
+        told = one_sentence(typed(served, "tasks", "--url", f"http://127.0.0.1:{other.server_port}"), SERVER)
+        other.shutdown()
+    assert "Is it cc-orchestrator?" in told
+
+
+def test_a_refusal_names_the_task_that_is_meant(served: Served) -> None:
+    """What is over cannot be stopped, put back or applied; each answer has the command for this very task."""
+    done = typed(served, "run", script(final()))
+    task_id = done.stdout.split()[1]
+    for command in ("cancel", "undo", "rehearsal"):
+        refused = typed(served, command, task_id)
+        assert refused.returncode != 0
+        assert f"`cc-orchestrator tasks show {task_id}` shows" in refused.stderr
+    assert f"`cc-orchestrator tasks show {task_id}` shows" in typed(served, "undo", task_id, "--dry-run").stdout
+
+
+def test_without_a_terminal_review_says_only_that_nothing_waits(served: Served) -> None:
+    done = typed(served, "review")
+    assert (done.returncode, done.stdout + done.stderr) == (0, "Nothing waits for you.\n")
 
 
 # -- how they are typed ------------------------------------------------------------------
