@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.commands import cli, environment, on_a_terminal, refused, serving
+from tests.harness.commands import CLI, cli, environment, on_a_terminal, refused, serving
 from tests.harness.ollama_server import FACTS, OllamaServer, Persona, Wire, garbles, ollama, pulls, refuses, says
 from tests.waiting import HANG_S, within
 
@@ -98,21 +98,27 @@ async def test_no_models_and_no_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["http://joe:pw/x@example.com", "http://joe:pw,x@example.com", "http://joe@x:pw", "http://127.0.0.1:pw"]
+    ("command", "host"),
+    [
+        ("models pull tiny --yes", "http://joe:pw/x@example.com"),
+        ("models list", "http://joe:pw/x@example.com"),
+        ("doctor", "http://joe:pw/x@example.com"),
+        ("models show tiny", "http://joe:pw,x@example.com"),
+        ("models show tiny", "http://127.0.0.1:99999"),
+    ],
 )
-@pytest.mark.parametrize(
-    "command", [("models", "pull", "tiny", "--yes"), ("models", "list"), ("doctor",)], ids=("pull", "list", "doctor")
-)
-def test_an_address_that_is_none_is_a_sentence_without_a_password(
-    tmp_path: Path, command: tuple[str, ...], host: str
-) -> None:
-    """Ollama's own library fails on it already when it is imported, with a part of it."""
-    done = cli(tmp_path, *command, OLLAMA_HOST=host, CC_ORCHESTRATOR_MODEL="ollama:tiny")
+def test_an_address_that_is_not_one_is_a_sentence_without_a_password(tmp_path: Path, command: str, host: str) -> None:
+    """Ollama's own library fails on it already when it is imported: so in an interpreter that did not import it yet."""
+    where = environment(tmp_path, OLLAMA_HOST=host, CC_ORCHESTRATOR_MODEL="ollama:tiny")
+    done = subprocess.run(
+        [*CLI, *command.split()], env=where, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     told = done.stdout + done.stderr
-    assert done.returncode == (1 if command == ("doctor",) else 2), told
+    assert "Traceback" not in told
+    assert done.returncode == (1 if command == "doctor" else 2), told
     assert "is not an address of an Ollama server" in told
     assert "either is an address such as http://127.0.0.1:11434" in told
-    assert "@" not in host or "pw" not in told
+    assert "pw" not in told
 
 
 @pytest.mark.thinned(4)
