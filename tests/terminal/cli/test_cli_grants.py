@@ -132,7 +132,7 @@ def test_a_request_gets_more_time(talker: Served) -> None:
     gained = datetime.fromisoformat(after["expires_at"]) - datetime.fromisoformat(before["expires_at"])
     assert after["request_id"] == request_id
     assert timedelta(hours=75) < gained < timedelta(hours=77)
-    refused(talker.cli("requests", "extend", request_id, "--for", "1h"), "later than that already", code=3)
+    refused(talker.cli("requests", "extend", request_id, "--for", "1h"), "later than that already")
     refused(talker.cli("requests", "extend", request_id, "--for", "0"), "'0' is not a time.", "requests withdraw")
     refused(talker.cli("requests", "extend", request_id, "--for", "soon"), "'soon' is not a span of time.")
     assert talker.cli("requests", "extend", request_id).returncode == 2
