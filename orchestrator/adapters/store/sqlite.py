@@ -10,6 +10,7 @@ import logging
 import os
 import sqlite3
 import sys
+import threading
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -136,6 +137,7 @@ class SqlitePersistenceManager(SqlStore):
             undo.pop_all()
         self.clock = clock
         self._lock = lock
+        self._shutting = threading.Lock()
         self._connections = (reader, writer)  # the writer closes last and so empties the WAL
         self._writer = SqliteThread(writer, path=path, clock=clock)
         self._reader = SqliteThread(reader, path=path, clock=clock, reading=True)
@@ -174,11 +176,13 @@ class SqlitePersistenceManager(SqlStore):
         return swept
 
     def _shut(self) -> None:
-        self._reader.join()
-        self._writer.join()
-        for connection in self._connections:
-            connection.close()
-        self._lock.release()
+        # Two may close at once: a descriptor that was closed may be another file's by then.
+        with self._shutting:
+            self._reader.join()
+            self._writer.join()
+            for connection in self._connections:
+                connection.close()
+            self._lock.release()
 
 
 def _odd_in_small() -> Script[list[str]]:
