@@ -139,7 +139,9 @@ class Together(Dialog[None]):
         if word == "approve" and not self._was_read:
             self.query_one(".dialog-keys", Static).update(_UNREAD)
         elif self._pane.desk.too_early(self._since):
+            # The line of keys is drawn anew in a moment; this stays among what was said.
             self.query_one(".dialog-keys", Static).update(JUST_COME)
+            self._pane.desk.tell(JUST_COME)
         elif self._open():
             # Not of this screen: a person who leaves it still hears the result of the decision that was sent.
             begin(self._pane, self._decide, word)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textual.events import Paste
+from textual.events import Key, Paste
 from textual.pilot import Pilot
 
 from orchestrator.client import Client
@@ -39,16 +39,20 @@ class Seat:
 
     async def press(self, *keys: str) -> None:
         """Read, press keys, one after the other, and wait until each has done what it does."""
-        await self.until(self._was_readable, "on the screen for long enough")
-        await self.press_unread(*keys)
+        await self.until(self.was_readable, "on the screen for long enough")
+        await self.pilot.press(*keys)
+        await self._handed_out()
 
-    def _was_readable(self) -> bool:
+    def was_readable(self) -> bool:
+        """Whether what can be decided here was on the screen long enough."""
         decides = [one for one in (self.app.pane, self.app.screen) if isinstance(one, Approvals | Together)]
         return time.monotonic() >= max((one._since for one in decides), default=0.0) + SETTLE_S
 
-    async def press_unread(self, *keys: str) -> None:
-        """Press keys at once, whatever has just come on the screen."""
-        await self.pilot.press(*keys)
+    async def burst(self, letters: str) -> None:
+        """Type letters all in one moment, whatever has just come on the screen."""
+        for letter in letters:
+            self.app.post_message(Key(letter, letter))
+        await self.pilot.pause()
         await self._handed_out()
 
     async def type(self, text: str) -> None:
