@@ -136,12 +136,12 @@ class Together(Dialog[None]):
 
     def action_decide(self, word: Literal["approve", "reject"]) -> None:
         """Decide those that are open, once that is confirmed."""
-        if word == "approve" and not self._was_read:
-            self.query_one(".dialog-keys", Static).update(_UNREAD)
-        elif self._pane.desk.too_early(self._since):
+        if self._pane.desk.too_early(self._since):
             # The line of keys is drawn anew in a moment; this stays among what was said.
             self.query_one(".dialog-keys", Static).update(JUST_COME)
             self._pane.desk.tell(JUST_COME)
+        elif word == "approve" and not self._was_read:
+            self.query_one(".dialog-keys", Static).update(_UNREAD)
         elif self._open():
             # Not of this screen: a person who leaves it still hears the result of the decision that was sent.
             begin(self._pane, self._decide, word)
