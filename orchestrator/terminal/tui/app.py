@@ -305,8 +305,10 @@ class ConsoleApp(App[int]):
         """Take back the question on the screen about a request that is closed now."""
         screen = self.screen
         if isinstance(screen, Dialog) and screen.about == about:
-            screen.dismiss(None)
-            self.tell(why)
+            screen.take_back()
+            approvals = self._panes[Approvals.name_of]
+            if not (isinstance(approvals, Approvals) and approvals.is_mine(about)):
+                self.tell(why)
 
     async def _hear_changes(self) -> None:
         """Read again what changed, as the server tells; one that refuses to is asked again and again."""

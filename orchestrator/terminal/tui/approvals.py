@@ -160,6 +160,10 @@ class Approvals(Pane):
         named = (call.computer for call in shown.tool_calls) if shown is not None else ()
         return next((one for one in named if one), None)
 
+    def is_mine(self, request_id: str) -> bool:
+        """Whether the person here decides, or decided, this request."""
+        return request_id in self._deciding.mine
+
     # -- what is shown -------------------------------------------------------------------
 
     def entered(self) -> None:

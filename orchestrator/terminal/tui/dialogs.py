@@ -54,6 +54,13 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
         """Whether somebody wrote something that would be lost."""
         return False
 
+    def take_back(self) -> None:
+        """Close it, as its subject is closed: one that is just opening has its parts first, which it looks for."""
+        if self.is_mounted:
+            self.dismiss(None)
+        else:
+            self.call_after_refresh(self.take_back)
+
     def action_dismiss_none(self) -> None:
         """Take it back; what was written only at the second time: over a slow line an arrow key begins like Escape."""
         if self.written() and not self._warned:

@@ -10,6 +10,7 @@ from orchestrator.core.wire.wire import SettledCall
 from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import describe
 from orchestrator.terminal.tui.approvals import Approvals
+from orchestrator.terminal.tui.dialogs import Choose
 from orchestrator.terminal.tui.typing import JUST_COME
 from tests.harness.support import NEW, WRITE, Disk, Listening, StubClient, call, dialed, final, says
 from tests.harness.whole_server import connected, running
@@ -295,3 +296,13 @@ async def cut_off_at_a_run(client: StubClient, disk: Disk) -> None:
                 await client.socket.close()
                 return
             await client.result(message.call_id, disk.perform(message.method, message.params, body))
+
+
+async def test_a_question_whose_request_is_closed_as_it_opens_goes_away(tmp_path: Path) -> None:
+    """Whoever was first: it closes, says why, and the screen goes on."""
+    async with at_work(tmp_path) as fixture:
+        seat = fixture.seat
+        seat.app.push_screen(Choose("Let it run?", [], [("y", "yes")], about="r-gone"))
+        seat.app._overtaken("r-gone", "Somebody was first.")
+        await seat.sees("Somebody was first.", "Nothing waits for you.")
+        assert "Let it run?" not in seat.text
