@@ -119,6 +119,7 @@ class Attempts:
 # -- One server and one token: calls over REST, a task's events, the reviewers' socket
 
 _THERE_S: Final = 5.0
+_LAST_PORT: Final = 65_535
 _ERRNO: Final = re.compile(r"\[Errno -?\d+\] ")
 _HUNG_UP = "it ended the connection"
 _SENT_AWAY: Final = 1008
@@ -141,6 +142,8 @@ class Client:
             raise _no_address(url, error) from None
         if base.scheme not in ("http", "https") or not base.host:
             raise _no_address(url, "it has no http:// and host")
+        if base.port is not None and base.port > _LAST_PORT:
+            raise _no_address(url, f"there is no port {base.port}, the last is {_LAST_PORT}")
         self.shown = f"{base.scheme}://{base.netloc.decode('ascii')}"  # Without a password that is in it.
         self.verify = trusted() if base.scheme == "https" else False
         """The authorities that may say that the server is the server.
@@ -188,13 +191,13 @@ class Client:
         """One call; the answer's JSON. Raises ServerRefused, ServerUnreachable."""
         with self._reachable():
             response = self._http.request(method, path, json=body, params=query or None)
-        return checked(response.status_code, response.content)
+        return checked(response.status_code, response.content, self.shown)
 
     def request_long(self, method: str, path: str, body: Any = None) -> Any:
         """One call whose answer may take minutes, such as a whole computer that is read. Raises as :meth:`request`."""
         with self._reachable():
             response = self._http.request(method, path, json=body, timeout=httpx2.Timeout(70.0, read=None))
-        return checked(response.status_code, response.content)
+        return checked(response.status_code, response.content, self.shown)
 
     def submit(
         self, body: Mapping[str, Any], *, patience_s: float = PATIENCE_S, pause: Callable[[float], object] = time.sleep
@@ -292,7 +295,7 @@ class Client:
             self._http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers, timeout=timeout) as response,
         ):
             if response.status_code != 200:
-                checked(response.status_code, response.read())
+                checked(response.status_code, response.read(), self.shown)
             yield None
             try:
                 for kind, data in sent_in(response.iter_bytes()):
@@ -329,11 +332,11 @@ class Client:
             self._http.stream("GET", path, params={"of": of}, timeout=timeout) as response,
         ):
             if response.status_code != 200:
-                checked(response.status_code, response.read())
+                checked(response.status_code, response.read(), self.shown)
             try:
                 for kind, data in sent_in(response.iter_bytes()):
                     if kind != COMMENT:
-                        yield kind, checked(200, data.encode())
+                        yield kind, checked(200, data.encode(), self.shown)
             except httpx2.ReadTimeout:
                 raise _Silent from None
 
@@ -351,7 +354,7 @@ class Client:
             with connect(self._reviewer_url(), open_timeout=20, proxy=None, max_size=None, **self._offer()) as socket:
                 message = decode_to_reviewer(str(socket.recv(timeout=20)))
         except InvalidStatus as error:
-            raise refusal_of(error) from None
+            raise refusal_of(error, self.shown) from None
         except (OSError, WebSocketException) as error:
             raise self.unreachable(error) from None
         if not isinstance(message, Snapshot):
@@ -367,7 +370,7 @@ class Client:
         try:
             connection = await connect(self._reviewer_url(), max_size=None, proxy=None, **self._offer())
         except InvalidStatus as error:
-            raise refusal_of(error) from None
+            raise refusal_of(error, self.shown) from None
         except (OSError, WebSocketException) as error:
             raise self.unreachable(error) from None
         async with connection:

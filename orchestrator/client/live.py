@@ -62,14 +62,14 @@ class Live:
         """One call; the answer's JSON. Raises ServerRefused, ServerUnreachable."""
         async with self._reachable():
             response = await self._http.request(method, path, json=body, params=query or None)
-        return checked(response.status_code, response.content)
+        return checked(response.status_code, response.content, self.client.shown)
 
     async def ask_long(self, method: str, path: str, body: Any = None) -> Any:
         """As :meth:`ask`, of what may take minutes, such as a whole computer that is read."""
         timeout = httpx2.Timeout(70.0, read=None)
         async with self._reachable():
             response = await self._http.request(method, path, json=body, timeout=timeout)
-        return checked(response.status_code, response.content)
+        return checked(response.status_code, response.content, self.client.shown)
 
     async def hear(
         self, path: str, *, headers: Callable[[], dict[str, str]] = dict, **query: Any
@@ -124,7 +124,7 @@ class Live:
             self._http.stream("GET", path, headers=headers, params=query or None, timeout=timeout) as response,
         ):
             if response.status_code != httpx2.codes.OK:
-                checked(response.status_code, await response.aread())
+                checked(response.status_code, await response.aread(), self.client.shown)
             yield None
             sent = ServerSent()
             async for chunk in response.aiter_bytes():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.runtime.program import ENV_PREFIX
 
 if TYPE_CHECKING:
     from websockets.exceptions import InvalidStatus
@@ -50,14 +51,14 @@ def unless_it_closed() -> Iterator[None]:
             raise
 
 
-def refusal_of(refused: "InvalidStatus") -> ServerRefused:
-    """Why a handshake was refused."""
+def refusal_of(refused: "InvalidStatus", at: str) -> ServerRefused:
+    """Why a handshake was refused by the server at an address."""
     status = refused.response.status_code
     try:
-        checked(status, bytes(refused.response.body or b""))
+        checked(status, bytes(refused.response.body or b""), at)
     except ServerRefused as error:
         return error
-    return _not_ours(f"The server answered {status} and opened no channel.", status)
+    return _not_ours(f"The server at {at} answered {status} and opened no channel.", status)
 
 
 class _Answer(dict[str, Any]):
@@ -67,38 +68,44 @@ class _Answer(dict[str, Any]):
         raise _not_ours(f"The server's answer lacks {key!r}.")
 
 
-def checked(status: int, content: bytes) -> Any:
-    """The object of an answer. Raises ServerRefused for an error, and for an answer that is not this server's."""
+def checked(status: int, content: bytes, at: str) -> Any:
+    """The object of an answer of the server ``at`` an address.
+
+    Raises ServerRefused for an error, and for an answer that is not this server's.
+    """
     try:
         value = json.loads(content or b"{}", object_hook=_Answer)
     except (ValueError, RecursionError):
         if status in _NOBODY_BEHIND:
-            raise _nobody_behind(status) from None
-        raise _not_ours(f"The server answered {status} without JSON.", status) from None
+            raise _nobody_behind(status, at) from None
+        raise _not_ours(f"The server at {at} answered {status} without JSON.", status) from None
     if not isinstance(value, dict):
-        raise _not_ours(f"The server answered {status} with JSON that is not an object.", status)
+        raise _not_ours(f"The server at {at} answered {status} with JSON that is not an object.", status)
     if status >= 400 or set(value) == {"error"}:
         error = value.get("error")
         if not isinstance(error, dict):
             if status in _NOBODY_BEHIND:
-                raise _nobody_behind(status)
-            raise _not_ours(f"The server answered {status} and does not say why.", status)
+                raise _nobody_behind(status, at)
+            raise _not_ours(f"The server at {at} answered {status} and does not say why.", status)
         raise ServerRefused(status, error)
     if status >= 300:
-        raise _not_ours(f"The server answered {status}, which leads elsewhere.", status)
+        raise _not_ours(f"The server at {at} answered {status}, which leads elsewhere.", status)
     return value
 
 
-def _nobody_behind(status: int) -> ServerRefused:
+def _nobody_behind(status: int, at: str) -> ServerRefused:
     """A proxy answers in its own words, most often because nothing behind it did."""
-    message = f"A proxy in front of the server answered {status}: nothing answered behind it."
+    message = f"A proxy in front of the server at {at} answered {status}: nothing answered behind it."
     remedy = "See that a node runs, and that the proxy reaches it: /healthz of a node that can act answers 200."
     return ServerRefused(status, {"message": message, "remedy": remedy})
 
 
 def _not_ours(message: str, status: int = 200) -> ServerRefused:
     """Something else may listen there, or be in between."""
-    return ServerRefused(status, {"message": message, "remedy": "Is it cc-orchestrator?"})
+    remedy = (
+        f"Is it cc-orchestrator? Name its address with --url or {ENV_PREFIX}URL, or start one: `cc-orchestrator serve`."
+    )
+    return ServerRefused(status, {"message": message, "remedy": remedy})
 
 
 # -- A stream of events, read as it comes: items, notifications, and whether the connection stands

@@ -18,6 +18,7 @@ from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.states import Phase
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import final_result, person
 from orchestrator.history.policy_store import PolicyKeeper
@@ -147,7 +148,9 @@ class PolicyEndpoints(Room):
         rows = await self.service.store.list_grants()
         row = next((one for one in rows if one.grant.grant_id == grant_id), None)
         if row is None:
-            raise NotFound("There is no such grant.", remedy="`cc-orchestrator grants list` shows them.")
+            raise NotFound(
+                f"There is no grant {one_line(grant_id)}.", remedy="`cc-orchestrator grants list` shows them."
+            )
         if not _concerns(identity, row):
             raise Forbidden(
                 "Only the person who gave a grant, the person whose tasks it covers, or a reviewer can revoke it.",

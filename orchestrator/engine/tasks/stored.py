@@ -27,6 +27,7 @@ from orchestrator.core.task.items import SYSTEM, Actor, AgentTaskItem, Draft, It
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.runtime.prompts import shipped
@@ -301,7 +302,10 @@ class StoredTasks:
         """The task that raised a request. Raises NotFound, JournalBroken."""
         task = await self._noting(self.store.load_by_request_id(request_id))
         if task is None:
-            raise NotFound("There is no such request.", remedy="`cc-orchestrator review --list` shows the open ones.")
+            raise NotFound(
+                f"There is no request {one_line(request_id)}.",
+                remedy="`cc-orchestrator review --list` shows the open ones.",
+            )
         return task
 
     async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:

@@ -12,6 +12,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """The entry point: errors are sentences, never tracebacks, from the first import on."""
+    _open_standard_streams()
     try:
         from orchestrator.terminal.cli.commands import run_command_line
 
@@ -24,3 +25,20 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Put the null device in the place of each standard stream that the shell closed, as `<&-` does.
+
+    It comes first: the next file or socket would get the free number, and what is printed would go there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is this one: those before it are in use by now.
+            os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - it stays
+            setattr(sys, name, stream)

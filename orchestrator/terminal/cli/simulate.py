@@ -172,10 +172,10 @@ def _give(files: dict[Path, Path], disk: Path) -> list[Path]:
     kept = []
     for path, source in files.items():
         target = disk / path
-        if target.exists():
-            kept.append(target)
-            continue
         try:
+            if target.exists():
+                kept.append(target)
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         except OSError as error:

@@ -104,7 +104,7 @@ def test_g1_a_grant_for_a_call_ends_with_its_task(talker: Served) -> None:
 def test_who_may_not_revoke_a_grant_is_told_why(talker: Served) -> None:
     """An unknown grant, and somebody who neither gave it nor is covered by it, end in one sentence and 3."""
     refused(
-        talker.cli("grants", "revoke", "g-none"), "There is no such grant.", "`cc-orchestrator grants list`", code=4
+        talker.cli("grants", "revoke", "g-none"), "There is no grant g-none.", "`cc-orchestrator grants list`", code=4
     )
     grant_id = remembered(talker, paused(talker), scope="task")
     token = talker.cli("people", "add", "eve", "--role", "submitter").stdout.strip()

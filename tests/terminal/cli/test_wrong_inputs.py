@@ -3,6 +3,8 @@
 The commands are those of the command line itself, so a new one that names a thing is in here by itself.
 """
 
+import shlex
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -13,8 +15,9 @@ from typing import Any, Final
 import pytest
 
 from orchestrator.terminal.cli.commands import COMMANDS, _loaded
-from tests.harness.commands import Served, cli, script, talking
+from tests.harness.commands import CLI, SCRIPTED, Served, cli, environment, script, talking
 from tests.harness.support import final
+from tests.waiting import HANG_S
 
 USAGE, SERVER, MISSING = 2, 3, 4
 HELP: Final = "Try 'cc-orchestrator"
@@ -29,6 +32,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (home / "broken.toml").write_text("= =\n", "utf-8")
     (home / "binary").write_bytes(b"\x7fELF\xd0")
     (home / "directory").mkdir()
+    (home / "directory" / "a.lua").write_text("", "utf-8")
     with talking(home, home / "data") as opened:
         yield opened
 
@@ -104,6 +108,8 @@ def test_what_is_not_there_is_code_4_in_every_command(served: Served, path: tupl
     """It is named, and so is the command that lists what there is."""
     told = one_sentence(typed(served, *path, *[NOT_THERE[name] for name in named], *NEEDS.get(path, ())), MISSING)
     assert "`cc-orchestrator " in told or "Name a" in told, told
+    if set(named) & {"REQUEST", "GRANT"}:
+        assert NOT_THERE[named[0]] in told
 
 
 @pytest.mark.parametrize("arguments", OTHERS, ids=" ".join)
@@ -175,10 +181,13 @@ WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
     (("store", "import", "odd.toml"), USAGE, "is not a dump of a store", "store export"),
     (("simulate", "--name", "a b"), USAGE, "The name 'a b-1' does not fit", "letters, digits"),
     (("simulate", "--family", "dragon"), USAGE, "There is no family 'dragon'", "turtle"),
+    (("simulate", "--name", "new", "--dir", "/proc/x"), USAGE, "cannot be used: No such file or directory", "--dir"),
+    (("simulate", "--files", "directory", "--dir", "d" * 300), USAGE, "File name too long", "--files and --dir"),
     (("serve", "--data-dir", "/proc/x"), USAGE, "cannot be used: No such file or directory", "--data-dir"),
     (("serve", "--port", "99999"), USAGE, "port must be at most 65535", "--port"),
     # the server
     (("tasks", "--url", "nonsense"), USAGE, "is not an address of a server", "http://127.0.0.1:8765"),
+    (("tasks", "--url", "http://127.0.0.1:99999"), USAGE, "there is no port 99999", "http://127.0.0.1:8765"),
     (("tasks", "--url", "http://127.0.0.1:1"), SERVER, ":1: Connection refused.", "cc-orchestrator serve"),
     (("tasks", "--data-dir", "nowhere"), USAGE, "There is no token", "--data-dir"),
     (("tui",), USAGE, "There is no terminal", "`tasks watch`"),
@@ -216,7 +225,53 @@ def test_a_server_that_is_another_program_is_code_3(served: Served, tmp_path: Pa
         Thread(target=other.serve_forever, daemon=True).start()
         told = one_sentence(typed(served, "tasks", "--url", f"http://127.0.0.1:{other.server_port}"), SERVER)
         other.shutdown()
-    assert "Is it cc-orchestrator?" in told
+    assert f"The server at http://127.0.0.1:{other.server_port} answered 404" in told
+    assert "Is it cc-orchestrator? Name its address with --url or CC_ORCHESTRATOR_URL" in told
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "words"),
+    [
+        ("run - <&-", USAGE, "The task is empty"),
+        ("run <&-", USAGE, "There is no prompt"),
+        ("review <&-", 0, "Nothing waits"),
+        ("tui <&-", USAGE, "There is no terminal"),
+        ("tasks >&-", 0, ""),
+    ],
+)
+def test_a_stream_that_the_shell_closed_is_as_an_empty_one(served: Served, typed: str, code: int, words: str) -> None:
+    """No socket and no file of the command gets its number."""
+    command = ["sh", "-c", f"exec {shlex.join(CLI)} {typed}"]
+    where = {
+        "CC_ORCHESTRATOR_URL": served.url,
+        "CC_ORCHESTRATOR_DATA_DIR": str(served.data),
+        "OLLAMA_HOST": "127.0.0.1:1",
+    }
+    done = subprocess.run(
+        command,
+        check=False,
+        env=environment(served.home, **where),
+        cwd=served.home,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+    )
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, words in done.stderr + done.stdout) == (code, True), done.stderr
+
+
+def test_a_server_without_an_input_starts(tmp_path: Path) -> None:
+    serve = shlex.join([*CLI, "serve", *SCRIPTED, "--port", "0", "--data-dir", "d"])
+    command = ["sh", "-c", f"exec {serve} <&- 2>serve.log"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        process.terminate()
+        assert (process.wait(HANG_S), said.startswith("listening on")) == (0, True), (
+            tmp_path / "serve.log"
+        ).read_text()
 
 
 def test_a_refusal_names_the_task_that_is_meant(served: Served) -> None:
