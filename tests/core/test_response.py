@@ -376,6 +376,13 @@ def test_a_search_may_be_for_all() -> None:
         canonical_args("cc_edit", {"path": "p", "old": "a"})
 
 
+def test_a_task_of_one_computer_is_told_of_no_argument_computer() -> None:
+    """Its prompt and its schema name none; a call that names the one computer is taken all the same."""
+    lacks = json.dumps({"kind": "tool", "tool_call": {"tool": "cc_edit", "args": {"path": "p", "old": "a"}}})
+    assert "It takes: path, old, new." in refusal(lacks, one_computer=True)
+    assert "It takes: computer, path, old, new." in refusal(lacks)
+
+
 class EchoArgs(BaseModel):
     """A tool of somebody's own."""
 

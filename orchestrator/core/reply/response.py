@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from orchestrator.core.errors import ReplyRefused, said_of
 from orchestrator.core.model_view.prompt import CUT_OFF
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, TOOL_ARGS
+from orchestrator.core.policy.tool_spec import shown_args
 from orchestrator.core.reply.fences import behind_thoughts
 from orchestrator.core.reply.objects import reply_in
 from orchestrator.core.reply.scanner import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
@@ -95,14 +96,16 @@ def read_reply(
     finish_reason: str = "stop",
     tools: Mapping[str, type[BaseModel]] | None = None,
     unknown_tools: Literal["refuse", "keep"] = "refuse",
+    one_computer: bool = False,
 ) -> ToolRequest | FinalResult:
     """The one reading of a reply, with each call's arguments validated and canonical.
 
     ``finish_reason`` is stop, length (cut at the limit) or aborted (the stream broke off). What did not
     stop by itself is refused even if it reads as a whole object: a second one that changes or contradicts
     it may have been cut. ``tools`` None: the built-in tools. ``unknown_tools``: a call of any other is
-    refused, or kept as it was written, for a gate that denies it. What is recovered, and what is not,
-    stands in ``core.reply``. Raises ReplyRefused with the sentence for the model.
+    refused, or kept as it was written, for a gate that denies it. ``one_computer``: the task has one or none, so a
+    refusal names no argument ``computer``. What is recovered, and what is not, stands in ``core.reply``. Raises
+    ReplyRefused with the sentence for the model.
     """
     if len(text) > MAX_REPLY_CHARS:
         refuse(f"Your reply has more than {MAX_REPLY_CHARS} characters. Send a smaller one.")
@@ -115,7 +118,9 @@ def read_reply(
         refuse("Your reply was empty. Send one JSON object.")
     known = TOOL_ARGS if tools is None else tools
     reply = _plain(stripped, known) or _validated(reply_in(stripped, known))
-    return reply if isinstance(reply, FinalResult) else _checked(reply, known, keep=unknown_tools == "keep")
+    if isinstance(reply, FinalResult):
+        return reply
+    return _checked(reply, known, keep=unknown_tools == "keep", one_computer=one_computer)
 
 
 def _after_cut(text: str) -> str:
@@ -134,9 +139,13 @@ def _after_cut(text: str) -> str:
 
 
 def canonical_args(
-    tool: str, args: Mapping[str, Any], tools: Mapping[str, type[BaseModel]] = ALL_TOOL_ARGS
+    tool: str,
+    args: Mapping[str, Any],
+    tools: Mapping[str, type[BaseModel]] = ALL_TOOL_ARGS,
+    *,
+    one_computer: bool = False,
 ) -> dict[str, Any]:
-    """The arguments validated by the tool's model, defaults left out.
+    """The arguments validated by the tool's model, defaults left out; ``one_computer``: as for :func:`read_reply`.
 
     Raises ReplyRefused for an unknown tool, an unknown or missing argument and a wrong type.
     """
@@ -146,7 +155,8 @@ def canonical_args(
     try:
         return model.model_validate(dict(args)).model_dump(mode="json", exclude_defaults=True)
     except ValidationError as error:
-        refuse(f"The arguments of {tool} do not fit: {_first(error)}. It takes: {', '.join(model.model_fields)}.")
+        takes = ", ".join(shown_args(model, one_computer=one_computer))
+        refuse(f"The arguments of {tool} do not fit: {_first(error)}. It takes: {takes}.")
 
 
 def _plain(text: str, tools: Mapping[str, type[BaseModel]]) -> ToolRequest | FinalResult | None:
@@ -171,9 +181,13 @@ def _validated(value: dict[str, Any]) -> ToolRequest | FinalResult:
         refuse(f"Your reply does not fit: {_first(error)}.")
 
 
-def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep: bool) -> ToolRequest:
+def _checked(
+    request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep: bool, one_computer: bool
+) -> ToolRequest:
     calls = tuple(
-        call if keep and call.tool not in tools else RequestedTool(tool=call.tool, args=_fitting(call, tools))
+        call
+        if keep and call.tool not in tools
+        else RequestedTool(tool=call.tool, args=_fitting(call, tools, one_computer=one_computer))
         for call in request.calls
     )
     if request.tool_call is not None:
@@ -181,14 +195,14 @@ def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep
     return request.model_copy(update={"tool_calls": calls})
 
 
-def _fitting(call: RequestedTool, tools: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+def _fitting(call: RequestedTool, tools: Mapping[str, type[BaseModel]], *, one_computer: bool) -> dict[str, Any]:
     """The canonical arguments, repaired where the tool does not take them as they are and nothing is lost."""
     try:
         return canonical_args(call.tool, call.args, tools)
     except ReplyRefused:
         if call.tool not in tools:
             raise
-        return canonical_args(call.tool, fitted(call.args, tools[call.tool]), tools)
+        return canonical_args(call.tool, fitted(call.args, tools[call.tool]), tools, one_computer=one_computer)
 
 
 def _first(error: ValidationError) -> str:

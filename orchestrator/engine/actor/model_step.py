@@ -339,7 +339,8 @@ class Thinking:
             return ()
         try:
             text = self.texts[task.reply.sha256]
-            reply = read_reply(text, finish_reason=task.done_reason, unknown_tools="keep")
+            alone = len(task.computers) <= 1
+            reply = read_reply(text, finish_reason=task.done_reason, unknown_tools="keep", one_computer=alone)
             if isinstance(reply, FinalResult):
                 return self._final(task, reply)
             calls = self._calls(reply)
