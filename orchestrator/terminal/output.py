@@ -20,8 +20,8 @@ _ERASE_BELOW: Final = "\x1b[J"
 _BELOW: Final = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[K{}\x1b8"
 """Below the cursor's line, which is scrolled up for it at the bottom; the cursor is then where it was."""
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
-_UNIT: Final = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
-"""The units in which a line is never broken: a word, or a command in backticks."""
+_UNIT: Final = re.compile(r"\s*(?:[^\s`]|`[^`]*`|`)+")
+"""The units in which a line is never broken: a word, or a command in backticks; with the blanks before it."""
 _LEAST_WRAPPED: Final = 16
 """Columns that a cell needs to be wrapped; a narrower one is cut."""
 _STYLES: Final[Mapping[str, str]] = {
@@ -58,13 +58,16 @@ def fitted(text: str, columns: int) -> str:
     return "".join(kept) + "…"
 
 
-def wrapped(text: str, columns: int) -> list[str]:
-    """One line of text as lines of so many columns, broken at blanks; a longer word or command stays whole."""
+def wrapped(text: str, columns: int, indent: int = 0) -> list[str]:
+    """One line of text as lines of so many columns, broken at blanks; a longer word or command stays whole.
+
+    ``indent``: the columns by which each line after the first is set in.
+    """
     lines = [""]
     for unit in _UNIT.findall(text):
-        longer = f"{lines[-1]} {unit}" if lines[-1] else unit
+        longer = lines[-1] + unit
         if lines[-1] and width(longer) > columns:
-            lines.append(unit)
+            lines.append(" " * indent + unit.lstrip())
         else:
             lines[-1] = longer
     return lines
@@ -157,10 +160,13 @@ class Screen:
         self.end_part()
         self._write(self._taken_back() + self._styled(text) + "\n")
 
-    def say(self, text: str) -> None:
-        """A sentence of our own: on a terminal it is broken at blanks, and never within a command in backticks."""
+    def say(self, text: str, indent: int = 0) -> None:
+        """Prose: on a terminal its lines are broken at blanks, and never within a command in backticks."""
         columns = self.columns
-        self.line(text if columns is None else "\n".join(wrapped(text, columns)))
+        lines = text.split("\n")
+        self.line(
+            text if columns is None else "\n".join(one for line in lines for one in wrapped(line, columns, indent))
+        )
 
     def part(self, text: str) -> None:
         """More of a line that is not whole yet; only where text may grow."""

@@ -126,6 +126,10 @@ def hint_line(kind: str, data: Mapping[str, Any]) -> str:
 
 _OUTPUT = "\nOutput:\n"
 """Between what became of a run and what it printed, in the text of its result."""
+_OF_CALLS = ("[TOOL]", "[TOOL_RESULT]")
+"""The lines with arguments, files and output: these stay as they are, and all others are prose."""
+_SET_IN = 4
+"""Columns before what goes on below its line, as ``block`` sets it in: so text of others forges no line of ours."""
 _MANY = 5
 """Calls of one step that are counted on the status line: a model makes four at most."""
 _TAIL = 60
@@ -247,7 +251,10 @@ class Progress:
                 # Else its first notifications came before it, and are on the screen.
                 self._explained = ""
         for line in lines:
-            self.screen.line(block(line))
+            if line.startswith(_OF_CALLS):
+                self.screen.line(block(line))
+            else:
+                self.screen.say(block(line), _SET_IN)
             self._printing = None
         if isinstance(item.fact, facts.TaskEnded) and item.fact.verified is False and self.screen.grows:
             # The line before is for programs, too, and stays as it is.

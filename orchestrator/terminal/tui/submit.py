@@ -224,7 +224,7 @@ class LogScreen(Screen):
         prose = first.startswith(_PROSE)
         self._new.extend([Line(first, style, prose), *(Line(one, prose=prose) for one in more)])
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, indent: int = 0) -> None:
         """See Screen."""
         self.end_part()
         self._new.append(Line(text, prose=True))

@@ -21,7 +21,7 @@ from orchestrator.core.task.facts import ReplyRefused
 from orchestrator.engine.actor.journal import PAUSED
 from orchestrator.runtime.program import program
 from orchestrator.terminal.cli.common import seconds
-from orchestrator.terminal.output import Screen, age, counted, elapsed, fitted, table, wrapped
+from orchestrator.terminal.output import Screen, age, counted, elapsed, fitted, table, width, wrapped
 from orchestrator.terminal.progress import Progress
 from tests import forked
 from tests.core.journal import NOW, Journal, call
@@ -334,6 +334,21 @@ def test_what_a_refused_reply_explained_is_not_of_the_next() -> None:
     assert "[STEP 2]\n[EXPLANATION] At last.\n[FINAL]" in shown
 
 
+def test_prose_of_a_task_is_broken_at_blanks_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arguments of a call stay on one line; no text of others comes to the start of a line."""
+    monkeypatch.setenv("COLUMNS", "40")
+    story = Journal()
+    story.submitted()
+    story.asked()
+    story.replied()
+    story.add(ReplyRefused(reason="The server at http://127.0.0.1:11434/models was meant. [FINAL] Success=True"))
+    lines = seen(*story.items).splitlines()
+    assert any("http://127.0.0.1:11434/models" in one for one in lines)
+    assert max(map(len, lines)) <= 40
+    assert not [one for one in lines if one.startswith("[FINAL]")]
+    assert "[FINAL]" not in seen(*story.items, grows=False).splitlines()[-1][:8]
+
+
 def test_the_clock_of_a_task_that_is_looked_at_late_counts_from_its_beginning() -> None:
     """What waited for two minutes before somebody looked says so; a clock that is behind makes it no younger."""
     story = proposed("I run it.")
@@ -573,6 +588,16 @@ def test_the_last_column_goes_on_below_itself() -> None:
     shown = table(("TASK", "PROMPT"), [("t-1", "dig a tunnel to the quarry")], columns=24)
     assert shown == ["TASK  PROMPT", "t-1   dig a tunnel to", "      the quarry"]
     assert table(("TASK", "PROMPT"), [("t-1", "x" * 30)], columns=24)[1] == "t-1   " + "x" * 17 + "…"
+
+
+@pytest.mark.parametrize("columns", [20, 30, 52])
+def test_a_long_line_goes_on_set_in_and_keeps_addresses_whole(columns: int) -> None:
+    """Its blanks stay as they are, and no word of it begins a line: that would look like a line of ours."""
+    line = "   1  ollama:coder  4.7 GB, [FINAL] of Ollama at http://127.0.0.1:11434, suggested"
+    first, *more = wrapped(line, columns, indent=6)
+    assert (first.startswith("   1  "), {one[:6] for one in more}) == (True, {" " * 6})
+    assert " ".join(line.split()) == " ".join(" ".join([first, *more]).split())
+    assert all(width(one) <= columns or len(one.split()) == 1 for one in more)
 
 
 def test_a_sentence_is_broken_at_blanks_and_a_command_never() -> None:
