@@ -29,6 +29,8 @@ FILE: Final = "model.json"
 """In the data directory: the answer to the question, without any secret."""
 SUGGESTED_PULL: Final = "qwen2.5-coder:7b"
 _MOST_ROWS: Final = 30
+_SET_IN: Final = 6
+"""Columns before the name of a model; a row that is too long goes on below it."""
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,21 @@ def remember(data_dir: Path, choice: Choice) -> None:
         logger.warning("the choice of a model cannot be kept in %s: %s", path, error.strerror or error)
 
 
-def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tuple[Settings, Choice | None]:
-    """The settings with the model of this start, and a choice to remember once the server is up; None: nothing new.
+def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tuple[Settings, Choice | None, str]:
+    """The settings with the model of this start; a choice to remember, None: nothing new; a warning, empty: none.
 
-    ``again``: ask, whatever is remembered. Raises InvalidRequest where that is impossible.
+    The last two are for the moment when the server is up: a start that fails says only why. ``again``: ask, whatever
+    is remembered. Raises InvalidRequest where that is impossible.
     """
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     if again:
         _must_be_possible(settings, asks)
     elif "model" in settings.model_fields_set:
-        return settings, None
+        return settings, None, ""
     elif (kept := remembered(settings.data_dir)) is not None:
         if (now := _address(kept, settings, environ)) == kept.at:
             logger.info("the model is %s, as %s remembers", one_line(kept.model), settings.data_dir / FILE)
-            return kept.over(settings), None
+            return kept.over(settings), None, ""
         logger.warning(
             "%s was chosen at %s, and the settings say %s now: that choice does not count there",
             *map(one_line, (kept.model, kept.at or "its provider", now or "no address")),
@@ -102,15 +105,16 @@ def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tu
     for sentence in found.silent:
         typer.echo(f"cc-orchestrator: {one_line(sentence, limit=600)}", err=True)
     if not asks:
-        return _unattended(found).over(settings), None
+        taken, warning = _unattended(found)
+        return taken.over(settings), None, warning
     if not found.models and not again:
-        return settings, None
+        return settings, None, ""
     choice = _asked(found)
     choice = replace(choice, at=_address(choice, settings, environ))
     logger.info(
         "the model is %s from now on; `cc-orchestrator serve --choose-model` asks again", one_line(choice.model)
     )
-    return choice.over(settings), choice
+    return choice.over(settings), choice, ""
 
 
 def _address(choice: Choice, settings: Settings, environ: Mapping[str, str]) -> str:
@@ -146,8 +150,11 @@ def _looked(settings: Settings, environ: Mapping[str, str]) -> "Found":
 # -- Without a terminal ------------------------------------------------------------------
 
 
-def _unattended(found: "Found") -> Choice:
-    """A model that may be taken without a question: it is known to write programs, and nothing leaves for it."""
+def _unattended(found: "Found") -> tuple[Choice, str]:
+    """A model that may be taken without a question: it is known to write programs, and nothing leaves for it.
+
+    With it the warning that there is none; empty: there is one.
+    """
     from orchestrator.adapters.models.found import fits, memory_here, suggested
 
     safe = [
@@ -161,14 +168,11 @@ def _unattended(found: "Found") -> Choice:
     taken = suggested(good, memory) or (safe[0] if len(safe) == 1 and safe[0].url else None)
     if taken is None:
         seen = ", ".join(one.name for one in found.models[:10])
-        logger.warning(
-            "no model is named, and %s; name one with `cc-orchestrator serve --model NAME`",
-            f"none of these is taken without a question: {seen}" if seen else "none was found",
-        )
-        return Choice(DEMO_MODEL)
+        why = f"none of these is taken without a question: {seen}" if seen else "none was found"
+        return Choice(DEMO_MODEL), f"no model is named, and {why}; name one with `cc-orchestrator serve --model NAME`"
     why = "it is known to write programs" if taken.is_coder else "it is the only one there"
     logger.info("the model is %s (%s): nobody named one, and %s", taken.name, taken.where, why)
-    return Choice(taken.name, taken.url)
+    return Choice(taken.name, taken.url), ""
 
 
 # -- The question ------------------------------------------------------------------------
@@ -177,14 +181,16 @@ def _unattended(found: "Found") -> Choice:
 def _asked(found: "Found") -> Choice:
     """The answer of the person at the terminal."""
     from orchestrator.adapters.models.found import memory_here, suggested
+    from orchestrator.terminal.output import Screen
 
     memory = memory_here()
     best = suggested(found.models, memory)
     rows = sorted(found.models, key=lambda one: (one is not best, one.hosted))[:_MOST_ROWS]
+    screen = Screen.of(sys.stderr)
     for line in _question(rows, best, memory):
-        typer.echo(line, err=True)
+        screen.say(line, _SET_IN)
     if (more := len(found.models) - len(rows)) > 0:
-        typer.echo(f"      and {more} more: name one with `cc-orchestrator serve --model NAME`", err=True)
+        screen.say(f"      and {more} more: name one with `cc-orchestrator serve --model NAME`", _SET_IN)
     while True:
         typer.echo(f"Number [{1 if best else 0}]: ", nl=False, err=True)
         typed = sys.stdin.readline()
@@ -224,10 +230,13 @@ def _memory_note(one: "FoundModel", memory: int | None) -> str:
 
 
 def _sure(one: "FoundModel") -> bool:
+    from orchestrator.terminal.output import Screen
+
     said = f"{one.name} is hosted: it costs money, and what tasks read on your computers goes to its provider."
     if not one.hosted:
         said = f"OPENAI_API_KEY is set: the key goes to {one.where} with each request."
-    typer.echo(f"{said} Use it? [y/N] ", nl=False, err=True)
+    Screen.of(sys.stderr).say(said)
+    typer.echo("Use it? [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -6,6 +6,7 @@ statement.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +19,8 @@ from orchestrator.adapters.store.postgres_dialect import is_lasting, not_connect
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.sessions import SharedSession, is_pooled, place
+
+logger = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 15.0
 """How long an operation waits for a server that is away: a restart, or a standby that takes over, lasts less."""
@@ -268,6 +271,10 @@ class Links:
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
+            if not self._reached:
+                logger.warning(
+                    "the database at %s does not answer; waiting for it, %.0f s at most", self.place, self._patience_s
+                )
         return now + pause > self._away_since + self._patience_s
 
 

@@ -39,11 +39,13 @@ def serve(**flags: Any) -> None:
     again = flags.pop("choose_model")
     named = load_settings(flags, os.environ)
     set_up(named.log_level, named.log_format)
-    chosen, answer = choose(named, os.environ, again=again)
+    chosen, answer, warning = choose(named, os.environ, again=again)
 
     def ready(url: str, orchestrator: Orchestrator) -> None:
         if answer is not None:
             remember(chosen.data_dir, answer)
+        if warning:
+            logger.warning("%s", warning)
         banner = [DEMO_SAYS, *(f"  {line}" for line in DEMO_CHANGE)] if chosen.only_demo else []
         first = first_words(chosen, url) if orchestrator.admin_token is not None else []
         for line in [*first, *([_no_computer()] if orchestrator.no_computer_yet else ()), *banner]:

@@ -401,6 +401,21 @@ async def test_what_cannot_be_connected_is_told_without_the_password(postgres_se
             assert PASSWORD not in str(refusal)
 
 
+async def test_the_first_wait_for_a_server_is_said_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The place, how long it takes at most, and no password."""
+    links = postgres_links.Links("postgresql://u:geheim@127.0.0.1:1/db", postgres_links.READING, most=1, patience_s=0.3)
+
+    async def use() -> None:
+        async with links.one():
+            pass
+
+    await refused(StoreAway, use())
+    await links.close()
+    (said,) = [one.getMessage() for one in caplog.records if "waiting for it" in one.getMessage()]
+    assert said.startswith("the database at 127.0.0.1:1/db does not answer")
+    assert "geheim" not in caplog.text
+
+
 async def test_once_a_server_is_known_to_be_away_one_attempt_answers_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a cut cable each takes seconds; who comes when the last is a while ago tries again."""
     monkeypatch.setattr(postgres_links, "_CONNECT_S", 0.2)

@@ -358,7 +358,10 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         done = cli(tmp_path, "serve", *SCRIPTED, "--port", port, "--data-dir", str(tmp_path / "d"))
+        unnamed = cli(tmp_path, "serve", "--port", port, "--data-dir", str(tmp_path / "d"), OLLAMA_HOST="127.0.0.1:1")
     refused(done, f"Port {port} of 127.0.0.1 cannot be used: Address already in use.", "--port")
+    assert unnamed.stderr.endswith(done.stderr)
+    assert "no model is named" not in unnamed.stderr, "that is of a server which runs"
 
 
 @pytest.mark.thinned(3)

@@ -90,6 +90,15 @@ async def test_it_is_asked_once_and_remembered(tmp_path: Path) -> None:
     assert kept(tmp_path) == "ollama:qwen2.5-coder:7b", "an explicit model is for one start"
 
 
+async def test_the_question_breaks_no_address_on_a_narrow_terminal(tmp_path: Path) -> None:
+    async with ollama(says("{}")) as server:
+        server.listed = {"models": [SMALL, HUGE, CODER]}
+        said = await asyncio.to_thread(asked, tmp_path, {**at(server), "COLUMNS": "60"}, types("\n"))
+    rows = said.partition("Which model")[2].partition("Number [")[0].splitlines()
+    assert max(map(len, rows)) <= 60
+    assert said.count(server.url) >= 3
+
+
 async def test_choose_model_asks_again_and_a_hosted_one_takes_a_yes(tmp_path: Path) -> None:
     """A number chooses; a model in a cloud is asked about once more; 0 is the script, and the banner says so."""
 
