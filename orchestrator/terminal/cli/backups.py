@@ -10,7 +10,7 @@ import typer
 from orchestrator.core.errors import BeingUndone, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.text.paths import spelled, unspelled
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.program import reaching
+from orchestrator.runtime.program import program, reaching
 from orchestrator.terminal.cli.common import (
     RECONNECT_S,
     AsJson,
@@ -316,8 +316,23 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         if not as_json:
             for line in told(preview) or ([_nothing(task_id, narrowed=step is not None)] if dry_run else []):
                 typer.echo(line)
-        if not dry_run:
+        if not dry_run and not _is_taken_back(client, task_id, preview, reaching(url, data_dir), as_json=as_json):
             _begin(client, endpoint, body, as_json, reconnect, reaching(url, data_dir), detach=detach)
+
+
+def _is_taken_back(client: "Client", task_id: str, preview: dict[str, Any], where: str, *, as_json: bool) -> bool:
+    """Whether an earlier undo left nothing to put back; then that is said, with the way to the changes."""
+    if preview.get("not_heard") or any(one["verdict"] != "nothing" for one in preview["places"]):
+        return False
+    outcome = (client.request("GET", f"/v1/tasks/{task_id}").get("undo") or {}).get("outcome")
+    if not outcome or outcome["open"] or not outcome["did"] or outcome["undone_by"]:
+        return False
+    if as_json:
+        print_json({"task_id": outcome["task_id"], "status": outcome["status"]})
+    again = f"{program()} undo {outcome['task_id']}{where}"
+    typer.echo(f"{task_id} is {one_line(outcome['told'], limit=600)} already; nothing is left to put back.", err=True)
+    typer.echo(f"To have its changes again:  {again}", err=True)
+    return True
 
 
 def _begin(

@@ -95,6 +95,30 @@ def test_a_file_is_shown_once_as_its_diff_and_each_call_names_its_computer(talke
     assert "used      0 steps" in of_undo or "used      1 step" in of_undo
 
 
+def test_what_was_taken_back_is_not_taken_back_again(talker: Served) -> None:
+    """The command names the task that did it, begins none, and says how the changes come again."""
+    write = call("local_write", path="plan.txt", content="new\n")
+    task_id = decided(talker, "run", script(says(write), final()))
+    undo = decided(talker, "undo", task_id)
+    again = talker.cli("undo", task_id, "--detach")
+    assert (again.returncode, "task t-" in again.stdout) == (0, False)
+    assert f"{task_id} is taken back by {undo} (Completed: 1 put back) already" in again.stderr
+    assert "To have its changes again:  " in again.stderr
+    assert f"cc-orchestrator undo {undo} " in again.stderr
+    decided(talker, "undo", undo)
+    assert "task t-" in talker.cli("undo", task_id, "--detach").stdout
+
+
+def decided(talker: Served, *arguments: str) -> str:
+    """A task that a command began, after what it asked for was approved."""
+    follower = talker.start(*arguments)
+    said = until(follower, "[REVIEW]")
+    request = next(one["request_id"] for one in json.loads(talker.cli("review", "--list", "--json").stdout))
+    assert talker.cli("review", "--approve", request, "--yes").returncode == 0
+    follower.communicate()
+    return f"t-{said.partition('task t-')[2].split()[0]}"
+
+
 CHOICES = call("ask_user", question="Which way?", options=["left", "right", "straight on"])
 
 

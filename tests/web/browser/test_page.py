@@ -317,6 +317,39 @@ async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, sea
     assert (pc.read("a.lua"), pc.read("b.lua")) == (b"print('old')\n", None)
 
 
+async def test_what_was_taken_back_is_not_offered_again(server: Server, pc: Computer, seats: Seats) -> None:
+    """Its page says which task did it, and how its changes come again; once they are back, it offers the undo anew."""
+    api = server.api()
+    task_id = await api.submit(write("a.lua"), final(), computers=(pc.name,))
+    await play(api, task_id)
+    seat = await seats.open(f"tasks/{task_id}")
+    offer = seat.page.get_by_role("button", name="Undo 1 change")
+    await expect(offer).to_be_visible()
+    undo = (await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"]
+    await play(api, undo)
+    await expect(seat.page.locator(".end")).to_contain_text("To have its changes again, undo that task.")
+    await expect(seat.page.locator(".end")).to_contain_text(f"taken back by {undo}")
+    await expect(offer).to_have_count(0)
+    await play(api, (await api.ok("POST", f"/v1/tasks/{undo}/undo", {}))["task_id"])
+    await seat.page.reload()
+    await expect(offer).to_be_visible()
+
+
+async def test_a_question_that_was_answered_says_so(server: Server, seats: Seats) -> None:
+    """While its task goes on, and after it ended."""
+    api = server.api()
+    task_id = await api.submit(tool("ask_user", question="Which wall?"), tool("ask_user", question="Sure?"), final())
+    seat = await seats.open(f"tasks/{task_id}")
+    badges = seat.page.locator(".tool .badge")
+    for at in range(2):
+        await expect(badges.nth(at)).to_have_text("asks a person")
+        question = (await api.ok("GET", f"/v1/tasks/{task_id}"))["question"]["question_id"]
+        await api.ok("POST", f"/v1/tasks/{task_id}/answer", {"question_id": question, "answer": "yes"})
+        await expect(badges.nth(at)).to_have_text("answered")
+    await expect(seat.page.locator(".end")).to_be_visible()
+    await expect(badges).to_have_text(["answered", "answered"])
+
+
 @pytest.mark.deep
 async def test_what_a_task_left_behind_is_told_beside_the_queue(server: Server, pc: Computer, seats: Seats) -> None:
     """One that failed after a change is named, until something takes it back."""

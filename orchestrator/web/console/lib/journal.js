@@ -162,6 +162,13 @@ const HELD = new Map([[true, "holds"], [false, "does not hold"], [null, "is not 
 
 const checked = (one) => `The check ${one.check} ${HELD.get(one.holds)}. ${one.why}`;
 
+// The answer ends the call that asked.
+function answered(journal, fact, item) {
+  const asking = journal.steps.flatMap((one) => one.calls).find((call) => call.question_id === fact.question_id);
+  return noted(onCall(journal, asking?.call_id, () => ({ state: "answered" })),
+    { kind: "answer", text: fact.answer, by: by(item) });
+}
+
 // The effect of each fact on the steps; a fact that is not named says nothing to people.
 const FACTS = {
   task_submitted: (journal, fact) => ({ ...journal, submitted: fact }),
@@ -182,9 +189,11 @@ const FACTS = {
   tool_started: (journal, fact) => onCall(journal, fact.call_id, () => ({ state: "runs" })),
   tool_finished: finished,
   tool_settled: settled,
-  question_asked: (journal, fact) => noted(onCall(journal, fact.call_id, () => ({ state: "asks you" })),
-    { kind: "question", text: [fact.question, ...numbered(fact.options ?? [])].join("\n") }),
-  question_answered: (journal, fact, item) => noted(journal, { kind: "answer", text: fact.answer, by: by(item) }),
+  question_asked: (journal, fact) => noted(
+    onCall(journal, fact.call_id, () => ({ state: "asks you", question_id: fact.question_id })),
+    { kind: "question", text: [fact.question, ...numbered(fact.options ?? [])].join("\n") },
+  ),
+  question_answered: answered,
   status_sent: (journal, fact) => noted(journal, { kind: "status", text: fact.message }),
   cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),
   limit_reached: (journal, fact) =>

@@ -8,6 +8,7 @@ import { link } from "../lib/route.js";
 import { Text } from "../lib/text.js";
 import { Status, Trouble } from "../lib/ui.js";
 import { Places } from "./places.js";
+import { isLeft } from "./undo.js";
 
 // A line of the report about a file, as orchestrator/core/evidence/report.py writes it: a word, the place, counts.
 const OF_FILE = /^\w+ (.+?)(?: {2}\+(\d+) -(\d+))?$/;
@@ -66,7 +67,8 @@ export function End({ task, journal, onStep, children }) {
     ${message && html`<p class="prose">${modelSays(task) && html`<span class="label">The model says</span>`}<${Text}
         value=${message} /></p>`}
     ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
-        href=${link("tasks", [outcome.task_id])}>the task that did it</a>).</p>`}
+        href=${link("tasks", [outcome.task_id])}>the task that did it</a>).${outcome.did && !isLeft(task.undo)
+          && " To have its changes again, undo that task."}</p>`}
     ${rest.length > 0 && html`<ul class="report" aria-label="What the journal shows">
       ${rest.map((line) => html`<li><${Text} value=${line} /></li>`)}</ul>`}
     ${changes.length > 0 && html`<${Changes} changes=${changes} counts=${counts} journal=${journal}

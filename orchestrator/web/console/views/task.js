@@ -20,7 +20,7 @@ import { Anew, Outcome, Request } from "./request.js";
 import { Steps } from "./steps.js";
 import { OwnTimeline } from "./timeline.js";
 import { Transfers } from "./transfers.js";
-import { UndoDialog } from "./undo.js";
+import { UndoDialog, isLeft } from "./undo.js";
 
 const OVER = new Set(["Completed", "Failed", "Canceled"]);
 const MAX_REASON = 2000;
@@ -86,7 +86,7 @@ function NextSteps({ task, onAsk, again }) {
   });
   return html`<div class="actions push">
     ${!over && html`<button type="button" class="danger" onClick=${() => onAsk("cancel")}>Cancel</button>`}
-    ${over && task.undo?.changes > 0 && html`<button type="button"
+    ${over && task.undo && isLeft(task.undo) && html`<button type="button"
         onClick=${() => onAsk("undo")}>Undo ${plural(task.undo.changes, "change")}</button>`}
     <button type="button" class="quiet" disabled=${busy}
         onClick=${pin}>${task.pinned ? "Keep it no longer" : "Keep it"}</button>

@@ -14,6 +14,10 @@ const CHOICES = {
   absent: [["keep", "leave it as it is"], ["restore", "remove it"]],
 };
 
+// Whether some of a task's changes are left to take back. An undo that goes on, or took all back and stands, leaves none.
+export const isLeft = ({ changes, outcome }) => changes > 0 && (!outcome || Boolean(outcome.undone_by)
+  || (!outcome.open && !(outcome.status === "Completed" && outcome.whole && !outcome.kept)));
+
 // What is done at each place; `onChoose`: where somebody changed it since, that may be chosen.
 export function PlannedPlaces({ places, choices = {}, onChoose }) {
   return html`<ul class="places">${places.map((one) => html`<li key=${one.place} class="verdict-${one.verdict}">
