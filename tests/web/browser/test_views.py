@@ -12,7 +12,7 @@ from tests.harness.commands import CLI, process_of
 from tests.harness.player import playing
 from tests.story.harness import Computer, Server, final, play
 from tests.story.test_screens import computer
-from tests.web.browser.seats import PHONE, Seat, Seats
+from tests.web.browser.seats import DESKTOP, PHONE, Seat, Seats
 from tests.web.browser.test_approving import waiting, write
 from tests.web.browser.test_computers import frozen
 
@@ -299,3 +299,31 @@ async def _opened(seat: Seat) -> None:
     await seat.button("Make the line").click()
     await seat.page.get_by_text("It does not work?").click()
     await seat.check_access("a line to type")
+
+
+async def test_what_is_narrow_is_not_cut_or_squeezed(server: Server, seats: Seats) -> None:
+    """On a phone all filters of tasks are in sight, and names of views keep apart; elsewhere no value is a column."""
+    seat = await seats.open("tasks")
+    await seat.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    await expect(seat.page.get_by_role("link", name="Canceled")).to_be_in_viewport(ratio=1)
+    await seat.page.goto(f"{server.url}/#/approvals")
+    await expect(seat.page.locator("#app > nav a[aria-current]")).to_contain_text("Approvals")
+    assert await seat.page.evaluate(GAP_OF_NAMES) >= 8
+    await seat.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+    await seat.page.goto(f"{server.url}/#/policy")
+    value = seat.page.locator(".in-force dd", has_text="masked for hosted models")
+    await expect(value).to_be_visible()
+    box = await value.bounding_box()
+    assert box is not None
+    assert box["height"] < 30
+
+
+GAP_OF_NAMES = """() => {
+  const boxes = [...document.querySelectorAll("#app > nav a span:not(.sr):not(.count)")].map((one) => {
+    const range = document.createRange();
+    range.selectNodeContents(one);
+    return range.getBoundingClientRect();
+  });
+  return Math.min(...boxes.slice(1).map((box, at) => box.left - boxes[at].right));
+}"""
+"""The smallest gap between two names in the bar of views, in CSS pixels."""

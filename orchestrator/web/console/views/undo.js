@@ -14,7 +14,8 @@ const CHOICES = {
   absent: [["keep", "leave it as it is"], ["restore", "remove it"]],
 };
 
-// Whether some of a task's changes are left to take back. An undo that goes on, or took all back and stands, leaves none.
+// Whether some of a task's changes are left to take back: an undo that goes on, or took all back and stands, leaves
+// none.
 export const isLeft = ({ changes, outcome }) => changes > 0 && (!outcome || Boolean(outcome.undone_by)
   || (!outcome.open && !(outcome.status === "Completed" && outcome.whole && !outcome.kept)));
 
