@@ -97,7 +97,7 @@ def test_a_file_is_shown_once_as_its_diff_and_each_call_names_its_computer(talke
 
 def test_what_was_taken_back_is_not_taken_back_again(talker: Served) -> None:
     """The command names the task that did it, begins none, and says how the changes come again."""
-    write = call("local_write", path="plan.txt", content="new\n")
+    write = call("local_write", path="taken-back.txt", content="new\n")
     task_id = decided(talker, "run", script(says(write), final()))
     undo = decided(talker, "undo", task_id)
     again = talker.cli("undo", task_id, "--detach")
