@@ -13,7 +13,7 @@ from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.adapters.models import as_chat_model
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.approval.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.approval.presentation import Saying
+from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.errors import HitlInterventionRequired, NotPending
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.ports import ChatModel, Identity, RequestAuthorizer

@@ -33,6 +33,7 @@ from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import Bus, ChatModel, Clock, Identity, PlayersDesk, Store, Workspace
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import NodePolicy
+from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.engine.undo import Undoing
@@ -78,6 +79,7 @@ class Foundation:
     active_policy: NodePolicy
     service: TaskService
     policy: PolicyKeeper
+    directory: DirectoryKeeper
 
     @property
     def store(self) -> Store:
@@ -107,9 +109,18 @@ async def open_ground(
         line = wrap_bus(open_bus(settings.bus, node=node))
         closing.push_async_callback(line.close)
         guests: dict[str, Identity] = {}
-        authorizer = TokenAuthorizer(store, settings.approvers, guests)
+        directory = DirectoryKeeper(store)
+        await directory.load()
+        # The keeper of the policy records with the service, which asks the authorizer.
+        authorizer = TokenAuthorizer(
+            store,
+            settings.approvers,
+            guests,
+            lambda: policy.usable(),  # noqa: PLW0108 - it is made with the service
+            lambda: directory.present,
+        )
         # The keeper of the policy records with the service, and the service judges by the policy.
-        active_policy = NodePolicy(lambda: policy.usable(), context, lambda: policy.custom)  # noqa: PLW0108 - see above
+        active_policy = NodePolicy(lambda: policy.usable(), context, lambda: policy.custom, lambda: directory.present)  # noqa: PLW0108
         service = TaskService(
             store=store,
             bus=await _reached(line, settings, store),
@@ -124,7 +135,7 @@ async def open_ground(
         policy = PolicyKeeper(service, settings.policy_path, file, Checkpoints(settings.data_dir))
         await policy.begin()
         await service.record(started(settings, policy.policy, node))
-        yield Foundation(settings, node, watching, authorizer, guests, active_policy, service, policy)
+        yield Foundation(settings, node, watching, authorizer, guests, active_policy, service, policy, directory)
 
 
 def name_of(settings: Settings) -> str:
@@ -233,7 +244,9 @@ async def open_orchestrator(
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
         endpoints = _endpoints(ground, undoing, hub, here, models, keeper, transfers, update_secret)
         workers = _workers(ground, undoing, models)
-        in_game = InGameCommands(undoing, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at)
+        in_game = InGameCommands(
+            undoing, ground.authorizer, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at
+        )
         orchestrator = Orchestrator(
             settings, ground.store, ground.service, hub, here, workers, endpoints, endpoints.rehearsals, in_game, token,
             no_computer_yet=not await ground.store.list_computers(),
@@ -320,6 +333,7 @@ def _endpoints(
         rehearsals=Rehearsals(undoing, copying, homes, settings.rehearsals, ground.guests),
         metrics=lambda: watching.scrape(service, hub),
         policy=ground.policy,
+        directory=ground.directory,
         checkpoints=keeper.checkpoints,
         unsent=keeper.away.alerts,
         about=about(settings, undoing.world.workspace, only_demo=settings.only_demo and models.by_name),
@@ -350,6 +364,7 @@ async def _at_work(
     background = [
         kept_up("the workers", parts.workers.work()),
         kept_up("the look at the policy", endpoints.policy.watch()),
+        kept_up("the look at the directory", endpoints.directory.keep(parts.service.bus)),
         kept_up("the keeper of checkpoints", keeper.keep()),
         kept_up("the pruner", endpoints.pruner.keep()),
         kept_up("the look for nodes on another bus", parts.node.unheard.keep()),

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from orchestrator.core.approval.people import NO_GROUP, Directory
 from orchestrator.core.errors import PolicyUnusable
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
@@ -43,6 +45,8 @@ class NodePolicy:
     """The known facts of a computer."""
     custom: Callable[[], Sequence[CustomPolicy]] = tuple
     """The plugins that the policy names."""
+    directory: Callable[[], Directory] = Directory
+    """The groups and owners of now."""
 
     @property
     def version(self) -> str:
@@ -102,7 +106,7 @@ class NodePolicy:
     def judge(self, task: AgentTask, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call of a task; ``program``: what a run resolves to, once somebody has looked."""
         known = {"roles": task.roles, "plan": task.read_only, "program": program, "stated_risk": call.stated_risk}
-        context = self._context(task, call.computer).model_copy(update=known)
+        context = self._context(task, call.computer).model_copy(update={**known, **self._people(task, call.computer)})
         verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
         if call.tool not in BUILT_IN_CATALOG:
             # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (promise P1).
@@ -113,6 +117,14 @@ class NodePolicy:
         if task.rehearses is not None:
             return lenient(verdict, call.tool, call.computer)
         return strict(verdict, task.restores)
+
+    def _people(self, task: AgentTask, computer: ComputerId | None) -> dict[str, Any]:
+        """The names around a call: for whom the task is, their groups, and whom the computer belongs to."""
+        directory = self.directory()
+        person = task.owner or task.user_id if task.by_program else task.user_id
+        named = {"user": person, "groups": tuple(sorted(directory.groups_of(person) - {NO_GROUP}))}
+        owners = () if computer is None else directory.owners_of(original_of(computer))
+        return {**named, "owners": owners}
 
     def _context(self, task: AgentTask, computer: ComputerId | None) -> PolicyContext:
         """The known facts of a computer of a task; of a copy what is known of the real one."""

@@ -245,7 +245,12 @@ class PolicyKeeper:
 
     async def _set(self, loaded: LoadedPolicy, after: PolicyRow | None, by: Actor, *, previous: str) -> None:
         fact = PolicyLoaded(
-            source=loaded.source, policy_version=loaded.policy.version, sha256=loaded.sha256, previous=previous
+            source=loaded.source,
+            policy_version=loaded.policy.version,
+            sha256=loaded.sha256,
+            previous=previous,
+            roles={name: tuple(one.may) for name, one in loaded.policy.roles.items()},
+            self_approval=loaded.policy.self_approval,
         )
         note = self.service.draft(fact, by)
         self._row = await self._store.set_policy(after.version if after else 0, loaded.content, note=note)

@@ -7,9 +7,53 @@ from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, Orchest
 from orchestrator.core.ports import SYSTEM_STREAM, PolicyRow, Store, StreamHead, TokenRow
 from orchestrator.core.task.facts import RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft, verify_chain
-from orchestrator.core.task.system_facts import NodeStopped, PolicyLoaded, TokenIssued, TokenRevoked
+from orchestrator.core.task.system_facts import (
+    DirectoryChanged,
+    GroupValue,
+    NodeStopped,
+    OwnerValue,
+    PolicyLoaded,
+    TokenIssued,
+    TokenRevoked,
+)
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.drafts import Author, ManualClock, append, refused, taken
+
+# -- The contract of the directory: S94 --------------------------------------------------
+
+
+def setting(author: Author, name: str, value: GroupValue | OwnerValue | None, about: str = "group") -> Draft:
+    """The note that sets an entry, or removes it."""
+    return author.draft(DirectoryChanged.model_validate({"about": about, "name": name, "value": value}))
+
+
+async def s94_an_entry_is_set_after_the_one_before(store: Store, clock: ManualClock) -> None:
+    """An entry is set or removed at the number that it has, with its note, or nothing is written at all."""
+    author = Author(clock)
+    assert await store.directory() == []
+    await refused(InvalidRequest, store.set_entry(author.draft(NodeStopped()), expected=0))
+    await refused(InvalidRequest, store.set_entry(setting(author, "class", None), expected=0))
+    await refused(Conflict, store.set_entry(setting(author, "class", GroupValue()), expected=7))
+    assert await store.read(SYSTEM) == []
+    note = setting(author, "class", GroupValue(people=("ann",), computers=("farm",)))
+    first = await store.set_entry(note, expected=0)
+    assert await store.set_entry(note, expected=0) == first
+    await store.set_entry(setting(author, "farm", OwnerValue(person="ann"), "owner"), expected=0)
+    rows = await store.directory()
+    assert [(row.fact.entry, row.number) for row in rows] == [("group class", first), ("owner farm", first + 1)]
+    assert rows[0].fact == note.fact
+    await refused(Conflict, store.set_entry(setting(author, "class", GroupValue()), expected=0))
+    second = await store.set_entry(setting(author, "class", None), expected=first)
+    assert second > first
+    assert [row.fact.entry for row in await store.directory()] == ["owner farm"]
+    people = [setting(author, "b", GroupValue(people=(f"p{number}",))) for number in range(8)]
+    tried = await asyncio.gather(*(store.set_entry(one, expected=0) for one in people), return_exceptions=True)
+    assert [type(one) for one in tried if not isinstance(one, int)] == [Conflict] * 7
+    items = await store.read(SYSTEM)
+    assert verify_chain(items) is None
+    assert len(items) == 4
+    assert {row["entry"] for row in await store.kept_rows("directory")} == {"group b", "owner farm"}
+
 
 # -- The contracts of what several nodes have in common: S85 to S89 ----------------------
 
@@ -218,8 +262,8 @@ async def s50_heads(store: Store, clock: ManualClock) -> None:
     assert await store.heads_from("") == heads
     assert await store.heads_from("a", 3) == heads[1:4]
     assert await store.heads_from("u") == []
-    assert await store.heads_from("a", user_id="alice") == [heads[1], *heads[3:]]
-    assert await store.heads_from("", user_id="sam") == []
+    assert await store.heads_from("a", users=["alice"]) == [heads[1], *heads[3:]]
+    assert await store.heads_from("", users=["sam"]) == []
 
 
 async def s92_what_changed_last(store: Store, clock: ManualClock) -> None:
@@ -241,7 +285,7 @@ async def s92_what_changed_last(store: Store, clock: ManualClock) -> None:
     assert [row.task_id for row in await store.last_changed(before=place)] == ["t3", "t2"]
     assert [row.task_id for row in await store.last_changed(begun=times["t2"])] == ["t1", "t2"]
     assert [row.task_id for row in await store.last_changed(1, before=place, begun=times["t2"])] == ["t2"]
-    assert await store.last_changed(user_id="sam") == []
-    assert len(await store.last_changed(user_id="alice")) == 4
+    assert await store.last_changed(users=["sam"]) == []
+    assert len(await store.last_changed(users=["alice"])) == 4
     assert [head.stream for head in await store.heads_since(first.updated_at)] == ["system", "t1", "t4"]
     assert [head.stream for head in await store.heads_since(clock.now() + timedelta(days=1))] == ["system"]

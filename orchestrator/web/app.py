@@ -16,6 +16,7 @@ from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import Identity
 from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
+from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.task_status import Proofs
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.undo import Undoing
@@ -43,7 +44,7 @@ from orchestrator.web.errors import (
     nobody_there,
     refused,
 )
-from orchestrator.web.events import over_socket
+from orchestrator.web.events import EventStream, over_socket
 from orchestrator.web.home import HomeEndpoints, Times
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.openapi import OpenapiEndpoints
@@ -114,6 +115,7 @@ class Endpoints(
         rehearsals: Rehearsals,
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyKeeper,
+        directory: DirectoryKeeper,
         checkpoints: Checkpoints | None = None,
         unsent: Callable[[], Sequence[str]] = tuple,
         about: About = NOWHERE,
@@ -135,6 +137,7 @@ class Endpoints(
         self.render_metrics = metrics
         self.public_url = about.public_url
         self.policy = policy
+        self.directory = directory
         self.trying = asyncio.Lock()
         self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
         self.checkpoints = checkpoints
@@ -143,6 +146,7 @@ class Endpoints(
         self.pairings = Pairings(service)
         self.browsers = Browsers(service, authorizer, Place(about.host, about.public_url))
         self.token_tries = Tries("tokens", "sign in again")
+        self.users = {}
         self.closing = asyncio.Event()
         self.draining = False
         """Whether the node is about to stop: it still answers requests, but nobody should come to stay."""
@@ -206,10 +210,22 @@ class Endpoints(
                 continue
             # The one parameter that may have slashes.
             path = endpoint.path.replace("{path}", "{path:path}")
-            routes.append(Route(path, answering(handler, endpoint.status), methods=[endpoint.method]))
+            answer = answering(handler, endpoint.status, self.within_reach, endpoint.body)
+            routes.append(Route(path, answer, methods=[endpoint.method]))
             if endpoint.streams:
-                routes.append(WebSocketRoute(endpoint.path, over_socket(handler, self._noted)))
+                routes.append(WebSocketRoute(endpoint.path, over_socket(self._reached(handler), self._noted)))
         return routes
+
+    def _reached(
+        self, handler: Callable[[HTTPConnection], Awaitable[EventStream]]
+    ) -> Callable[[HTTPConnection], Awaitable[EventStream]]:
+        """The handler of a stream, for those who may see the thing that its path names."""
+
+        async def answer(connection: HTTPConnection) -> EventStream:
+            await self.within_reach(connection)
+            return await handler(connection)
+
+        return answer
 
     async def healthz(self, request: Request) -> Health:
         """Whether the orchestrator is up, is to stay so, its store answers, and it can judge by the active policy."""
@@ -222,7 +238,7 @@ class Endpoints(
 
     async def metrics(self, request: Request) -> Response:
         """``GET /metrics``: figures for Prometheus."""
-        await self.who(request)
+        self.authorizer.must(await self.who(request), "view")
         return Response(await self.render_metrics(), media_type="text/plain; version=0.0.4")
 
     async def computer_socket(self, websocket: WebSocket) -> None:

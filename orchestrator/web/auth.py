@@ -2,20 +2,22 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from orchestrator.core.approval.presentation import Saying, may_say, who_decides
-from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
-from orchestrator.core.policy import ROLES
+from orchestrator.core.approval.deciders import Deciders, Saying
+from orchestrator.core.approval.people import BUILT_IN_ROLES, Directory, Holder, Right
+from orchestrator.core.errors import Forbidden, InvalidRequest, PolicyUnusable, Unauthenticated
+from orchestrator.core.policy import ROLES, Policy, default_policy
 from orchestrator.core.ports import Identity, Store, TokenRow
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.lookalikes import is_mark, why_not, why_not_beside
+from orchestrator.core.wire.wire import ComputerId
 
 _NO_TOKEN = "Send a token: Authorization: Bearer TOKEN. The first start wrote one to admin.token in the data directory."
 
@@ -44,6 +46,62 @@ class TokenAuthorizer:
     approvers: str = "requester"
     guests: Mapping[str, Identity] = field(default_factory=dict)
     """By the hash of a token that no store keeps: the copy of a rehearsal that comes with it."""
+    policy: Callable[[], Policy] = default_policy
+    """The active policy: its roles, and whether it says ``self_approval``. Raises PolicyUnusable."""
+    directory: Callable[[], Directory] = Directory
+    """The groups and owners of now."""
+
+    @property
+    def deciders(self) -> Deciders:
+        """The rule of who decides, as it is now; a policy that cannot be used gives no rights."""
+        try:
+            policy = self.policy()
+        except PolicyUnusable:
+            return Deciders(self.approvers, directory=self.directory())
+        return Deciders(self.approvers, policy.self_approval, policy.role_rights, self.directory())
+
+    def role_names(self) -> tuple[str, ...]:
+        """The roles that somebody may have now."""
+        return (*BUILT_IN_ROLES, *self.deciders.roles)
+
+    def holder(self, identity: Identity) -> Holder:
+        """Somebody who asks, with their rights now; a program has the reach of its owner's own things."""
+        rights = self.deciders.rights(identity.roles)
+        if identity.kind == "agent":
+            return Holder(identity.owner or identity.name, rights & {"submit"})
+        return Holder(identity.name, rights)
+
+    def must(self, identity: Identity, right: Right) -> None:
+        """Raises Forbidden unless the person, or the program, has a right."""
+        if identity.kind not in ("person", "agent") or right not in self.holder(identity).rights:
+            deciders = self.deciders
+            named = [one for one in self.role_names() if right in deciders.rights([one])]
+            raise Forbidden(f"{identity.name} may not do this.", remedy=f"This needs the role {' or '.join(named)}.")
+
+    def sees_user(self, identity: Identity, user: str) -> bool:
+        """Whether somebody may look at tasks of a user: a person or a program."""
+        directory = self.directory()
+        return user == identity.name or directory.sees(self.holder(identity), directory.person_of(user))
+
+    def reaches(self, identity: Identity, computer: ComputerId) -> bool:
+        """Whether somebody may look at a computer, and use it where they may submit."""
+        return self.directory().reaches(self.holder(identity), computer)
+
+    def owner_of(self, computer: ComputerId, paired_by: str) -> str:
+        """The person for whom players ask at a computer; empty: nobody.
+
+        ``paired_by``: the person of its token, who counts where nobody set an owner, or set a group that they are in.
+        """
+        directory = self.directory()
+        owner = directory.owners.get(computer)
+        if owner is None or owner.group in directory.groups_of(paired_by):
+            return paired_by
+        return owner.person
+
+    def visible_users(self, identity: Identity) -> frozenset[str] | None:
+        """The users whose tasks somebody may look at; None: those of everybody."""
+        found = self.directory().visible_to(self.holder(identity))
+        return None if found is None else found | {identity.name}
 
     async def authenticate(self, authorization: str | None) -> Identity:
         """The holder of a bearer token. Raises Unauthenticated."""
@@ -71,18 +129,18 @@ class TokenAuthorizer:
 
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Whether somebody may say this to a task, by the setting ``approvers``."""
-        return may_say(self.approvers, task, action, kind=identity.kind, name=identity.name, roles=identity.roles)
+        return self.deciders.may_say(task, action, kind=identity.kind, name=identity.name, roles=identity.roles)
 
     async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
         """Whether a person may now approve what a task asks, by a token of that time that was not revoked."""
         rows = [one for one in await self.store.list_tokens() if (one.kind, one.name) == ("person", name)]
         held = [one for one in rows if not one.revoked and one.created_at is not None and one.created_at <= since]
         roles = {role for one in held for role in one.rights}
-        return may_say(self.approvers, task, "approve", kind="person", name=name, roles=roles)
+        return self.deciders.may_say(task, "approve", kind="person", name=name, roles=roles)
 
     def who_decides(self, task: AgentTask) -> str:
         """The people who may approve what a task asks, in words."""
-        return who_decides(self.approvers, task)
+        return self.deciders.of(task)
 
 
 def check_approvers(approvers: str) -> str:
@@ -105,21 +163,22 @@ async def issue_token(
     owner: str = "",
     paired_id: int | None = None,
     paired_label: str = "",
+    known: Collection[str] = ROLES,
 ) -> str:
     """A new token for a person, a computer or an agent; only its hash is kept. Raises InvalidRequest.
 
     ``owner``: of a computer, the person for whom players ask there; empty: they cannot. Of an agent, the person whose
-    tasks its tasks count as. ``paired_id``: of a computer, its own id in the game, ``paired_label``: its label then;
-    ``note`` says both among the roles (:func:`paired_roles`). ``note`` is recorded in the same transaction; None:
-    nobody is accountable, as in a test.
+    tasks its tasks count as. ``known``: the roles that there are. ``paired_id``: of a computer, its own id in the
+    game, ``paired_label``: its label then; ``note`` says both among the roles (:func:`paired_roles`). ``note`` is
+    recorded in the same transaction; None: nobody is accountable, as in a test.
     """
     check_name(name)
     if kind != "computer":
         await _check_unlike(store, kind, name)
-    odd = sorted(set(roles) - set(ROLES))
+    odd = sorted(set(roles) - set(known))
     fits = {"person": bool(roles), "computer": not roles, "agent": set(roles) <= {"submitter"}}
     if odd or not fits[kind]:
-        people = f"People have some of {', '.join(ROLES)}; computers none; an agent submitter or none."
+        people = f"People have some of {', '.join(known)}; computers none; an agent submitter or none."
         raise InvalidRequest("The roles do not fit.", remedy=people)
     token = new_token(kind)
     roles = (*roles, *paired_roles(paired_id, paired_label))
@@ -166,11 +225,3 @@ def check_name(name: str) -> None:
 
 def _fits_a_name(char: str) -> bool:
     return char.isalnum() or char in "-_." or is_mark(char)
-
-
-def must_have(identity: Identity, *roles: str) -> None:
-    """Raises Forbidden unless the person, or the program, has one of the roles; an admin has all."""
-    if identity.kind not in ("person", "agent") or not {*roles, "admin"} & set(identity.roles):
-        raise Forbidden(
-            f"{identity.name} may not do this.", remedy=f"This needs the role {' or '.join(roles) or 'admin'}."
-        )

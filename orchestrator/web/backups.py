@@ -10,10 +10,9 @@ from typing import Any, Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from orchestrator.core.approval.presentation import reviews
 from orchestrator.core.audit.chain import SYSTEM_STREAM
 from orchestrator.core.audit.presentation import Wanted
-from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotFound
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
 from orchestrator.core.ports import BackupRow, Identity
 from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.task.items import AgentTaskItem, decode_item
@@ -58,8 +57,7 @@ from orchestrator.web.answers.history import (
     TransferList,
     Verifying,
 )
-from orchestrator.web.auth import must_have
-from orchestrator.web.base import Room, as_json
+from orchestrator.web.base import Room, as_json, no_computer
 from orchestrator.web.bodies import EmptyBody, read_body, read_number, task_id_of
 from orchestrator.web.errors import redacted
 
@@ -74,8 +72,9 @@ class TransferEndpoints(Room):
 
     async def list_transfers(self, request: Request) -> TransferList:
         """``GET /v1/transfers``."""
-        await self.who(request, agents=True)
-        return TransferList.read(await self.transfers())
+        identity = await self.who(request, agents=True)
+        rows = await self.transfers()
+        return TransferList.read([one for one in rows if self.authorizer.reaches(identity, one["computer"])])
 
 
 # -- The endpoints that keep tasks and let them go -------------------------------------------
@@ -89,7 +88,7 @@ class RetentionEndpoints(Room):
     async def prune(self, request: Request) -> PruneOutcome:
         """``POST /v1/prune``."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         body = await read_body(request, PruneBody)
         rule = Rule(body.older_than_days, body.down_to_bytes) or self.pruner.rule
         done = await self.pruner.prune(rule, person(identity), dry_run=body.dry_run)
@@ -125,7 +124,7 @@ class BackupEndpoints(Room):
     async def make_backup(self, request: Request) -> BackupAnswer:
         """``POST /v1/computers/{name}/backups``."""
         identity = await self.who(request, agents=True)
-        must_have(identity, "submitter")
+        self.authorizer.must(identity, "submit")
         computer = await self._computer(request)
         body = await read_body(request, BackupBody)
         if not body.note.isprintable():
@@ -134,8 +133,9 @@ class BackupEndpoints(Room):
 
     async def all_backups(self, request: Request) -> BackupList:
         """``GET /v1/backups``."""
-        await self.who(request, agents=True)
-        rows = await self.service.store.list_backups()
+        identity = await self.who(request, agents=True)
+        found = await self.service.store.list_backups()
+        rows = [row for row in found if self.authorizer.reaches(identity, row.fact.computer)]
         return BackupList(backups=[_answer(row, BackupAnswer) for row in rows])
 
     async def computer_backups(self, request: Request) -> BackupList:
@@ -164,7 +164,7 @@ class BackupEndpoints(Room):
     async def restore(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/restore``."""
         identity = await self.who(request, agents=True)
-        must_have(identity, "submitter")
+        self.authorizer.must(identity, "submit")
         computer = await self._computer(request)
         body = await read_body(request, RestoreBody)
         if any("\ud800" <= character <= "\udfff" for path in body.paths for character in path):
@@ -187,10 +187,7 @@ class BackupEndpoints(Room):
     async def _computer(self, request: Request) -> ComputerId:
         name = request.path_params["name"]
         if name not in await self.computer_names():
-            raise NotFound(
-                f"There is no computer {name[:64]!r}.",
-                remedy="`cc-orchestrator computers` lists them, `cc-orchestrator pair` connects one.",
-            )
+            raise no_computer(name)
         return ComputerId(name)
 
     async def _backup(self, request: Request) -> BackupRow:
@@ -223,7 +220,7 @@ class AuditEndpoints(Room):
         identity = await self.who(request)
         whole = _is_on(request, "whole")
         if whole:
-            must_have(identity, "admin")
+            self.authorizer.must(identity, "everything")
         reach = await self._reach(request, identity)
         wanted, after, limit = _wanted(request), _cursor(request), int(read_number(request, "limit", 200, 1, 1000))
         if sha256 := request.query_params.get("sha256", ""):
@@ -242,7 +239,7 @@ class AuditEndpoints(Room):
 
         One goes on at a time, for all who ask, and ends once nobody does.
         """
-        must_have(await self.who(request), "reviewer")
+        self._must_read_all(await self.who(request))
         wait_s = read_number(request, "wait_s", -1.0, 0.0, 60.0)
         if self._verifying is None:
             store, checkpoints = self.service.store, self.checkpoints
@@ -261,14 +258,28 @@ class AuditEndpoints(Room):
 
     async def _reach(self, request: Request, identity: Identity) -> Reach:
         """The part that is asked about and that this person may read. Raises NotFound, Forbidden."""
-        reads_all = reviews(identity.roles)
         if _is_on(request, "system"):
-            must_have(identity, "reviewer")
+            self._must_read_all(identity)
             return Reach(SYSTEM_STREAM)
         stream = await self._asked_about(request)
-        if stream is not None and not reads_all and await self._requester(stream) != identity.name:
-            raise Forbidden(f"{identity.name} may not read the audit of this task.", remedy="Ask a reviewer.")
-        return Reach(stream, None if reads_all or stream is not None else identity.name)
+        if stream == SYSTEM_STREAM:
+            self._must_read_all(identity)
+        elif stream is not None and not self.authorizer.sees_user(identity, await self._requester(stream) or ""):
+            raise await self.service.no_task(TaskId(stream))
+        if stream is not None:
+            return Reach(stream)
+        users = self.authorizer.visible_users(identity)
+        reads_all = users is None and "audit" in self.authorizer.holder(identity).rights
+        return Reach(users=None if reads_all else users or frozenset({identity.name}))
+
+    def _must_read_all(self, identity: Identity) -> None:
+        """Raises Forbidden unless somebody may read what belongs to no task, and so tells of everybody."""
+        self.authorizer.must(identity, "audit")
+        if self.authorizer.visible_users(identity) is not None:
+            raise Forbidden(
+                f"{identity.name} sees only their own groups, and this tells of everybody.",
+                remedy="An admin may read it.",
+            )
 
     async def _streams(self, reach: Reach) -> list[str]:
         return [name async for name in names_of(self.service.store, reach)]

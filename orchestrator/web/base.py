@@ -4,16 +4,19 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import BaseModel
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.errors import Forbidden, Unauthenticated
+from orchestrator.core.errors import Forbidden, NotFound, Unauthenticated
 from orchestrator.core.ports import Identity
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
+from orchestrator.web.bodies import read_body
 from orchestrator.web.browsers import Browser, Browsers
 from orchestrator.web.events import EventStream
 from orchestrator.web.peers import is_known
@@ -31,11 +34,24 @@ class Defaults:
 
 
 def answering(
-    handler: Callable[[Request], Awaitable[BaseModel | Response]], status: int
+    handler: Callable[[Request], Awaitable[BaseModel | Response]],
+    status: int,
+    within_reach: Callable[[HTTPConnection], Awaitable[None]],
+    body: type[BaseModel] | None = None,
 ) -> Callable[[Request], Awaitable[Response]]:
-    """A handler as a route takes it: the model that it returns becomes JSON with the ``status`` of the table."""
+    """A handler as a route takes it: the model that it returns becomes JSON with the ``status`` of the table.
+
+    ``within_reach`` raises NotFound where the path names a thing that the asker may not see. The ``body`` is looked at
+    before that is told, as it is where there is no such thing: neither answer says which of the two it is.
+    """
 
     async def answer(request: Request) -> Response:
+        try:
+            await within_reach(request)
+        except NotFound:
+            if body is not None:
+                await read_body(request, body)
+            raise
         made = await handler(request)
         return made if isinstance(made, Response) else as_json(made, status)
 
@@ -47,6 +63,9 @@ def as_json(answer: BaseModel, status: int) -> Response:
     return JSONResponse(answer.model_dump(mode="json", by_alias=True), status_code=status)
 
 
+_MOST_USERS: Final = 10_000
+
+
 class Room:
     """The endpoints of one subject; ``Endpoints`` is all of them."""
 
@@ -54,6 +73,8 @@ class Room:
     authorizer: TokenAuthorizer
     browsers: Browsers
     sockets: OpenSockets
+    users: dict[str, str]
+    """The users of tasks that were asked about lately, by task."""
     closing: asyncio.Event
     """Set when the orchestrator stops: what would go on for ever ends."""
 
@@ -66,8 +87,42 @@ class Room:
             raise Unauthenticated("This endpoint is for people; the token is a computer's.", remedy="Send a person's.")
         return identity
 
+    async def within_reach(self, connection: HTTPConnection) -> None:
+        """Raises NotFound where the path names a task, a request or a computer that the asker may not see.
+
+        It is the same answer as for a thing that there is not. This is the one place for all endpoints that name one
+        thing; those that list things leave out what :meth:`TokenAuthorizer.visible_users` and ``reaches`` leave out.
+        """
+        named = connection.path_params
+        if "task_id" in named:
+            user = await self.user_of(named["task_id"])
+            if user is not None and not self.authorizer.sees_user(await self.identified(connection), user):
+                raise await self.service.no_task(TaskId(named["task_id"]))
+        elif "request_id" in named:
+            raised = await self.service.store.raised_by([named["request_id"]])
+            user = await self.user_of(raised.get(named["request_id"], ""))
+            if user is not None and not self.authorizer.sees_user(await self.identified(connection), user):
+                raise self.service.no_request()
+        elif "name" in named and "kind" not in named:
+            name = ComputerId(named["name"])
+            if not self.authorizer.reaches(await self.identified(connection), name):
+                raise no_computer(name)
+
+    async def user_of(self, task_id: str) -> str | None:
+        """The user of a task, which never changes, by its row; None: there is no such task."""
+        user = self.users.get(task_id)
+        row = await self.service.store.kept_task(task_id) if task_id and user is None else None
+        if row is not None:
+            user = self.users[task_id] = str(row["user_id"])
+            if len(self.users) > _MOST_USERS:
+                del self.users[next(iter(self.users))]
+        return user
+
     async def identified(self, connection: HTTPConnection) -> Identity:
         """The identity behind a token or a browser's cookie. Raises Unauthenticated, Forbidden."""
+        known: Identity | None = getattr(connection.state, "identity", None)
+        if known is not None:
+            return known
         browser = await self.browser(connection)
         if browser is not None:
             is_known(connection, browser.identity.token_hash)
@@ -109,6 +164,14 @@ class Room:
         """The computers that have a token, each with the person who paired it; empty: nobody that is known."""
         rows = await self.service.store.list_tokens()
         return {ComputerId(row.name): row.owner for row in rows if row.kind == "computer" and not row.revoked}
+
+
+def no_computer(name: str) -> NotFound:
+    """The refusal of a computer that there is not, or that the asker may not see."""
+    return NotFound(
+        f"There is no computer {name[:64]!r}.",
+        remedy="`cc-orchestrator computers` lists them, `cc-orchestrator pair` connects one.",
+    )
 
 
 async def _held(

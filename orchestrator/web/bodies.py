@@ -214,10 +214,28 @@ class TokenBody(_Body):
     """Of an agent: the person whose tasks its tasks count as; None: who asks."""
 
 
+class GroupBody(_Body):
+    """Who and what comes into a group, or goes out of it."""
+
+    add_people: tuple[str, ...] = Field(default=(), max_length=1000)
+    remove_people: tuple[str, ...] = Field(default=(), max_length=1000)
+    add_computers: tuple[str, ...] = Field(default=(), max_length=1000)
+    remove_computers: tuple[str, ...] = Field(default=(), max_length=1000)
+
+
+class OwnerBody(_Body):
+    """Whom a computer belongs to: a person or a group; neither: nobody."""
+
+    person: str | None = None
+    group: str | None = None
+
+
 class PairingBody(_Body):
     """A code for one computer, which gets this name and, if it has none, this label."""
 
     computer: str | None = None
+    owner: OwnerBody | None = None
+    """Whom it belongs to; None: of somebody who is no admin and in one group that group, else nobody."""
     label: str | None = Field(default=None, max_length=32)
     """32: what the game takes."""
 

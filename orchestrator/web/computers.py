@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket
 
 from orchestrator.computers.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
 from orchestrator.computers.hub.known_computers import Refusals, Refused
-from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
 from orchestrator.core.ports import ComputerInfo, Computers, Identity
 from orchestrator.core.task.limits import Budget
 from orchestrator.core.task.system_facts import ComputerLabelled, ComputerReleased, KeysSent
@@ -49,8 +49,8 @@ from orchestrator.web.answers.tasks import (
     NodeList,
     Position,
 )
-from orchestrator.web.auth import must_have, token_hash
-from orchestrator.web.base import Room
+from orchestrator.web.auth import token_hash
+from orchestrator.web.base import Room, no_computer
 from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, read_body
 from orchestrator.web.errors import error_form
 from orchestrator.web.events import EventStream
@@ -147,11 +147,12 @@ class ComputerEndpoints(Room):
 
     async def list_computers(self, request: Request) -> ComputerList:
         """``GET /v1/computers``: all that have a token, connected or not."""
-        await self.who(request, agents=True)
+        identity = await self.who(request, agents=True)
         records = {one.computer: one for one in await self.service.store.list_computers()}
         shown = [
-            computer_answer(self.computers, records.get(name) or ComputerRecord(name), owner, ComputerAnswer)
+            self._told(records.get(name) or ComputerRecord(name), owner, ComputerAnswer)
             for name, owner in sorted((await self.computer_owners()).items(), key=_in_order)
+            if self.authorizer.reaches(identity, name)
         ]
         return ComputerList(computers=shown)
 
@@ -161,12 +162,17 @@ class ComputerEndpoints(Room):
         record = await self._known(request)
         owner = (await self.computer_owners()).get(record.computer, "")
         more = {"last": record.known, "released": record.released}
-        return computer_answer(self.computers, record, owner, ComputerLong, **more)
+        return self._told(record, owner, ComputerLong, **more)
+
+    def _told(self, record: ComputerRecord, owner: str, of: type[_Computer], **more: Any) -> _Computer:
+        belongs_to = self.authorizer.directory().owners.get(record.computer)
+        told = None if belongs_to is None else str(belongs_to)
+        return computer_answer(self.computers, record, owner, of, belongs_to=told, **more)
 
     async def release_computer(self, request: Request) -> ComputerFreed:
         """``POST /v1/computers/{name}/release``: the next connection with its token is the computer."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         name = (await self._known(request)).computer
         released = ComputerReleased(computer=name, by=identity.name)
         done = await self.service.store.release_computer(self.service.draft(released, person(identity)))
@@ -176,7 +182,7 @@ class ComputerEndpoints(Room):
     async def confirm_label(self, request: Request) -> LabelDone:
         """``POST /v1/computers/{name}/confirm-label``: the label of now is the only one that rules look at."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         record = await self._known(request)
         body = await read_body(request, LabelBody, MAX_OPEN_BYTES)
         name, info = record.computer, self.computers.info(record.computer)
@@ -200,7 +206,7 @@ class ComputerEndpoints(Room):
         name = ComputerId(request.path_params["name"])
         record = await self.service.store.computer(name)
         if record.number == 0 and record.frozen is None and name not in await self.computer_names():
-            raise NotFound(f"There is no computer {name[:64]!r}.", remedy="`cc-orchestrator computers` lists them.")
+            raise no_computer(name)
         return record
 
     # -- the channel ---------------------------------------------------------------------
@@ -351,7 +357,8 @@ class ScreenEndpoints(ComputerEndpoints):
                 "Nobody types at computers from outside here.", remedy="The setting `remote_keys` allows it."
             )
         rows = await self.service.store.list_tokens()
-        owners = {row.owner for row in rows if row.kind == "computer" and row.name == computer and not row.revoked}
+        paired = {row.owner for row in rows if row.kind == "computer" and row.name == computer and not row.revoked}
+        owners = {self.authorizer.owner_of(computer, one) for one in paired}
         if "admin" not in identity.roles and owners != {identity.name}:
             raise Forbidden(
                 f"{identity.name} may not type at computer {computer}.",

@@ -26,7 +26,6 @@ from orchestrator.web.answers.base import (
     SeenComputer,
 )
 from orchestrator.web.answers.tasks import ComputerAnswer
-from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.computers import RefusingComputers, computer_answer, remember
 from orchestrator.web.errors import error_form
@@ -98,7 +97,7 @@ class DoctorEndpoints(Room):
 
     async def doctor(self, request: Request) -> Checkup:
         """``GET /v1/doctor``: what was seen; nothing is judged here."""
-        must_have(await self.who(request), "admin")
+        self.authorizer.must(await self.who(request), "everything")
         offer, refused = client_offered(), self.computers.refusals.last()[:SHOWN]
         alerts = (
             *self.about.alerts,

@@ -432,6 +432,31 @@ _PEOPLE: Final = (
         _ok("How many there were.", base.TokensRevoked), who="admin",
     ),
     Endpoint(
+        "GET", "/v1/whoami", "whoami", "people", "See who one is here, and what one may do.",
+        _ok("The person or program of the token.", base.WhoAmI), who="program",
+    ),
+    Endpoint(
+        "GET", "/v1/groups", "groups", "people", "List one's own groups; as an admin, all.",
+        _ok("The groups, by name.", base.GroupList), who="program", stored=False,
+    ),
+    Endpoint(
+        "POST", "/v1/groups/{group}", "change_group", "people",
+        "Put people and computers into a group, or take them out; the first ones make it.",
+        _ok("The group as it is now.", base.GroupAnswer), {409: "`conflict`: somebody changed it meanwhile"},
+        body=forms.GroupBody, who="admin",
+    ),
+    Endpoint(
+        "DELETE", "/v1/groups/{group}", "remove_group", "people",
+        "Remove a group: nobody is in it any more.",
+        _ok("It is gone.", base.GroupGone), {409: "`conflict`: somebody changed it meanwhile"}, who="admin",
+    ),
+    Endpoint(
+        "POST", "/v1/computers/{name}/owner", "set_owner", "people",
+        "Give a computer to a person or a group; they see and use it, and nobody else but admins.",
+        _ok("Whom it belongs to.", base.OwnerDone), {409: "`conflict`: somebody changed it meanwhile"},
+        body=forms.OwnerBody, who="admin",
+    ),
+    Endpoint(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
         {201: Answer("The code, and the line to type.", (base.PairingMade,))}, body=forms.PairingBody, who="admin",
     ),
@@ -564,7 +589,7 @@ _HOUSE: Final = (
     ),
     Endpoint(
         "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
-        {200: Answer("The figures.", media="text/plain")},
+        {200: Answer("The figures.", media="text/plain")}, who="viewer",
     ),
     Endpoint(
         "GET", "/v1/doctor", "doctor", "house",

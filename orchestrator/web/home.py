@@ -74,11 +74,12 @@ class HomeEndpoints(Room):
 
     async def timeline(self, request: Request) -> Timelines:
         """``GET /v1/timeline``: what the tasks did that changed last."""
-        await self.who(request, agents=True)
+        users = self.authorizer.visible_users(await self.who(request, agents=True))
         limit = int(read_number(request, "limit", 20, 1, 50))
         since = timedelta(hours=read_number(request, "hours", 24.0, 0.1, 720))
         now = self.service.clock.now()
-        rows = [one for one in await self.service.store.last_changed(limit) if one.updated_at >= now - since]
+        newest = await self.service.store.last_changed(limit, users=users)
+        rows = [one for one in newest if one.updated_at >= now - since]
         found = [(row, await self.times.of(row.task_id, row.version)) for row in rows]
         shown = [await self._row(row, times) for row, times in found if times is not None]
         return await redacted(Timelines(now=now, tasks=shown, left_out=len(rows) - len(shown)))
@@ -96,14 +97,15 @@ class HomeEndpoints(Room):
 
     async def trends(self, request: Request) -> Trends:
         """``GET /v1/trends``: how the tasks ended, what they took, hour by hour or day by day."""
-        await self.who(request, agents=True)
+        users = self.authorizer.visible_users(await self.who(request, agents=True))
         by = request.query_params.get("by", "hour")
         if by not in _UNTIL:
             raise InvalidRequest(f"There are no figures by {by[:40]!r}.", remedy=f"One of {', '.join(_UNTIL)}.")
         each, count = _UNTIL[by]
         now = self.service.clock.now()
         begins = [_begin_of(now, by) - each * back for back in reversed(range(count))]
-        rows = [one for one in await self.service.store.last_changed(MOST_TASKS) if one.updated_at >= begins[0]]
+        newest = await self.service.store.last_changed(MOST_TASKS, users=users)
+        rows = [one for one in newest if one.updated_at >= begins[0]]
         figures = Figures(begins, each)
         for row in rows:
             times = await self.times.of(row.task_id, row.version)

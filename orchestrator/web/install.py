@@ -19,16 +19,19 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from orchestrator.core.approval.people import NO_GROUP, Owner
 from orchestrator.core.connection_problems import PORTS, plain_http
-from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
+from orchestrator.core.ports import Identity
 from orchestrator.core.wire.identity import key_of
-from orchestrator.core.wire.wire import Client
+from orchestrator.core.wire.wire import Client, ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.web.answers.base import Elsewhere, PairedAnswer, PairingMade
-from orchestrator.web.auth import must_have, token_hash
+from orchestrator.web.auth import token_hash
 from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import MAX_OPEN_BYTES, PairBody, PairingBody, read_body
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
+from orchestrator.web.directory import DirectoryEndpoints
 from orchestrator.web.people import Pairings
 
 # -- Who fetched the installer last, and whether a pairing followed: what stopped in between is seen nowhere else
@@ -121,7 +124,7 @@ _VERSION: Final = re.compile(r"^-- The cc-orchestrator client (\S+) ")
 """The version in the client's first line."""
 
 
-class InstallEndpoints(Room):
+class InstallEndpoints(DirectoryEndpoints):
     """``/v1/pairings``, ``/v1/pair``, ``/install``, ``/sha256.lua`` and ``/client.lua``."""
 
     computers: RefusingComputers
@@ -135,11 +138,15 @@ class InstallEndpoints(Room):
     async def make_pairing(self, request: Request) -> PairingMade:
         """``POST /v1/pairings``: a code, and the line to type on the computer."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "pair")
         body = await read_body(request, PairingBody)
+        owner = await self._wanted_owner(identity, body)
+        player = identity.name if owner is None or owner.group else owner.person
         pairing = await self.pairings.make(
-            body.computer or "", body.label or "", self.service.clock.now(), owner=identity.name, by=person(identity)
+            body.computer or "", body.label or "", self.service.clock.now(), owner=player, by=person(identity)
         )
+        if owner is not None:
+            await self.give(ComputerId(body.computer or ""), owner, identity)
         url = self.public_url or _listening(request)
         installer = _installer(url)
         return PairingMade(
@@ -152,6 +159,24 @@ class InstallEndpoints(Room):
             pinned=pinned(url, pairing.code, installer, _lua("sha256.lua")),
             warning=plain_http(url),
         )
+
+    async def _wanted_owner(self, identity: Identity, body: PairingBody) -> Owner | None:
+        """Whom the computer is to belong to; None: nobody. Raises InvalidRequest, Forbidden."""
+        said = body.owner
+        named = Owner(said.person or "", said.group or "") if said is not None else Owner()
+        own = sorted(self.directory.present.groups_of(identity.name) - {NO_GROUP})
+        if named == Owner() and "everything" not in self.authorizer.holder(identity).rights and len(own) == 1:
+            named = Owner(group=own[0])
+        if body.computer and not self.authorizer.reaches(identity, ComputerId(body.computer)):
+            raise Forbidden(f"The name {body.computer[:64]} is taken.", remedy="Choose another name.")
+        if named == Owner():
+            return None
+        if not body.computer:
+            raise InvalidRequest(
+                "A computer that gets an owner needs a name.", remedy="Name it: `cc-orchestrator pair NAME`."
+            )
+        self.must_give(identity, named)
+        return named
 
     async def pair(self, request: Request) -> PairedAnswer:
         """``POST /v1/pair``: the code becomes the computer's token, once; no other token is needed."""

@@ -9,7 +9,6 @@ from typing import Final
 
 from starlette.requests import Request
 
-from orchestrator.core.approval.presentation import what_may
 from orchestrator.core.audit.tables import CODE_LIFE
 from orchestrator.core.connection_problems import TROUBLES
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
@@ -17,9 +16,10 @@ from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
 from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.directory import SUBJECT as DIRECTORY
 from orchestrator.engine.tasks import TaskService, person
 from orchestrator.web.answers.base import TokenAnswer, TokenList, TokenMade, TokensRevoked
-from orchestrator.web.auth import check_name, issue_token, must_have, paired_roles, token_hash
+from orchestrator.web.auth import check_name, issue_token, paired_roles, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import TokenBody, read_body
 from orchestrator.web.peers import Tries, counted_as
@@ -33,7 +33,7 @@ class PeopleEndpoints(Room):
     async def add_token(self, request: Request) -> TokenMade:
         """``POST /v1/tokens``: shown once, kept as a hash."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         body = await read_body(request, TokenBody)
         owner = await self._owner(body, identity)
         await self._check_first(body, owner)
@@ -46,16 +46,17 @@ class PeopleEndpoints(Room):
             at=self.service.clock.now(),
             note=self.service.draft(issued, person(identity)),
             owner=owner,
+            known=self.authorizer.role_names(),
         )
         self._computer_changed(body.kind, body.name)
-        approvers = self.authorizer.approvers
-        may = what_may(approvers, kind=body.kind, name=body.name, roles=body.roles, owner=owner)
+        self.service.bus.publish(DIRECTORY, {})
+        may = self.authorizer.deciders.told(kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         return TokenMade(kind=body.kind, name=body.name, token=token, may=may)
 
     async def tokens(self, request: Request) -> TokenList:
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         rows = [row for row in await self.service.store.list_tokens() if row.kind != "pairing"]
         shown = [
             TokenAnswer.made_from(
@@ -71,7 +72,7 @@ class PeopleEndpoints(Room):
     async def revoke(self, request: Request) -> TokensRevoked:
         """``DELETE /v1/tokens/{kind}/{name}``: from now on."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         kind, name = request.path_params["kind"], request.path_params["name"]
         if kind == "person":
             # A program's tasks count as its owner's, so it ends with its owner; first, so that none outlives a crash.

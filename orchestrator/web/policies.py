@@ -10,7 +10,7 @@ from starlette.responses import Response
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.approval.command import closed_request
 from orchestrator.core.approval.grants import GrantState
-from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response, reviews
+from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.policy import FunctionCall, PolicyContext, explain
 from orchestrator.core.ports import Identity
@@ -20,7 +20,7 @@ from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.engine.tasks import final_result, person
+from orchestrator.engine.tasks import final_result, person, show
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.runtime.policy_file import load_with_plugins
 from orchestrator.web.answers.base import (
@@ -40,7 +40,6 @@ from orchestrator.web.answers.tasks import (
     TaskOverAnswer,
     TaskShort,
 )
-from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import (
     DecisionsBody,
@@ -78,7 +77,7 @@ class PolicyEndpoints(Room):
 
     async def reload_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy/reload``: look at the file now; it is looked at each second anyway."""
-        must_have(await self.who(request), "admin")
+        self.authorizer.must(await self.who(request), "everything")
         await read_body(request, EmptyBody)
         alert = await self.policy.reload()
         return Reloaded(policy_version=self.policy.policy.version, alert=alert)
@@ -86,7 +85,7 @@ class PolicyEndpoints(Room):
     async def apply_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy``: put a policy into force on all nodes; one that cannot be loaded changes nothing."""
         identity = await self.who(request)
-        must_have(identity, "admin")
+        self.authorizer.must(identity, "everything")
         body = await read_body(request, PolicyBody)
         await self.policy.apply(body.policy, person(identity))
         return Reloaded(policy_version=self.policy.policy.version, alert=self.policy.alert)
@@ -100,7 +99,7 @@ class PolicyEndpoints(Room):
         identity = await self.who(request, agents=True)
         body = await read_body(request, DryRunBody)
         if body.policy is not None:
-            must_have(identity, "reviewer")
+            self.authorizer.must(identity, "audit")
         policy, custom = self.policy.policy, self.policy.custom
         if body.policy is not None:
             policy, custom = await asyncio.to_thread(load_with_plugins, body.policy, source="the policy that was sent")
@@ -121,7 +120,7 @@ class PolicyEndpoints(Room):
         """``GET /v1/grants?session_id=``: the grants of one's own tasks; a reviewer sees all."""
         identity = await self.who(request, agents=True)
         rows = await self.service.store.list_grants(session_id=request.query_params.get("session_id"))
-        mine = [row for row in rows if _concerns(identity, row)]
+        mine = [row for row in rows if self._concerns(identity, row)]
         now = self.service.clock.now()
         shown = [
             GrantAnswer(
@@ -152,6 +151,8 @@ class PolicyEndpoints(Room):
                 f"There is no grant {one_line(grant_id)}.", remedy="`cc-orchestrator grants list` shows them."
             )
         if not _concerns(identity, row):
+            raise NotFound("There is no such grant.", remedy="`cc-orchestrator grants list` shows them.")
+        if not self._concerns(identity, row):
             raise Forbidden(
                 "Only the person who gave a grant, the person whose tasks it covers, or a reviewer can revoke it.",
                 remedy="Ask one of them.",
@@ -160,10 +161,9 @@ class PolicyEndpoints(Room):
         revoked = await self.service.store.revoke_grant(grant_id, note=note)
         return GrantTakenBack(grant_id=grant_id, revoked=revoked)
 
-
-def _concerns(identity: Identity, row: GrantState) -> bool:
-    own = identity.name in (row.grant.user_id, row.grant.granted_by)
-    return own or reviews(identity.roles)
+    def _concerns(self, identity: Identity, row: GrantState) -> bool:
+        own = identity.name in (row.grant.user_id, row.grant.granted_by)
+        return own or self.authorizer.sees_user(identity, row.grant.user_id)
 
 
 # -- The endpoints to decisions: what waits for a person, and what the person says -------
@@ -176,8 +176,10 @@ class DecisionEndpoints(Room):
 
     async def requests(self, request: Request) -> Requests:
         """``GET /v1/requests``: what waits for a person, long texts cut."""
-        await self.who(request, agents=True)
-        return Requests(requests=await self.service.pending(max_chars=LIST_CHARS))
+        identity = await self.who(request, agents=True)
+        tasks = [one for one in await self.service.reviewing() if self.authorizer.sees_user(identity, one.user_id)]
+        shown = [await show(one, max_chars=LIST_CHARS) for one in tasks]
+        return Requests(requests=sorted(shown, key=lambda one: one.created_at))
 
     async def request(self, request: Request) -> HitlResponse:
         """``GET /v1/requests/{id}``: the whole of it; 409 once it is closed."""

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any, Final, Protocol, assert_never
 
 from orchestrator.core.approval.approval import CallState, HitlResponse
-from orchestrator.core.approval.presentation import LIST_CHARS, Saying, reviews
+from orchestrator.core.approval.deciders import Saying
+from orchestrator.core.approval.presentation import LIST_CHARS
 from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.choices import options_of
@@ -182,14 +183,14 @@ class _ReviewSession:
         requests: list[HitlResponse] = []
         questions: list[review.OpenQuestion] = []
         shown: list[AgentTask] = []
-        others, sees_all = 0, reviews(self._identity.roles)
+        others = 0
         for task in await self._service.known(rows):
             if task.request is not None and self._may(task):
                 requests.append(await self._show(task))
                 shown.append(task)
             else:
                 # A person who only submits is told that their own requests wait for others.
-                others += task.request is not None and (sees_all or task.is_of(self._identity.name))
+                others += task.request is not None and self._sees(task)
             if self._may(task, "answer"):
                 questions.extend(self._ask(task))
         requests.sort(key=lambda one: one.created_at)
@@ -301,6 +302,9 @@ class _ReviewSession:
 
     def _may(self, task: AgentTask, action: Saying = "approve") -> bool:
         return self._service.authorizer.may_decide(self._identity, task, action)
+
+    def _sees(self, task: AgentTask) -> bool:
+        return self._service.authorizer.sees_user(self._identity, task.user_id)
 
     def _hears_of(self, task: AgentTask) -> bool:
         """Whether the reviewer is told that the task is over."""

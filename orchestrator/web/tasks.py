@@ -34,7 +34,6 @@ from orchestrator.web.answers.tasks import (
     TaskRowAnswer,
     TaskShort,
 )
-from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room, as_json
 from orchestrator.web.bodies import (
     AnswerBody,
@@ -144,7 +143,7 @@ class TaskEndpoints(Room):
     async def submit(self, request: Request) -> TaskShort:
         """``POST /v1/tasks``."""
         identity = await self.who(request, agents=True)
-        must_have(identity, "submitter")
+        self.authorizer.must(identity, "submit")
         body = await read_body(request, SubmitBody)
         said = key_of(request, body.idempotency_key)
         # Not among the keys of undos, which are tasks too.
@@ -152,7 +151,7 @@ class TaskEndpoints(Room):
         if (present := await self.service.of_key(identity, key)) is not None:
             # Before anything is looked at or copied again: an action that was possible then may not be by now.
             return _answered(present, body)
-        known = await self.computer_names()
+        known = [one for one in await self.computer_names() if self.authorizer.reaches(identity, ComputerId(one))]
         for name in body.computers:
             if name not in known:
                 raise InvalidRequest(
@@ -204,7 +203,7 @@ class TaskEndpoints(Room):
 
     async def tasks(self, request: Request) -> TaskList:
         """``GET /v1/tasks?status=&session_id=&limit=``."""
-        await self.who(request, agents=True)
+        identity = await self.who(request, agents=True)
         status = request.query_params.get("status")
         if status is not None and status not in set(TaskStatus):
             raise InvalidRequest(f"There is no status {status[:40]!r}.", remedy=f"One of {', '.join(TaskStatus)}.")
@@ -212,6 +211,7 @@ class TaskEndpoints(Room):
         rows = await self.service.store.list_tasks(
             status=TaskStatus(status) if status else None,
             session_id=request.query_params.get("session_id"),
+            users=self.authorizer.visible_users(identity),
             limit=int(limit),
         )
         shown = [TaskRowAnswer.made_from(row, status_reason=await self._row_reason(row)) for row in rows]

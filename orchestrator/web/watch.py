@@ -8,15 +8,16 @@ what somebody has to do anyway who was away.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import BaseModel
 from starlette.requests import HTTPConnection
 
-from orchestrator.core.ports import Bus
+from orchestrator.core.ports import Bus, Identity
 from orchestrator.core.task.rehearsal import is_copy
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.web.answers.base import ComputerHint, TaskHint, WatchHello
 from orchestrator.web.base import Room
 from orchestrator.web.doctor import About
@@ -61,8 +62,8 @@ class Hints:
         self._waiting.clear()
         self._changed.set()
 
-    async def next(self, wait_s: float) -> bytes | None:
-        """All that may be told by now; a comment when there was nothing in ``wait_s`` seconds, None when it is over."""
+    async def next(self, wait_s: float) -> list[tuple[str, TaskHint | ComputerHint]] | None:
+        """All that may be told by now, each with its kind; empty: nothing in ``wait_s`` seconds, None: it is over."""
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_s
         while not self._over:
@@ -71,7 +72,7 @@ class Hints:
             if events:
                 return events
             if now >= until:
-                return b": still here\n\n"
+                return []
             ready = min((self._told[key] + APART_S for key in self._waiting), default=until)
             self._changed.clear()
             try:
@@ -89,12 +90,12 @@ class Hints:
             self.end()
         self._changed.set()
 
-    def _take(self, now: float) -> bytes:
+    def _take(self, now: float) -> list[tuple[str, TaskHint | ComputerHint]]:
         while self._told and (oldest := next(iter(self._told.items())))[1] + APART_S <= now:
             del self._told[oldest[0]]
         ready = [key for key in self._waiting if key not in self._told]
         self._told.update(dict.fromkeys(ready, now))
-        return b"".join(event(key[0], self._waiting.pop(key)) for key in ready)
+        return [(key[0], self._waiting.pop(key)) for key in ready]
 
 
 class WatchEndpoints(Room):
@@ -107,19 +108,32 @@ class WatchEndpoints(Room):
         identity = await self.who(request)
         about = self.about
         hello = WatchHello(version=about.version, name=identity.name, roles=sorted(identity.roles), model=about.model)
-        return self.stream(identity, lambda over: watched(self.service.bus, hello, over))
+        return self.stream(
+            identity, lambda over: watched(self.service.bus, hello, over, lambda hint: self._sees(identity, hint))
+        )
+
+    async def _sees(self, identity: Identity, hint: TaskHint | ComputerHint) -> bool:
+        if isinstance(hint, ComputerHint):
+            return self.authorizer.reaches(identity, ComputerId(hint.computer))
+        if self.authorizer.visible_users(identity) is None:
+            return True
+        user = await self.user_of(hint.task_id)
+        return user is not None and self.authorizer.sees_user(identity, user)
 
 
-async def watched(bus: Bus, hello: WatchHello, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
-    """Hello, and then each notification, until it is over."""
+async def watched(
+    bus: Bus, hello: WatchHello, over: asyncio.Event, sees: Callable[[TaskHint | ComputerHint], Awaitable[bool]]
+) -> AsyncGenerator[bytes, None]:
+    """Hello, and then each notification of what the reader ``sees``, until it is over."""
     hints = Hints()
-    # Every person may list every task and every computer, so that every notification is for everybody.
     ends: list[Callable[[], None]] = [bus.subscribe("tasks", hints.task), bus.subscribe("computers", hints.computer)]
     ending = asyncio.create_task(_end(hints, over))
     try:
         yield event("hello", hello)
         while (told := await hints.next(KEEP_ALIVE_S)) is not None:
-            yield told
+            events = [event(kind, one) for kind, one in told if await sees(one)]
+            if events or not told:
+                yield b"".join(events) or b": still here\n\n"
     finally:
         for unsubscribe in ends:
             unsubscribe()

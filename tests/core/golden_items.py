@@ -314,6 +314,14 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             ),
         ),
     ),
+    (
+        _ALICE,
+        system_facts.DirectoryChanged(
+            about="group",
+            name="class-7b",
+            value=system_facts.GroupValue(people=("alice", "bob"), computers=("farm",)),
+        ),
+    ),
     (_ALICE, system_facts.KeysSent(computer=ComputerId("3"), text="edit startup.lua", keys=("enter",))),
     (_ALICE, system_facts.ComputerReleased(computer=ComputerId("3"), by="alice", number=41)),
     (
@@ -371,6 +379,18 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
 _RAN = facts.Ran(path="farm.lua", sha256="e" * 64, ended="observed", seconds=10.05, waits_for="key")
 
 GROWN: tuple[tuple[str, Actor, Fact], ...] = (
+    (
+        "roles",
+        _ALICE,
+        system_facts.PolicyLoaded(
+            source="policy.toml",
+            policy_version="0123456789abcdef",
+            sha256="f" * 64,
+            number=3,
+            roles={"tutor": ("view", "decide")},
+            self_approval=True,
+        ),
+    ),
     (
         "2",
         _ALICE,

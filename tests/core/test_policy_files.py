@@ -220,8 +220,8 @@ def an_arg(rest: str, effect: str = "deny", tool: str = "cc_write") -> str:
             "example 1: expect must be 'allow', 'ask' or 'deny'.",
         ),
         (
-            'rules = []\n[[examples]]\ncall = { tool = "x", user = "a" }\nexpect = "ask"',
-            "example 1: call.user is not known.",
+            'rules = []\n[[examples]]\ncall = { tool = "x", whose = "a" }\nexpect = "ask"',
+            "example 1: call.whose is not known.",
         ),
         ("examples = [5]\nrules = []", "my.toml: example 1:"),
     ],

@@ -106,6 +106,21 @@ def test_p4_roles() -> None:
         assert hits(one, write()) is (effect != "allow")
 
 
+def test_p4_people_and_owners() -> None:
+    """The requester, their groups, the owner of the computer: in this letter case; unknown ones as with roles."""
+    for effect in ("allow", *LOOSE):
+        by_user, by_group = rule(effect, users=("ann", "bob")), rule(effect, groups=("class",))
+        by_owner = rule(effect, owners=("ann", "group:class"))
+        assert hits(by_user, write(), user="bob")
+        assert not hits(by_user, write(), user="Bob")
+        assert hits(by_group, write(), groups=("class", "club"))
+        assert not hits(by_group, write(), groups=())
+        assert hits(by_owner, write(), owners=("group:class",))
+        assert not hits(by_owner, write(), owners=("class",))
+        for one in (by_user, by_group, by_owner):
+            assert hits(one, write()) is (effect != "allow")
+
+
 def test_p4_risks_are_those_before_the_rules() -> None:
     """What other rules raise it to does not count."""
     raised = rule("ask", risk="critical")

@@ -213,7 +213,7 @@ def test_a_rule_without_reads_is_hashed_as_before() -> None:
 def test_a_role_that_nobody_has_is_named() -> None:
     """A rule for it looks like protection and is none."""
     (said,) = told_of_roles([("kids", ("guest", "admin")), ("all", ()), ("own", ("submitter",))])
-    assert said == "Rule kids names guest: nobody can have this role. The roles are submitter, reviewer, admin."
+    assert said == "Rule kids names guest: nobody can have this role. The roles are viewer, submitter, reviewer, admin."
 
 
 @pytest.mark.parametrize("odd", ["gr\u00fcn", "a\nb", "x" * 33])

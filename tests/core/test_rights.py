@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.approval.presentation import Saying, may_say, what_may, who_decides
+from orchestrator.core.approval.deciders import Deciders, Saying
+from orchestrator.core.approval.people import Directory, Group, Right
 from orchestrator.core.task.task import AgentTask
 
 SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")
@@ -21,7 +22,7 @@ def who(approvers: str, task: AgentTask, action: Saying = "approve") -> set[str]
     return {
         name
         for name, roles in PEOPLE.items()
-        if may_say(approvers, task, action, kind="person", name=name, roles=roles)
+        if Deciders(approvers).may_say(task, action, kind="person", name=name, roles=roles)
     }
 
 
@@ -53,8 +54,8 @@ def who(approvers: str, task: AgentTask, action: Saying = "approve") -> set[str]
 def test_R2_who_decides_and_who_is_named(approvers: str, task: AgentTask, may: set[str], words: str) -> None:
     """The people who may approve are those that a refusal names."""
     assert who(approvers, task) == may
-    assert who_decides(approvers, task) == words
-    assert not may_say(approvers, task, "approve", kind="agent", name=task.user_id, roles=("admin",))
+    assert Deciders(approvers).of(task) == words
+    assert not Deciders(approvers).may_say(task, "approve", kind="agent", name=task.user_id, roles=("admin",))
 
 
 def test_R2_who_submitted_it_says_no_and_answers() -> None:
@@ -111,10 +112,58 @@ def test_a_setting_that_is_none_lets_nobody_decide() -> None:
 )
 def test_a_token_says_what_it_may(approvers: str, kind: str, roles: tuple[str, ...], says: str) -> None:
     """One sentence, by the setting."""
-    assert what_may(approvers, kind=kind, name="bob", roles=roles) == (f"bob {says}" if says else "")
+    assert Deciders(approvers).told(kind=kind, name="bob", roles=roles) == (f"bob {says}" if says else "")
 
 
 def test_the_token_of_a_program_says_whose_its_tasks_are() -> None:
     """They count as the owner's."""
-    said = what_may("requester", kind="agent", name="bot", roles=("submitter",), owner="ann")
+    said = Deciders().told(kind="agent", name="bot", roles=("submitter",), owner="ann")
     assert said == "bot may submit tasks, which count as tasks of ann; people decide what they ask."
+
+
+def test_what_people_of_other_groups_ask_is_not_theirs_to_decide() -> None:
+    """A group ends the reach of reviewers; an admin decides for everybody, and the submitter still says no."""
+    directory = Directory(groups={"a": Group(frozenset({"sam", "bob"}))})
+    rule = Deciders(directory=directory)
+    task = of("sam", SUBMITTER)
+    may = {n for n, roles in PEOPLE.items() if rule.may_say(task, "approve", kind="person", name=n, roles=roles)}
+    assert may == {"bob", "ann"}
+    assert rule.may_say(task, "reject", kind="person", name="sam", roles=SUBMITTER)
+    others = Deciders("role:submitter", directory=directory)
+    assert others.may_say(task, "approve", kind="person", name="bob", roles=BOTH)
+    assert not others.may_say(task, "approve", kind="person", name="sue", roles=SUBMITTER)
+
+
+def test_with_self_approval_submitters_decide_their_own() -> None:
+    """Their own tasks and not their programs'; the setting ``not_requester`` wins over it."""
+    task, robot = of("sam", SUBMITTER), of("bot", SUBMITTER, by_program=True, owner="sam")
+
+    def may(approvers: str, asked: AgentTask) -> bool:
+        rule = Deciders(approvers, self_approval=True)
+        return rule.may_say(asked, "approve", kind="person", name="sam", roles=SUBMITTER)
+
+    assert may("requester", task)
+    assert not may("requester", robot)
+    assert not may("not_requester", task)
+    assert Deciders(self_approval=True).of(task) == "sam"
+    assert Deciders(self_approval=True).of(robot) == "a reviewer or an admin"
+    said = Deciders(self_approval=True).told(kind="person", name="sam", roles=SUBMITTER)
+    assert said == "sam may submit tasks and decide what these ask."
+
+
+def test_a_role_of_the_policy_says_what_it_may() -> None:
+    """Its rights count as those of the roles that are always there."""
+    rights: dict[str, tuple[Right, ...]] = {"tutor": ("view", "decide", "freeze", "pair"), "guest": ("view",)}
+    own = Deciders(roles=rights)
+    assert own.may_say(of("sam", SUBMITTER), "approve", kind="person", name="tom", roles=("tutor",))
+    assert not own.may_say(of("sam", SUBMITTER), "approve", kind="person", name="gus", roles=("guest",))
+    assert own.told(kind="person", name="tom", roles=("tutor",)) == (
+        "tom may decide what tasks of submitters and programs ask, freeze and unfreeze people of their groups and "
+        "pair computers."
+    )
+    assert own.told(kind="person", name="gus", roles=("guest",)) == (
+        "gus may see the tasks and computers of their groups; a reviewer or an admin decides what tasks ask."
+    )
+    assert own.told(kind="person", name="old", roles=("gone",)) == (
+        "old may only ask an admin for a role; a reviewer or an admin decides what tasks ask."
+    )

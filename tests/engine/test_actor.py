@@ -14,7 +14,8 @@ from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.core.approval.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.approval.presentation import Saying, hitl_response
+from orchestrator.core.approval.deciders import Saying
+from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.errors import (
     CallLost,
     CallVoid,

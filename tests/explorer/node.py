@@ -17,7 +17,7 @@ from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.computers.hub import Hub
 from orchestrator.computers.nodes import MeetingElsewhere, Presence, join
-from orchestrator.core.approval.presentation import Saying
+from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.errors import OrchestratorError, StoreAway
 from orchestrator.core.policy import default_policy
 from orchestrator.core.ports import ChatMessage, Coming, Computers, Identity, Lease, ModelReply, RequestAuthorizer

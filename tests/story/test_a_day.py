@@ -19,7 +19,7 @@ from orchestrator.adapters.store import open_store
 from orchestrator.app.greeter import JournalGreeter
 from orchestrator.computers.hub import Hub
 from orchestrator.core.approval.approval import ResumeRequest
-from orchestrator.core.approval.presentation import Saying
+from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.errors import NotPending
 from orchestrator.core.policy import default_policy
 from orchestrator.core.ports import Identity, RequestAuthorizer, Store

@@ -434,7 +434,7 @@ async def test_the_owner_s_present_rights_count(tmp_path: Path) -> None:
             await server.ask("DELETE", "/v1/tokens/person/ann")
             refused = await here.refused("ask", "fix")
             assert refused.code == "forbidden"
-            assert "ann, who paired this computer, has no access any more." in str(refused.message)
+            assert "ann, to whom this computer belongs, has no access any more." in str(refused.message)
             assert "cc-orchestrator pair 3" in str(refused.message)
             await server.person("ann", "reviewer")
             refused = await here.refused("ask", "fix")
@@ -538,7 +538,7 @@ async def test_who_is_revoked_follows_no_further_and_is_told_no_questions(tmp_pa
             await server.ask("POST", f"/v1/tasks/{task}/cancel", {})
             told, lines = await here.hear(desk)
             assert (told.ok, told.done, lines) == (False, True, [])
-            assert "ann, who paired this computer, has no access any more." in str(told.message)
+            assert "ann, to whom this computer belongs, has no access any more." in str(told.message)
             news, rows = await here.hear(wire.NEWS)
             assert (news.ok, rows) == (False, [])
 

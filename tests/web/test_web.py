@@ -342,14 +342,16 @@ async def test_the_tokens_list_never_shows_a_token(server: Server) -> None:
 
 
 async def test_the_identity_comes_from_the_token(server: Server, disk: Disk) -> None:
-    """A task belongs to whom the token names; another submitter may neither cancel nor decide it."""
+    """A task belongs to whom the token names: another submitter does not see it, a reviewer may not cancel it."""
     del disk
     bob, eve = await server.person("bob"), await server.person("eve")
     task_id = await server.submit(token=bob)
     request = await server.paused(task_id)
     assert request["requester"] == "bob"
     for path in (f"/v1/tasks/{task_id}/cancel", f"/v1/approve/{request['request_id']}"):
-        refused(await server.ask("POST", path, token=eve), 403, "forbidden")
+        refused(await server.ask("POST", path, token=eve), 404, "not_found")
+    rita = await server.person("rita", "reviewer")
+    refused(await server.ask("POST", f"/v1/tasks/{task_id}/cancel", token=rita), 403, "forbidden")
     answer = await server.ask("POST", f"/v1/tasks/{task_id}/cancel", {"reason": "no"}, token=bob)
     assert answer.json() == {"task_id": task_id, "status": "Canceled"}
 
@@ -720,9 +722,9 @@ async def test_a_decision_after_the_cancel_is_409(server: Server, disk: Disk) ->
 
 
 async def test_refusals_of_a_decision_come_in_this_order(server: Server, disk: Disk) -> None:
-    """401 before 422 before 404 before 403 before 409 (D1)."""
+    """401 before 422 before 404 before 403 before 409 (D1); what somebody may not see is not there."""
     del disk
-    eve = await server.person("eve")
+    eve, sue = await server.person("eve", "viewer"), await server.person("sue", "submitter")
     request = await pending(server)
     open_, unknown = request["approval_url"], f"/v1/approve/{NOWHERE}"
     bad = {"nonsense": 1}
@@ -730,6 +732,8 @@ async def test_refusals_of_a_decision_come_in_this_order(server: Server, disk: D
     refused(await server.ask("POST", unknown, bad, token=eve), 422, "invalid_request")
     refused(await server.ask("POST", open_, bad, token=eve), 422, "invalid_request")
     refused(await server.ask("POST", unknown, token=eve), 404, "not_found")
+    refused(await server.ask("POST", open_, bad, token=sue), 422, "invalid_request")
+    assert (await server.ask("POST", open_, token=sue)).json() == (await server.ask("POST", unknown, token=sue)).json()
     refused(await server.ask("POST", open_, token=eve), 403, "forbidden")
     await server.ask("POST", request["rejection_url"])
     refused(await server.ask("POST", open_, token=eve), 403, "forbidden")
@@ -758,7 +762,7 @@ async def test_looking_decides_nothing(server: Server, disk: Disk) -> None:
     ],
 )
 async def test_who_may_decide_is_a_setting(tmp_path: Path, approvers: str, may: set[str]) -> None:
-    """`approvers` says who decides a task of sam: exactly those are let through, everybody else is 403."""
+    """`approvers` says who decides a task of sam: exactly those are let through; others do not even see it."""
     async with running(tmp_path, model=Writing(), approvers=approvers) as server, connected(server, "3", Disk()):
         tokens = {
             "sam": await server.person("sam", "submitter"),
@@ -773,7 +777,7 @@ async def test_who_may_decide_is_a_setting(tmp_path: Path, approvers: str, may: 
             for name, token in tokens.items()
         }
         assert {name for name, status in answers.items() if status == 409} == may
-        assert set(answers.values()) <= {403, 409}
+        assert set(answers.values()) <= {403, 404, 409}
 
 
 @pytest.mark.thinned(3)

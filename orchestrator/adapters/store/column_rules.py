@@ -38,6 +38,7 @@ _KNOWN: Final = "`computer_welcomed`, `computer_labelled`"
 _FREEZE: Final = "`computer_frozen`, `computer_released`"
 _POLICY: Final = "`policy_loaded`: the row is not believed where the item says otherwise"
 _BACKUP: Final = "`computer_backed_up`, `backup_removed`"
+_DIRECTORY: Final = "`directory_changed`"
 _MOMENT: Final = "never longer than somebody can mean it"
 
 ROW: Final = "a row put in"
@@ -206,6 +207,13 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "value": Cover("which nodes hear each other, which workspace counts", "`agreed`"),
         ROW: Cover("what nodes take for agreed", "`agreed`"),
         GONE: Cover("what nodes agree on next", "`agreed`"),
+    },
+    "directory": {
+        "entry": Cover("which group or computer it is about", _DIRECTORY),
+        "number": Cover("what comes after it", _DIRECTORY),
+        "data": Cover("who sees and uses what", _DIRECTORY),
+        ROW: Cover("who sees and uses what", _DIRECTORY),
+        GONE: Cover("who sees and uses what", _DIRECTORY),
     },
     "duties": {
         "name": Cover("which work it is", "it is done by another then", "nothing"),

@@ -23,6 +23,7 @@ from orchestrator.core.task.system_facts import (
     ComputerReleased,
     ComputerSide,
     ComputerWelcomed,
+    DirectoryChanged,
     PolicyLoaded,
     TaskPruned,
 )
@@ -402,6 +403,23 @@ def chained(rows: Sequence[tuple[int, bytes]], version: int, stream: str) -> Age
             remedy="`cc-orchestrator audit verify` names all other changes.",
         )
     return item
+
+
+def listing(note: Draft, expected: int) -> DirectoryChanged:
+    """The fact that sets an entry. Raises InvalidRequest for another, or one that removes what is not there."""
+    if not isinstance(note.fact, DirectoryChanged):
+        raise InvalidRequest(f"An entry of the directory is set with directory_changed, not with {note.fact.kind}.")
+    if note.fact.value is None and not expected:
+        raise InvalidRequest(f"There is no entry {note.fact.entry!r} to remove.")
+    return note.fact
+
+
+def another_entry(entry: str, present: int, expected: int) -> Conflict:
+    """The refusal of an entry that was to come after one that is not there any more."""
+    return Conflict(
+        f"Somebody changed {entry} in the meantime: it is number {present}, not {expected}.",
+        remedy="Look at it as it is now, and change it again if that is still to be.",
+    )
 
 
 def no_policy() -> Unreadable:

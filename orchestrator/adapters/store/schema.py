@@ -125,6 +125,10 @@ _FIRST: Final = (
 _CHANGED: Final = (
     # What changed last: checkpoints and the newest pages of the audit read from its end, and not all tasks.
     "CREATE INDEX tasks_changed ON tasks (updated_at, task_id, created_at)",
+    # The tasks of the people whom somebody may see.
+    "CREATE INDEX tasks_by_user ON tasks (user_id, created_at, task_id)",
+    # Groups and owners: ``number`` is the version of the item of the system stream that set the entry.
+    "CREATE TABLE directory (entry TEXT PRIMARY KEY, number BIGINT NOT NULL, data TEXT NOT NULL)",
 )
 
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {7: _FIRST, 8: _CHANGED}
@@ -167,7 +171,7 @@ def needed(schema: int) -> int:
 
 TRAVELS: Final = (
     *("streams", "tasks", "items", "requests", "computers", "blobs", "blob_marks", "pruned", "backups"),
-    *("grants", "tokens", "sign_ins", "policies", "agreed"),
+    *("grants", "tokens", "sign_ins", "policies", "agreed", "directory"),
 )
 """The tables that move with a store, in the order in which a dump has them."""
 STAYS: Final = ("meta", "duties")

@@ -16,7 +16,7 @@ order of their names; where that cannot be, a deadlock's victim is simply run ag
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -347,12 +347,19 @@ def load_by_request_id(request_id: RequestId) -> Script[AgentTask | None]:
     return (yield from load(TaskId(rows[0][0]))) if rows else None
 
 
-def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) -> Script[list[TaskRow]]:
+def list_tasks(
+    status: TaskStatus | None, session_id: str | None, users: Collection[str] | None, limit: int
+) -> Script[list[TaskRow]]:
     """The port's ``list_tasks``."""
-    wanted = {"status = ?": status.value if status else None, "session_id = ?": session_id}
-    given = {term: value for term, value in wanted.items() if value is not None}
-    where = f"WHERE {' AND '.join(given)}" if given else ""
-    rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*given.values(), limit)
+    wanted: dict[str, tuple[str, ...]] = {}
+    if status is not None:
+        wanted["status = ?"] = (status.value,)
+    if session_id is not None:
+        wanted["session_id = ?"] = (session_id,)
+    if users is not None:
+        wanted[among(users)] = tuple(users)
+    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
+    rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*chain.from_iterable(wanted.values()), limit)
     for row in rows:
         # The pages of the audit, which read by ``last_changed``, show a task also beside a version that is not a
         # number.
@@ -360,8 +367,13 @@ def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) ->
     return [_task_row(*row) for row in rows]
 
 
+def among(users: Collection[str]) -> str:
+    """The condition that a task is of one of these users, each of which is a parameter."""
+    return f"user_id IN ({', '.join('?' * len(users))})"
+
+
 def last_changed(
-    limit: int, before: tuple[datetime, TaskId] | None, begun: datetime | None, user_id: str | None
+    limit: int, before: tuple[datetime, TaskId] | None, begun: datetime | None, users: Collection[str] | None
 ) -> Script[list[TaskRow]]:
     """The port's ``last_changed``."""
     wanted: dict[str, tuple[str | int, ...]] = {}
@@ -369,8 +381,8 @@ def last_changed(
         wanted["(updated_at, task_id) < (?, ?)"] = (to_us(before[0]), before[1])
     if begun is not None:
         wanted["created_at <= ?"] = (to_us(begun),)
-    if user_id is not None:
-        wanted["user_id = ?"] = (user_id,)
+    if users is not None:
+        wanted[among(users)] = tuple(users)
     where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
     rows = yield f"{_ROW} {where} {_LATEST_FIRST}", (*chain.from_iterable(wanted.values()), limit)
     return [_task_row(*row) for row in rows]

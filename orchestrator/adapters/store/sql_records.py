@@ -8,11 +8,11 @@ from orchestrator.adapters.store import sql, sql_system
 from orchestrator.adapters.store.objects import seconds_to_us
 from orchestrator.adapters.store.script import Script, text, whole
 from orchestrator.core.audit.shared import IN_FORCE
-from orchestrator.core.ports import SYSTEM_STREAM, Coming, PolicyRow, SignInRow
+from orchestrator.core.ports import SYSTEM_STREAM, Coming, EntryRow, PolicyRow, SignInRow
 from orchestrator.core.ports.store_parts import MOST_DUTY_S
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
-from orchestrator.core.task.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed
+from orchestrator.core.task.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed, DirectoryChanged
 from orchestrator.core.values import from_us, to_us
 from orchestrator.core.wire.identity import ComputerRecord, Heard
 from orchestrator.core.wire.wire import ComputerId
@@ -154,6 +154,11 @@ _TAKE: Final = """INSERT INTO duties (name, holder, until) VALUES (?, ?, ?)
     WHERE duties.holder = excluded.holder OR duties.until <= ? OR duties.until > ?"""
 _HOLDER: Final = "SELECT holder FROM duties WHERE name = ?"
 _LEAVE: Final = "DELETE FROM duties WHERE name = ? AND holder = ?"
+_ENTRIES: Final = "SELECT number, data FROM directory ORDER BY entry"
+_ENTRY: Final = "SELECT number FROM directory WHERE entry = ?"
+_SET_ENTRY: Final = """INSERT INTO directory (entry, number, data) VALUES (?, ?, ?)
+    ON CONFLICT (entry) DO UPDATE SET number = excluded.number, data = excluded.data"""
+_REMOVE_ENTRY: Final = "DELETE FROM directory WHERE entry = ?"
 _AGREE: Final = "INSERT INTO agreed (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _AGREED: Final = "SELECT value FROM agreed WHERE name = ?"
 
@@ -193,6 +198,34 @@ def policy_item() -> Script[AgentTaskItem | None]:
 def judged_policy(version: int) -> Script[None]:
     """The port's ``judged_policy``."""
     yield _JUDGED, (version, IN_FORCE, version)
+
+
+def directory() -> Script[list[EntryRow]]:
+    """The port's ``directory``."""
+    rows = yield _ENTRIES, ()
+    return [
+        EntryRow(whole(number), DirectoryChanged.model_validate_json(text(data), extra="ignore"))
+        for number, data in rows
+    ]
+
+
+def set_entry(note: Draft, expected: int, *, now: int) -> Script[int]:
+    """The port's ``set_entry``; done again, it answers what it did."""
+    fact = sealing.listing(note, expected)
+    done = yield from sql.already_there(TaskId(SYSTEM_STREAM), [note])
+    if done:
+        return done[0].version
+    # The row of the stream is locked first: of two that make one entry at once, the second finds it made.
+    (item,) = yield from sql_system.record([note], SYSTEM_STREAM, now=now)
+    rows = yield _ENTRY, (fact.entry,)
+    present = int(rows[0][0]) if rows else 0
+    if present != expected:
+        raise sealing.another_entry(fact.entry, present, expected)
+    if fact.value is None:
+        yield _REMOVE_ENTRY, (fact.entry,)
+    else:
+        yield _SET_ENTRY, (fact.entry, item.version, fact.model_dump_json())
+    return item.version
 
 
 def take_duty(name: str, holder: str, for_s: float, *, now: int) -> Script[bool]:

@@ -22,6 +22,7 @@ from orchestrator.core.ports import (
     BlobMark,
     Clock,
     Coming,
+    EntryRow,
     KeptBlob,
     KeptItem,
     KeptRow,
@@ -124,8 +125,10 @@ class SqlStore(ABC):
     async def heads_since(self, at: datetime) -> list[StreamHead]:
         return await self._read(lambda _: sql_system.heads_since(at))
 
-    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
-        return await self._read(lambda _: sql_system.heads_from(name, limit, user_id))
+    async def heads_from(
+        self, name: str, limit: int = 500, *, users: Collection[str] | None = None
+    ) -> list[StreamHead]:
+        return await self._read(lambda _: sql_system.heads_from(name, limit, users))
 
     async def last_changed(
         self,
@@ -133,9 +136,9 @@ class SqlStore(ABC):
         *,
         before: tuple[datetime, TaskId] | None = None,
         begun: datetime | None = None,
-        user_id: str | None = None,
+        users: Collection[str] | None = None,
     ) -> list[TaskRow]:
-        return await self._read(lambda _: sql.last_changed(limit, before, begun, user_id))
+        return await self._read(lambda _: sql.last_changed(limit, before, begun, users))
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         return await self._read(lambda _: sql.load(task_id))
@@ -144,9 +147,14 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql.load_by_request_id(request_id))
 
     async def list_tasks(
-        self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
+        self,
+        *,
+        status: TaskStatus | None = None,
+        session_id: str | None = None,
+        users: Collection[str] | None = None,
+        limit: int = 100,
     ) -> list[TaskRow]:
-        return await self._read(lambda _: sql.list_tasks(status, session_id, limit))
+        return await self._read(lambda _: sql.list_tasks(status, session_id, users, limit))
 
     async def put_blob(self, content: bytes) -> BlobRef:
         return await self._write(lambda now: sql.put_blob(content, now=now))
@@ -234,6 +242,12 @@ class SqlStore(ABC):
 
     async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
         return await self._write(lambda now: sql_shared.set_policy(expected_version, content, note, now=now), once=True)
+
+    async def directory(self) -> list[EntryRow]:
+        return await self._read(lambda _: sql_shared.directory())
+
+    async def set_entry(self, note: Draft, *, expected: int) -> int:
+        return await self._write(lambda now: sql_shared.set_entry(note, expected, now=now), once=True)
 
     async def judged_policy(self, version: int) -> None:
         await self._write(lambda _: sql_shared.judged_policy(version))

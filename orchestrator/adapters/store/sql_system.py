@@ -5,7 +5,7 @@ A stream's row is locked last, after the rows of whatever is noted in it.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, get_args
 
@@ -43,7 +43,7 @@ _HEADS_SINCE: Final = """SELECT task_id, version, head_hash FROM tasks WHERE upd
     UNION ALL SELECT stream, version, head_hash FROM streams"""
 _HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ?
     UNION ALL SELECT stream, version, head_hash FROM streams WHERE stream >= ? ORDER BY 1 LIMIT ?"""
-_THEIR_HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ? AND user_id = ?
+_THEIR_HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ? AND {}
     ORDER BY task_id LIMIT ?"""
 _TOKEN_KINDS: Final[Mapping[str, TokenKind]] = {kind: kind for kind in get_args(TokenKind)}
 _TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
@@ -89,12 +89,12 @@ def heads_since(at: datetime) -> Script[list[StreamHead]]:
     return sealing.by_stream(_head(*row) for row in rows)
 
 
-def heads_from(name: str, limit: int, user_id: str | None) -> Script[list[StreamHead]]:
+def heads_from(name: str, limit: int, users: Collection[str] | None) -> Script[list[StreamHead]]:
     """The port's ``heads_from``."""
-    if user_id is None:
+    if users is None:
         rows = yield _HEADS_FROM, (name, name, limit)
     else:
-        rows = yield _THEIR_HEADS_FROM, (name, user_id, limit)
+        rows = yield _THEIR_HEADS_FROM.format(sql.among(users)), (name, *users, limit)
     # SQLite sorts bytes behind each text: without a name to go on from, they would be on each page for ever.
     return [_head(*row) for row in rows if isinstance(row[0], str)]
 
@@ -188,6 +188,7 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "agreed": ("name", "value"),
     "duties": ("name", "holder", "until"),
     "blob_marks": ("sha256", "size", "lists", "touched"),
+    "directory": ("entry", "number", "data"),
 }
 """The columns that are told of each table, the key first; of items, how many each stream has."""
 

@@ -18,6 +18,7 @@ from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import (
     ComputerReleased,
+    DirectoryChanged,
     GrantId,
     NodeStarted,
     PolicyLoaded,
@@ -33,7 +34,6 @@ GRACE: Final = timedelta(seconds=1)
 _BY_TOKEN: Final = frozenset({"token", "session"})
 """How somebody proved who they are, if a token was read for it; so does who types at a computer."""
 _ADMIN: Final = frozenset({"admin"})
-_SUBMITS: Final = frozenset({"submitter", "admin"})
 
 
 @dataclass
@@ -56,6 +56,9 @@ class RightsBook:
     def __init__(self) -> None:
         self._held: defaultdict[tuple[str, str], list[_Held]] = defaultdict(list)
         self._deciding = {"reviewer", "admin"}
+        self._submitting = {"submitter", "admin"}
+        self._pairing = {"admin"}
+        self._self_approval = False
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item of any stream; those of one stream come in their order."""
@@ -65,6 +68,12 @@ class RightsBook:
                 kind, _, role = fact.settings.get("approvers", "").partition(":")
                 if kind == "role":
                     self._deciding.add(role)
+            case PolicyLoaded() as fact:
+                # What any policy ever said: which one counted at a time is not kept account of.
+                self._deciding.update(name for name, may in fact.roles.items() if "decide" in may)
+                self._submitting.update(name for name, may in fact.roles.items() if "submit" in may)
+                self._pairing.update(name for name, may in fact.roles.items() if "pair" in may)
+                self._self_approval = self._self_approval or fact.self_approval
             case TokenIssued() as fact:
                 self._held[fact.holder_kind, fact.name].append(_Held(frozenset(fact.roles), item.at))
             case TokenRevoked() as fact:
@@ -99,13 +108,18 @@ class RightsBook:
             case facts.DecisionRecorded() as fact:
                 # A requester may always reject what their own task asks.
                 rejects = all(one.action == "reject" for one in fact.decisions)
-                return frozenset() if rejects and item.actor.id in own else self._deciding
+                own_word = rejects or self._self_approval
+                return frozenset() if own_word and item.actor.id in own else self._deciding
             case facts.ReviewNoted(what="extended"):
                 return self._deciding
-            case PolicyLoaded() | TokenIssued() | TokenRevoked() | ComputerReleased() | TaskPruned():
+            case TokenIssued(holder_kind="pairing") | DirectoryChanged(about="owner"):
+                return self._pairing
+            case (
+                DirectoryChanged() | PolicyLoaded() | TokenIssued() | TokenRevoked() | ComputerReleased() | TaskPruned()
+            ):
                 return _ADMIN
             case facts.TaskSubmitted(restores=None):
-                return _SUBMITS
+                return self._submitting
             case _:
                 return frozenset()
 

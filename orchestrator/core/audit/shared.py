@@ -18,7 +18,7 @@ from orchestrator.core.task.effects import (
 )
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.limits import next_deadline
-from orchestrator.core.task.system_facts import Agreed, NodeStarted, PolicyLoaded, SignedIn, SignedOut
+from orchestrator.core.task.system_facts import Agreed, DirectoryChanged, NodeStarted, PolicyLoaded, SignedIn, SignedOut
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.values import to_us
 from orchestrator.core.wire.wire import sha256_hex
@@ -203,6 +203,40 @@ def _policy(detail: str) -> Fault:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) else -1
+
+
+# -- groups and owners -------------------------------------------------------------------
+
+
+@dataclass
+class DirectoryBook:
+    """The groups and owners as the system stream tells them."""
+
+    said: dict[str, tuple[int, DirectoryChanged]] = field(default_factory=dict)
+    """The last item about each entry, with its version."""
+
+    def take(self, item: AgentTaskItem) -> None:
+        """The next item of any stream."""
+        if isinstance(item.fact, DirectoryChanged):
+            self.said[item.fact.entry] = item.version, item.fact
+
+    def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
+        """As those of :class:`PolicyBook`."""
+        for entry, row in after.items():
+            if before.get(entry) != row:
+                continue
+            version, fact = self.said.get(entry, (0, None))
+            if fact is None or fact.value is None:
+                yield _entry(f"{entry!r} is in the table, and no item set it.")
+            elif (row["number"], row["data"]) != (version, fact.model_dump_json()):
+                yield _entry(f"{entry!r} is {row['data']} in the table, and its item says {fact.model_dump_json()}.")
+        standing = {entry for entry, (_, fact) in self.said.items() if fact.value is not None}
+        for entry in sorted(standing - after.keys()):
+            yield _entry(f"{entry!r} was set, and is not in the table.")
+
+
+def _entry(detail: str) -> Fault:
+    return beside("", "directory", detail)
 
 
 # -- what was agreed ---------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """A policy as its file says it: rules, the treatment of requests, and examples that prove it."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator
 
+from orchestrator.core.approval.people import BUILT_IN_ROLES, Right
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.evidence.user_checks import read_check
 from orchestrator.core.policy.match import PolicyContext, ReadyRule, ready
@@ -32,6 +34,9 @@ class ExampleCall(Value):
     label: str | None = None
     program: str | None = None
     roles: tuple[str, ...] | None = None
+    user: str | None = None
+    groups: tuple[str, ...] | None = None
+    owners: tuple[str, ...] | None = None
     plan: bool = False
     stated_risk: RiskLevel | None = None
 
@@ -77,6 +82,12 @@ class PathCheck(Value):
         return read.text
 
 
+class RoleRights(Value):
+    """What a role of the policy's own may do: one entry of ``[roles]``."""
+
+    may: Annotated[tuple[Literal["view", "submit", "decide", "freeze", "pair", "audit"], ...], Field(min_length=1)]
+
+
 Undo = Literal["offer", "auto"]
 """What happens to the changes of a task that failed or was canceled: people may take them back, or it is done."""
 
@@ -97,6 +108,10 @@ class Policy(Value):
     undo: Undo = "offer"
     """``auto``: they are taken back by a task that nobody has to ask for and that passes the gate as any other."""
     requests: RequestRules = RequestRules()
+    roles: dict[str, RoleRights] = Field(default_factory=dict)
+    """Roles beside those that every installation has, by their names."""
+    self_approval: Annotated[bool, Field(strict=True)] = False
+    """Whether people who only submit decide what their own tasks ask, too."""
     watch: tuple[str, ...] = ("**",)
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
     run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)
@@ -118,6 +133,22 @@ class Policy(Value):
         if never:
             raise ValueError(f"only a computer's own files are watched, no other disk: {', '.join(map(repr, never))}")
         return watch
+
+    @field_validator("roles")
+    @classmethod
+    def _are_roles(cls, roles: dict[str, RoleRights]) -> dict[str, RoleRights]:
+        odd = [name for name in roles if not _ROLE_NAME.fullmatch(name)]
+        if odd:
+            raise ValueError(f"a role has up to 32 of a-z, 0-9, - and _: {', '.join(map(repr, odd))} has others")
+        taken = sorted(roles.keys() & BUILT_IN_ROLES.keys())
+        if taken:
+            raise ValueError(f"every installation has the role {taken[0]}, and no policy changes it; take another name")
+        return roles
+
+    @cached_property
+    def role_rights(self) -> Mapping[str, frozenset[Right]]:
+        """The rights of its own roles."""
+        return {name: frozenset(one.may) for name, one in self.roles.items()}
 
     def run_timeout_of(self, computer: str) -> int | None:
         """Seconds of the game that a program may run on a computer; None: the policy does not say."""
@@ -194,6 +225,7 @@ class Policy(Value):
         return {}
 
 
+_ROLE_NAME = re.compile("[a-z][a-z0-9_-]{0,31}")
 _MAX_DECISIONS = 1024
 """A plugin's reasons may have no end."""
 _FIRST = frozenset({"schema_version", "unknown_tool"})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
+from orchestrator.core.approval.people import BUILT_IN_ROLES
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog, tools_of_models
 from orchestrator.core.policy.document import Policy
@@ -100,8 +101,8 @@ def _report(number: int, one: ReadyRule, call: AnyCall, subject: Subject | None)
 
 # -- What a policy says nothing of: tools that are newer than its file, and roles that nobody has
 
-ROLES: Final = ("submitter", "reviewer", "admin")
-"""The roles that a token may have."""
+ROLES: Final = tuple(BUILT_IN_ROLES)
+"""The roles that every installation has."""
 
 
 def tools_without_a_rule(rules: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -121,11 +122,15 @@ def told_of_gaps(tools: Sequence[str]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def told_of_roles(rules: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """The rules that name a role which no token can have, a sentence each; ``rules``: id and ``roles`` of each."""
-    odd = ((rule_id, [one for one in roles if one not in ROLES]) for rule_id, roles in rules)
+def told_of_roles(rules: Iterable[tuple[str, Sequence[str]]], own: Iterable[str] = ()) -> tuple[str, ...]:
+    """The rules that name a role which no token can have, a sentence each.
+
+    ``rules``: id and ``roles`` of each; ``own``: the roles of the policy itself.
+    """
+    known = (*ROLES, *own)
+    odd = ((rule_id, [one for one in roles if one not in known]) for rule_id, roles in rules)
     return tuple(
-        f"Rule {rule_id} names {', '.join(names)}: nobody can have this role. The roles are {', '.join(ROLES)}."
+        f"Rule {rule_id} names {', '.join(names)}: nobody can have this role. The roles are {', '.join(known)}."
         for rule_id, names in odd
         if names
     )

@@ -88,6 +88,12 @@ class PolicyContext(Value):
     """The program that a run resolves to; None while nobody has looked."""
     roles: tuple[str, ...] | None = None
     """The requester's roles; None: nobody knows them."""
+    user: str | None = None
+    """The person for whom the task is; None: nobody knows."""
+    groups: tuple[str, ...] | None = None
+    """The groups that this person is in; None: nobody knows them."""
+    owners: tuple[str, ...] | None = None
+    """Whom the computer belongs to: a person, and each group as ``group:NAME``. None: nobody knows."""
     plan: bool = False
     """The task may only look: every tool that changes something is denied (promise P18)."""
     stated_risk: RiskLevel | None = None
@@ -275,7 +281,10 @@ def ready(rule: PolicyRule) -> ReadyRule:
         "families": _families,
         "computers": _computers,
         "labels": _labels,
-        "roles": _roles,
+        "roles": _named("roles"),
+        "users": _named("user"),
+        "groups": _named("groups"),
+        "owners": _named("owners"),
         "risks": _risks,
         "paths": _paths,
         "args": _args,
@@ -352,12 +361,22 @@ def _name_pattern(glob: str, loose: bool) -> re.Pattern[str]:
     return re.compile("".join(out), re.DOTALL | (re.IGNORECASE if loose else 0))
 
 
-def _roles(wanted: tuple[str, ...], loose: bool) -> Predicate:
-    def roles(subject: Subject) -> Match:
-        has = subject.context.roles
-        return _yes(loose) if has is None else _yes(any(role in wanted for role in has))
+def _named(field: str) -> Callable[[tuple[str, ...], bool], Predicate]:
+    """A predicate on names around the call that are known or not, such as roles; they are no globs."""
 
-    return roles
+    def make(wanted: tuple[str, ...], loose: bool) -> Predicate:
+        names = set(wanted)
+
+        def predicate(subject: Subject) -> Match:
+            has: str | tuple[str, ...] | None = getattr(subject.context, field)
+            if has is None:
+                return _yes(loose)
+            found = (has,) if isinstance(has, str) else has
+            return _yes(not names.isdisjoint(found))
+
+        return predicate
+
+    return make
 
 
 def _risks(wanted: tuple[RiskLevel, ...], loose: bool) -> Predicate:

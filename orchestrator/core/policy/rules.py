@@ -99,6 +99,12 @@ class PolicyRule(Value):
     """Tests of arguments; every one has to hold."""
     roles: OneOrMore | None = None
     """The requester has one of these roles."""
+    users: OneOrMore | None = None
+    """The requester is one of these people, or a program of theirs."""
+    groups: OneOrMore | None = None
+    """The requester is in one of these groups."""
+    owners: OneOrMore | None = None
+    """The computer belongs to one of these people, or to a group as ``group:NAME``."""
     risks: Annotated[tuple[RiskLevel, ...], Field(min_length=1)] | None = None
     """The call's risk before any rule raises it. A risk that the model or an analyser raised counts at each
     level from the catalog's on: to ask or deny, one of them has to be listed; to allow, all of them."""
@@ -146,7 +152,7 @@ class PolicyRule(Value):
 
 
 _VERBS: Final = {Effect.ALLOW: "allows", Effect.ASK: "asks", Effect.DENY: "denies"}
-_LATER: Final = ("labels", "args", "roles", "risks", "reads")
+_LATER: Final = ("labels", "args", "roles", "users", "groups", "owners", "risks", "reads")
 """Predicates that the first release did not have: where a rule has none, its digest is what it was."""
 
 

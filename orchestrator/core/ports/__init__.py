@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
-from orchestrator.core.approval.presentation import Saying
+from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.ports.bus import Answer, Bus, Clock
 from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.core.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
@@ -29,6 +29,7 @@ from orchestrator.core.ports.store_parts import (
     BackupRow,
     BlobMark,
     Common,
+    EntryRow,
     KeptBlob,
     KeptItem,
     KeptRecords,
@@ -40,6 +41,7 @@ from orchestrator.core.ports.store_parts import (
     SignIns,
 )
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.wire.wire import ComputerId
 
 __all__ = [
     "SYSTEM_STREAM",
@@ -56,6 +58,7 @@ __all__ = [
     "ComputerInfo",
     "ComputerLine",
     "Computers",
+    "EntryRow",
     "Identity",
     "KeptBlob",
     "KeptItem",
@@ -123,6 +126,14 @@ class RequestAuthorizer(Protocol):
         ``since``: when the grant was given. Another person who got the name later did not give it.
         By default nobody's rights end.
         """
+        return True
+
+    def sees_user(self, identity: Identity, user: str) -> bool:
+        """Whether this identity may look at tasks of a user, a person or a program; by default everybody may."""
+        return True
+
+    def reaches(self, identity: Identity, computer: ComputerId) -> bool:
+        """Whether this identity may look at a computer, and use it where it may submit; by default everybody may."""
         return True
 
     def who_decides(self, task: AgentTask) -> str:

@@ -130,8 +130,10 @@ class TaskPersistenceManager(Protocol):
         ``heads``.
         """
 
-    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
-        """The first heads, sorted by name, from ``name`` on; ``user_id``: only of this person's tasks."""
+    async def heads_from(
+        self, name: str, limit: int = 500, *, users: Collection[str] | None = None
+    ) -> list[StreamHead]:
+        """The first heads, sorted by name, from ``name`` on; ``users``: only of tasks of these."""
 
     async def last_changed(
         self,
@@ -139,11 +141,12 @@ class TaskPersistenceManager(Protocol):
         *,
         before: tuple[datetime, TaskId] | None = None,
         begun: datetime | None = None,
-        user_id: str | None = None,
+        users: Collection[str] | None = None,
     ) -> list[TaskRow]:
         """Tasks by the time of their last item, the latest first; of equal times the greater id first.
 
         ``before``: only what comes after a row of this time and id. ``begun``: only tasks that came in by then.
+        ``users``: only tasks of these.
         """
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
@@ -153,9 +156,14 @@ class TaskPersistenceManager(Protocol):
         """The task that raised a request, whatever became of it since; None: never raised."""
 
     async def list_tasks(
-        self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
+        self,
+        *,
+        status: TaskStatus | None = None,
+        session_id: str | None = None,
+        users: Collection[str] | None = None,
+        limit: int = 100,
     ) -> list[TaskRow]:
-        """The newest tasks first; ``status`` None: of any status, ``session_id`` None: of any session."""
+        """The newest tasks first; None: of any status, of any session, of any user."""
 
     async def put_blob(self, content: bytes) -> BlobRef:
         """Keep ``content`` by its sha256; keeping it twice is one blob."""

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
-from orchestrator.core.task.system_facts import ComputerBackedUp
+from orchestrator.core.task.system_facts import ComputerBackedUp, DirectoryChanged
 from orchestrator.core.wire.wire import ComputerId
 
 # -- The port of an audit: what is kept, as it is kept -----------------------------------
@@ -27,6 +27,7 @@ KeptTable = Literal[
     "agreed",
     "duties",
     "blob_marks",
+    "directory",
 ]
 """What ``kept_rows`` tells of; of ``items`` only the streams that have any."""
 KeptRow = Mapping[str, str | int | None]
@@ -177,8 +178,26 @@ class PolicyRow:
     """The newest version by which everything that waited was judged again."""
 
 
+class EntryRow(NamedTuple):
+    """An entry of the directory: a group, or the owner of a computer."""
+
+    number: int
+    """The version of the item of the system stream that set it."""
+    fact: DirectoryChanged
+
+
 class Common(Protocol):
     """What several nodes of one store share beside the tasks."""
+
+    async def directory(self) -> list[EntryRow]:
+        """All groups and owners, by the key of their rows."""
+
+    async def set_entry(self, note: Draft, *, expected: int) -> int:
+        """Set or remove the entry that a ``directory_changed`` names, with the note; its new number.
+
+        ``expected``: the number of the entry as it is; 0: there is none. Raises Conflict when it is another, with
+        nothing written; InvalidRequest for another note, or one that removes an entry that is not there.
+        """
 
     @property
     def shared(self) -> bool:

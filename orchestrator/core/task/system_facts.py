@@ -3,11 +3,11 @@
 They are items of a node's ``system`` stream, chained as a task's items are (promise A1).
 """
 
-from typing import Final, Literal, NewType
+from typing import Annotated, Final, Literal, NewType
 
 from pydantic import AwareDatetime, Field
 
-from orchestrator.core.values import Value, is_empty, is_zero
+from orchestrator.core.values import Value, is_empty, is_false, is_zero
 from orchestrator.core.wire.wire import ComputerId
 
 GrantId = NewType("GrantId", str)
@@ -52,6 +52,10 @@ class PolicyLoaded(Value):
     """The policy's version before it; empty at a start."""
     number: int = Field(default=0, ge=0, exclude_if=is_zero)
     """The version of the row that the store has of it, filled in by the store; 0 in items of version 0.6."""
+    roles: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=is_empty)
+    """The rights of its own roles."""
+    self_approval: bool = Field(default=False, exclude_if=is_false)
+    """Whether people who only submit decide their own tasks."""
 
 
 class PolicyRefused(Value):
@@ -278,6 +282,42 @@ class KeysSent(Value):
     """The keys, by name or character."""
 
 
+class GroupValue(Value):
+    """A group as somebody set it."""
+
+    kind: Literal["group"] = "group"
+    people: tuple[str, ...] = ()
+    computers: tuple[str, ...] = ()
+    """The computers that all of its people may use."""
+
+
+class OwnerValue(Value):
+    """The owner of a computer as somebody set it: exactly one of the two is named."""
+
+    kind: Literal["owner"] = "owner"
+    person: str = ""
+    group: str = ""
+
+
+DirectoryValue = Annotated[GroupValue | OwnerValue, Field(discriminator="kind")]
+
+
+class DirectoryChanged(Value):
+    """An entry of the directory was set or removed: a group, or the owner of a computer."""
+
+    kind: Literal["directory_changed"] = "directory_changed"
+    about: Literal["group", "owner"]
+    name: str
+    """The name of the group, or of the computer."""
+    value: DirectoryValue | None = None
+    """The whole entry as it is from here on; None: there is none any more."""
+
+    @property
+    def entry(self) -> str:
+        """The key of its row. No name has a blank."""
+        return f"{self.about} {self.name}"
+
+
 class TaskPruned(Value):
     """An ended task was removed from the store, in the same transaction; this is what is left of it.
 
@@ -323,5 +363,6 @@ SystemFact = (
     | ComputerBackedUp
     | BackupRemoved
     | KeysSent
+    | DirectoryChanged
     | TaskPruned
 )

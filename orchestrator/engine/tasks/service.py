@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.approval.command import Decide, closed_question
-from orchestrator.core.approval.presentation import Saying, must_have_seen
+from orchestrator.core.approval.deciders import Saying
+from orchestrator.core.approval.presentation import must_have_seen
 from orchestrator.core.errors import (
     Conflict,
     Forbidden,

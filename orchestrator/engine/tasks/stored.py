@@ -306,7 +306,13 @@ class StoredTasks:
                 f"There is no request {one_line(request_id)}.",
                 remedy="`cc-orchestrator review --list` shows the open ones.",
             )
+            raise self.no_request()
         return task
+
+    @staticmethod
+    def no_request() -> NotFound:
+        """The refusal of a request that there is not."""
+        return NotFound("There is no such request.", remedy="`cc-orchestrator review --list` shows the open ones.")
 
     async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
         """The newest tasks first."""

@@ -5,7 +5,7 @@ only the items that may be shown. The place to go on from is an item, never a co
 items are added. Times within a stream rise with its versions, except for clocks that differ by less than ``SLACK``.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Protocol
@@ -29,7 +29,9 @@ _LOOKS: Final = 3
 class Streams(Protocol):
     """The part of a store that a page reads."""
 
-    async def heads_from(self, name: str, limit: int = 500, *, user_id: str | None = None) -> list[StreamHead]:
+    async def heads_from(
+        self, name: str, limit: int = 500, *, users: Collection[str] | None = None
+    ) -> list[StreamHead]:
         """The port's."""
 
     async def heads_since(self, at: datetime) -> list[StreamHead]:
@@ -41,7 +43,7 @@ class Streams(Protocol):
         *,
         before: tuple[datetime, TaskId] | None = None,
         begun: datetime | None = None,
-        user_id: str | None = None,
+        users: Collection[str] | None = None,
     ) -> list[TaskRow]:
         """The port's."""
 
@@ -54,8 +56,8 @@ class Reach(NamedTuple):
 
     stream: str | None = None
     """Only this one."""
-    user_id: str | None = None
-    """Only tasks of this person; None: everything."""
+    users: frozenset[str] | None = None
+    """Only tasks of these users; None: everything."""
 
 
 class Place(NamedTuple):
@@ -89,7 +91,7 @@ async def names_of(store: Streams, reach: Reach, first: str = "") -> AsyncIterat
     if reach.stream is not None:
         yield reach.stream
         return
-    while page := await store.heads_from(first, _STREAMS, user_id=reach.user_id):
+    while page := await store.heads_from(first, _STREAMS, users=reach.users):
         for head in page:
             yield head.stream
         # The least name that is greater.
@@ -211,12 +213,12 @@ async def newest_of(store: Streams, reach: Reach, wanted: Wanted, after: Place |
         if heads and heads[0].stream == reach.stream:
             await newest.take(heads[0])
         return _page(newest.rows, limit)
-    for head in await store.heads_since(_NEVER) if reach.user_id is None else ():
+    for head in await store.heads_since(_NEVER) if reach.users is None else ():
         await newest.take(head)
     until: tuple[datetime, TaskId] | None = None
     for _ in range(_LOOKS):
         # A stream that grew in between is before all others by now.
-        first = await _take_tasks(newest, reach.user_id, until)
+        first = await _take_tasks(newest, reach.users, until)
         if first is None or first == until:
             break
         until = first
@@ -224,13 +226,13 @@ async def newest_of(store: Streams, reach: Reach, wanted: Wanted, after: Place |
 
 
 async def _take_tasks(
-    newest: _Newest, user_id: str | None, until: tuple[datetime, TaskId] | None
+    newest: _Newest, users: Collection[str] | None, until: tuple[datetime, TaskId] | None
 ) -> tuple[datetime, TaskId] | None:
     """Look at tasks from the one that changed last on, down to ``until``; where that began."""
     begun = None if newest.end is None else newest.end.at
     first: tuple[datetime, TaskId] | None = None
     before: tuple[datetime, TaskId] | None = None
-    while tasks := await newest.store.last_changed(_STREAMS, before=before, begun=begun, user_id=user_id):
+    while tasks := await newest.store.last_changed(_STREAMS, before=before, begun=begun, users=users):
         for row in tasks:
             place = (row.updated_at, row.task_id)
             first = first or place

@@ -26,7 +26,7 @@ from orchestrator.core.audit.check import Finding, Standing, check, standing_of
 from orchestrator.core.audit.computers import ComputerBook, Work, work_of
 from orchestrator.core.audit.retention import BackupBook, PruneBook
 from orchestrator.core.audit.rights import RightsBook
-from orchestrator.core.audit.shared import AgreedBook, PolicyBook, SignInBook, Since, queue_faults
+from orchestrator.core.audit.shared import AgreedBook, DirectoryBook, PolicyBook, SignInBook, Since, queue_faults
 from orchestrator.core.audit.story import Story, who_approved
 from orchestrator.core.audit.tables import GrantBook, TokenBook, request_faults, task_row_faults
 from orchestrator.core.errors import InvalidDecision, JournalBroken, NewerSchema, OrchestratorError
@@ -74,6 +74,7 @@ class Books:
     sign_ins: SignInBook = field(default_factory=SignInBook)
     policy: PolicyBook = field(default_factory=PolicyBook)
     agreed: AgreedBook = field(default_factory=AgreedBook)
+    directory: DirectoryBook = field(default_factory=DirectoryBook)
     since: Since = field(default_factory=Since)
     work: dict[str, Work] = field(default_factory=dict)
     """The work on the tasks that may have a claim, and on those that just ended."""
@@ -107,7 +108,7 @@ class Books:
         """One more item, of any stream."""
         for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups, self.sign_ins):
             book.take(item)
-        for one in (self.policy, self.agreed, self.since):
+        for one in (self.policy, self.agreed, self.directory, self.since):
             one.take(item)
         if self.newest is None or item.at > self.newest:
             self.newest = item.at

@@ -15,7 +15,7 @@ from orchestrator.history.audit.checkpoint import heads_of
 from orchestrator.history.audit.stream import PAGE, Books, Records
 
 _BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = (
-    *("grants", "tokens", "computers", "backups", "pruned", "sign_ins", "policies", "agreed"),
+    *("grants", "tokens", "computers", "backups", "pruned", "sign_ins", "policies", "agreed", "directory"),
 )
 
 
@@ -77,6 +77,7 @@ async def faults_beside(
     found += books.computers.faults(before["computers"], after["computers"], since)
     found += await _claims(store, claim_faults(before["computers"], after["computers"], books.work, streams), books)
     found += books.policy.faults(before["policies"], after["policies"])
+    found += books.directory.faults(before["directory"], after["directory"])
     found += books.agreed.faults(before["agreed"], after["agreed"], since, shared=store.shared)
     found += await looked("duties", _duties(store, now))
     found += await looked("streams", _named_as_tasks(store))

@@ -255,6 +255,8 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "policy": Row("policy", "policy_app", "The policy: check a file, ask what it says of a call."),
     "prompt": Row("commands", "prompt_app", "The text for models before each task: read it, check another."),
     "people": Row("people", "people_app", "People, and agents: list them, add one, revoke one."),
+    "groups": Row("groups", "groups_app", "Groups of people and computers: list, fill, remove them."),
+    "whoami": Row("groups", "whoami", "Show who you are here, and what you may do."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
     "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),
     "store": Row("store", "store_app", "Look at a store, and move it to another place or engine."),

@@ -21,6 +21,7 @@ from orchestrator.terminal.cli.common import (
     print_json,
     quoted,
 )
+from orchestrator.terminal.cli.groups import owner
 
 # -- The commands about computers: list them, look at one, release a frozen one, confirm a label
 
@@ -112,8 +113,13 @@ def confirm_label(name: Name, as_json: AsJson = False, url: Url = None, data_dir
         typer.echo(f"Computer {quoted(name)} has the label {quoted(done['label'])}; {rest}.", err=True)
 
 
+computers_app.command("owner", epilog="Example: cc-orchestrator computers owner farm ann")(owner)
+
+
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"computer  {found['computer']}"
+    if found.get("belongs_to"):
+        yield f"belongs to {found['belongs_to']}"
     released = ", released and not back yet" if found["released"] else ""
     yield f"state     {found['state']}{released}"
     for name in ("family", "label", "host"):

@@ -62,7 +62,7 @@ def people_add(
         list[str] | None,
         typer.Option(
             "--role",
-            help="submitter, reviewer or admin; may be repeated. "
+            help="viewer, submitter, reviewer, admin, or one of the policy; may be repeated. "
             "Default: submitter and reviewer; of an agent submitter.",
         ),
     ] = None,
@@ -127,7 +127,7 @@ def token_person(
     name: Name,
     role: Annotated[
         list[str] | None,
-        typer.Option("--role", help="submitter, reviewer or admin; may be repeated. Default: submitter."),
+        typer.Option("--role", help="viewer, submitter, reviewer, admin, or one of the policy. Default: submitter."),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -224,6 +224,8 @@ def pair(
     pin: Annotated[
         bool, typer.Option("--pin", help="A line that checks the sha256 of the installer before it runs it.")
     ] = False,
+    owner: Annotated[str, typer.Option("--owner", metavar="PERSON", help="Whom it belongs to.")] = "",
+    group: Annotated[str, typer.Option("--group", metavar="GROUP", help="A group that it belongs to.")] = "",
     wait: Annotated[
         bool | None, typer.Option("--wait/--no-wait", help="Wait until it connects. Default: on a terminal.")
     ] = None,
@@ -243,7 +245,7 @@ def pair(
         before = {one for one, online in known.items() if online}
         if name in known:
             beside.say(_taken(name, online=known[name]))
-        pairing = client.request("POST", "/v1/pairings", {"computer": name, "label": label})
+        pairing = client.request("POST", "/v1/pairings", {"computer": name, "label": label, **_owned(owner, group)})
         if as_json:
             print_json(pairing)
         else:
@@ -255,6 +257,13 @@ def pair(
         if waits:
             beside.say("Waiting until it connects. Ctrl-C leaves; the line stays good.")
             _await_computer(client, name, before, datetime.fromisoformat(pairing["expires_at"]))
+
+
+def _owned(owner: str, group: str) -> dict[str, dict[str, str]]:
+    """The owner as a body has it. Raises InvalidRequest."""
+    if owner and group:
+        raise InvalidRequest("A computer has one owner.", remedy="Name one of --owner and --group.")
+    return {"owner": {"person": owner} if owner else {"group": group}} if owner or group else {}
 
 
 def _show(pairing: Mapping[str, Any], until: str, *, pin: bool) -> None:

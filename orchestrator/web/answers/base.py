@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
 
 from orchestrator.core.approval.grants import Grant
+from orchestrator.core.approval.people import Right
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.values import is_empty
@@ -239,6 +240,50 @@ class TokenList(AnswerModel):
     """All tokens, oldest first."""
 
     tokens: list[TokenAnswer]
+
+
+class WhoAmI(AnswerModel):
+    """The one who asks."""
+
+    kind: Literal["person", "agent"]
+    name: str
+    roles: list[str]
+    rights: list[Right]
+    groups: list[str]
+    """The groups that they are in; of a program: those of its owner."""
+    owner: str | None
+    """Of a program: the person whose tasks its tasks count as."""
+    may: str
+    """What they may do, in one sentence."""
+
+
+class GroupAnswer(AnswerModel):
+    """A group."""
+
+    name: str
+    people: list[str]
+    """Those whose tasks the asker may see."""
+    computers: list[str]
+
+
+class GroupList(AnswerModel):
+    """Groups, by name."""
+
+    groups: list[GroupAnswer]
+
+
+class GroupGone(AnswerModel):
+    """A group that is there no more."""
+
+    name: str
+
+
+class OwnerDone(AnswerModel):
+    """Whom a computer belongs to now; neither: nobody."""
+
+    computer: str
+    person: str | None
+    group: str | None
 
 
 class TokensRevoked(AnswerModel):

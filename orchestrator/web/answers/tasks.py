@@ -52,6 +52,8 @@ class ComputerAnswer(AnswerModel):
     """null: it is not frozen."""
     owner: str | None
     """Who paired it; null: nobody that is known."""
+    belongs_to: str | None = None
+    """The person, or `group NAME`, that somebody set as its owner; null: everybody who is in no group may use it."""
     seen_at: Timestamp | None
     """When it was connected last; null: it is now, or never was."""
     node: str | None = None

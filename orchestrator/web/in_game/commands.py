@@ -17,7 +17,7 @@ from typing import Final
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError, Unauthenticated
 from orchestrator.core.model_view.masks import asks_to_see
-from orchestrator.core.ports import ComputerLine, Identity, TaskPersistenceManager, TaskRow
+from orchestrator.core.ports import ComputerLine, Identity, TaskRow
 from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.facts import QuestionId, TaskId
 from orchestrator.core.task.items import AT_COMPUTER
@@ -26,6 +26,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire import wire
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
+from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.base import Defaults
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
 from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, News, Several, as_body, in_game, row
@@ -93,31 +94,35 @@ class Limits:
 _PAIR: Final = "Pair it again: `cc-orchestrator pair {computer}`, and type its line here."
 
 
-async def person_at(store: TaskPersistenceManager, line: ComputerLine) -> Identity:
-    """The person who paired the computer, as a submitter at most. Raises Unauthenticated, Forbidden.
+async def person_at(authorizer: TokenAuthorizer, line: ComputerLine) -> Identity:
+    """The person to whom the computer belongs, or who paired it, as a submitter at most.
+
+    Raises Unauthenticated, Forbidden.
 
     A player or a program at the computer is perhaps not that person, so no other role of theirs counts here. The rights
     are read for each request, since a token may be revoked and a role taken away. Each error says to pair again.
     """
     pair = _PAIR.format(computer=line.computer)
+    store = authorizer.store
     row = await store.find_token(line.fingerprint)
     if row is None or row.revoked or row.kind != "computer":
         raise Unauthenticated("The token of this computer is not good any more.", remedy=pair)
-    if not row.owner:
+    owner = authorizer.owner_of(line.computer, row.owner)
+    if not owner:
         raise Forbidden("Nobody knows who paired this computer, so nobody can ask here.", remedy=pair)
-    rows = [one for one in await store.list_tokens() if one.kind == "person" and one.name == row.owner]
+    rows = [one for one in await store.list_tokens() if one.kind == "person" and one.name == owner]
     roles = tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.roles))
     if not roles:
-        raise Forbidden(f"{row.owner}, who paired this computer, has no access any more.", remedy=pair)
-    submits = ("submitter",) if {"submitter", "admin"} & set(roles) else ()
-    return Identity(kind="person", name=row.owner, roles=submits, auth=f"{AT_COMPUTER}{line.computer}")
+        raise Forbidden(f"{owner}, to whom this computer belongs, has no access any more.", remedy=pair)
+    submits = ("submitter",) if "submit" in authorizer.deciders.rights(roles) else ()
+    return Identity(kind="person", name=owner, roles=submits, auth=f"{AT_COMPUTER}{line.computer}")
 
 
 def must_submit(person: Identity) -> None:
     """Raises Forbidden unless this person may submit tasks."""
     if "submitter" not in person.roles:
         raise Forbidden(
-            f"{person.name}, who paired this computer, may not submit tasks.",
+            f"{person.name}, to whom this computer belongs, may not submit tasks.",
             remedy="This needs the role submitter: ask an admin.",
         )
 
@@ -138,8 +143,9 @@ class _Asked:
 class InGameCommands:
     """The in-game commands of one node. ``refused`` writes down who was refused what."""
 
-    def __init__(self, undoing: Undoing, *, defaults: Defaults, refused: Refused) -> None:
+    def __init__(self, undoing: Undoing, authorizer: TokenAuthorizer, *, defaults: Defaults, refused: Refused) -> None:
         self._undoing = undoing
+        self._authorizer = authorizer
         self._service = service = undoing.service
         self._defaults = defaults
         self._refused = refused
@@ -236,7 +242,7 @@ class InGameCommands:
     async def _tried(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
         person: Identity | None = None
         try:
-            person = await person_at(self._service.store, line)
+            person = await person_at(self._authorizer, line)
             text = _read(body)
             await self._verbs[request.verb](_Asked(line, request, text, person))
         except OrchestratorError as error:
@@ -248,7 +254,7 @@ class InGameCommands:
 
     async def _asking(self, line: ComputerLine) -> list[dict[str, str]]:
         """The questions that wait at a computer. Raises Unauthenticated, Forbidden."""
-        person = await person_at(self._service.store, line)
+        person = await person_at(self._authorizer, line)
         rows = await self._rows(await self._tasks_of(person, line))
         return [one for one in rows if "question" in one]
 
@@ -319,7 +325,7 @@ class InGameCommands:
     async def _follow(self, asked: _Asked, task: AgentTask) -> None:
         waits_for = self._service.authorizer.who_decides(task)
         line, after = asked.line, asked.request.after or 0
-        may = partial(person_at, self._service.store, line)
+        may = partial(person_at, self._authorizer, line)
 
         async def left() -> list[Line]:
             return await left_behind(self._undoing, line, await self._service.load(task.task_id))

@@ -53,14 +53,15 @@ class Endpoints(AuditEndpoints):
         clock = ManualClock()
         self.service = TaskService(store=store, bus=open_bus("local:"), clock=clock, authorizer=authorizer)
         self.authorizer = authorizer
+        self.users = {}
         self.checkpoints = Checkpoints(directory)
 
     def routes(self) -> list[Route]:
         """Where they are."""
         return [
-            Route("/v1/audit", answering(self.audit, 200), methods=["GET"]),
+            Route("/v1/audit", answering(self.audit, 200, self.within_reach), methods=["GET"]),
             Route("/v1/audit/verify", self.audit_verify, methods=["GET"]),
-            Route("/v1/audit/check", answering(self.audit_check, 200), methods=["GET"]),
+            Route("/v1/audit/check", answering(self.audit_check, 200, self.within_reach), methods=["GET"]),
         ]
 
 

@@ -1,0 +1,122 @@
+"""Who decides for a task: one rule, which every endpoint and every text about it asks.
+
+Theory. Only people decide (promise R3). The setting ``approvers`` names them: ``requester``, ``not_requester`` or
+``role:NAME``. With ``requester`` people whose role has the right ``decide`` decide their own tasks, and all of them
+decide the tasks of those who only submit: submitters and programs; where the policy says ``self_approval``, people who
+only submit decide their own as well. Nobody decides for somebody with whom they share no group. The submitter of a task
+may always reject what it asks (promise R2). A task of a program counts as a task of the program's owner.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
+from orchestrator.core.task.facts import DecisionAction
+from orchestrator.core.task.task import AgentTask
+
+Saying = DecisionAction | Literal["answer"]
+"""What somebody says to a task: a decision on a request, or the answer to a question of the model."""
+
+WHO_DECIDES: Final = (
+    "By default reviewers and admins decide their own tasks and those of submitters and programs; the setting is "
+    "`serve --approvers`."
+)
+"""The rule for people for whom somebody else decides."""
+
+
+@dataclass(frozen=True)
+class Deciders:
+    """The rule as it is at one moment: the setting, and what policy and directory say now."""
+
+    approvers: str = "requester"
+    """A setting that has none of the three forms allows nobody."""
+    self_approval: bool = False
+    roles: Mapping[str, Collection[Right]] = field(default_factory=dict)
+    """The policy's own roles."""
+    directory: Directory = field(default_factory=Directory)
+
+    def rights(self, roles: Collection[str]) -> frozenset[Right]:
+        """The rights of somebody with these roles. A person who decides also sees."""
+        found = rights_of(roles, self.roles)
+        kind, _, role = self.approvers.partition(":")
+        return found | {"view"} if kind == "role" and role in roles else found
+
+    def may_say(self, task: AgentTask, action: Saying, *, kind: str, name: str, roles: Collection[str]) -> bool:
+        """Whether somebody may say this to a task."""
+        if kind != "person":
+            return False
+        own = task.counts_for(name)
+        if own and action == "reject":
+            return True
+        holder = Holder(name, self.rights(roles))
+        whose = task.owner if task.by_program else task.user_id
+        if not own and not self.directory.shares_group(holder, whose):
+            return False
+        decides = "decide" in holder.rights
+        match self.approvers.partition(":"):
+            case ("requester", _, _) if own and (action == "answer" or (self.self_approval and not task.by_program)):
+                # An answer is told to the model and runs nothing: the asker knows what they meant.
+                return True
+            case ("requester", _, _):
+                return decides and (own or not self._decides_own(task))
+            case ("not_requester", _, _):
+                return decides and not own
+            case ("role", _, role):
+                return role in roles
+            case _:
+                return False
+
+    def _decides_own(self, task: AgentTask) -> bool:
+        """Whether the person who submitted the task may decide it, by the roles that they had then."""
+        return "decide" in self.rights(task.roles) and not task.by_program
+
+    def of(self, task: AgentTask) -> str:
+        """The people who may approve what a task asks, in words that end a sentence."""
+        own = self._decides_own(task) or (self.self_approval and not task.by_program)
+        match self.approvers.partition(":"):
+            case ("requester", _, _) if own:
+                return task.user_id
+            case ("not_requester", _, _) if requester := task.owner if task.by_program else task.user_id:
+                return f"a reviewer or an admin, but not {requester}"
+            case _:
+                return self._others()
+
+    def _others(self) -> str:
+        """The people who decide requests of a person who may not decide them."""
+        role = self.approvers.partition(":")[2]
+        return f"somebody with the role {role}" if role else "a reviewer or an admin"
+
+    def told(self, *, kind: str, name: str, roles: Collection[str], owner: str = "") -> str:
+        """The rights of a token's holder, in one sentence; empty for a computer. ``owner``: the owner of a program."""
+        rights = self.rights(roles)
+        if kind == "computer":
+            return ""
+        if kind == "agent":
+            whose = f", which count as tasks of {owner}" if owner else ""
+            may = f"submit tasks{whose}; people decide what they ask" if "submit" in rights else "only look"
+            return f"{name} may {may}."
+        listed = ["submit tasks"] if "submit" in rights else []
+        decided = self._what_decides(rights, roles)
+        listed += [decided] if decided else []
+        listed += ["pair computers and manage tokens"] if "everything" in rights else []
+        listed += [TOLD_RIGHTS[one] for one in ("freeze", "pair") if one in rights and "everything" not in rights]
+        listed += ["read the whole audit"] if "audit" in rights else []
+        listed += [TOLD_RIGHTS["view"]] if "view" in rights and not decided and "audit" not in rights else []
+        listed = listed or ["only ask an admin for a role"]
+        words = f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else "".join(listed)
+        others = f"; {self._others()} decides what {'they' if 'submit' in rights else 'tasks'} ask."
+        return f"{name} may {words}" + ("." if decided else others)
+
+    def _what_decides(self, rights: Collection[Right], roles: Collection[str]) -> str:
+        """What somebody decides, as words of a list; empty: nothing."""
+        submits = "submit" in rights
+        match self.approvers.partition(":"):
+            case ("role", _, role):
+                return "decide what every task asks" if role in roles else ""
+            case ("requester", _, _) if "decide" in rights:
+                return f"decide what {'these and the ' if submits else ''}tasks of submitters and programs ask"
+            case ("requester", _, _):
+                return "decide what these ask" if self.self_approval and submits else ""
+            case _:
+                return "decide what tasks of others ask" if "decide" in rights else ""

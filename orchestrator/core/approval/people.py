@@ -1,0 +1,138 @@
+"""Roles, groups and owners: the rights of a person, and whose tasks and computers they reach.
+
+Theory. A role is a set of rights. The rights say what somebody may do, and the groups say to whose things. Everybody
+reaches their own things. A right of a role reaches the things of the people who share a group with its holder; people
+who are in no group share one without a name, so that an installation without groups works as one team. The right
+``everything`` reaches all. One class answers both questions, for every endpoint, socket, stream and command.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, get_args
+
+from orchestrator.core.wire.wire import ComputerId
+
+Right = Literal["view", "submit", "decide", "freeze", "pair", "audit", "everything"]
+RIGHTS: Final[tuple[Right, ...]] = get_args(Right)
+"""All rights, in the order in which they are told."""
+
+TOLD_RIGHTS: Final[Mapping[Right, str]] = {
+    "view": "see the tasks and computers of their groups",
+    "submit": "submit tasks",
+    "decide": "decide what tasks of their groups ask",
+    "freeze": "freeze and unfreeze people of their groups",
+    "pair": "pair computers",
+    "audit": "read the whole audit of their groups",
+    "everything": "do everything that there is to do",
+}
+"""What each right lets somebody do, as words that end a sentence."""
+
+BUILT_IN_ROLES: Final[Mapping[str, frozenset[Right]]] = {
+    "viewer": frozenset({"view"}),
+    "submitter": frozenset({"submit"}),
+    "reviewer": frozenset({"view", "decide", "audit"}),
+    "admin": frozenset(RIGHTS),
+}
+"""The roles that every installation has. A policy may add others, and never changes these."""
+
+NO_GROUP: Final = ""
+"""The group of those who are in none."""
+
+
+def rights_of(roles: Iterable[str], custom: Mapping[str, Collection[Right]]) -> frozenset[Right]:
+    """The rights of somebody with these roles; a role that is not known gives none. ``custom``: those of the policy."""
+    found: set[Right] = set()
+    for role in roles:
+        found.update(BUILT_IN_ROLES.get(role) or custom.get(role, ()))
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Somebody who asks, as far as their reach depends on it. Of a program: its owner, who it works for."""
+
+    name: str
+    rights: frozenset[Right]
+
+
+@dataclass(frozen=True)
+class Group:
+    """People who work together, and the computers that all of them may use."""
+
+    people: frozenset[str] = frozenset()
+    computers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The person or the group that a computer belongs to; exactly one of the two is named."""
+
+    person: str = ""
+    group: str = ""
+
+    def __str__(self) -> str:
+        return self.person or f"group {self.group}"
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The groups and owners of an installation, as they are at one moment."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    owners: Mapping[ComputerId, Owner] = field(default_factory=dict)
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """The owner of each program; empty: nobody wrote it down."""
+    people: frozenset[str] = frozenset()
+    """Everybody who was ever given a token."""
+
+    def person_of(self, user: str) -> str:
+        """The person whose things are those of a user: themselves, or the owner of a program."""
+        return self.programs.get(user, "") or user
+
+    def visible_to(self, holder: Holder) -> frozenset[str] | None:
+        """The users whose tasks the holder may look at; None: those of everybody."""
+        if "everything" in holder.rights or ("view" in holder.rights and not self.groups):
+            return None
+        users = {one: one for one in self.people} | {name: owner or name for name, owner in self.programs.items()}
+        return frozenset({holder.name, *(user for user, person in users.items() if self.sees(holder, person))})
+
+    def groups_of(self, person: str) -> frozenset[str]:
+        """The groups that somebody is in; of those who are in none: NO_GROUP."""
+        return frozenset(name for name, one in self.groups.items() if person in one.people) or frozenset({NO_GROUP})
+
+    def groups_with(self, computer: ComputerId) -> frozenset[str]:
+        """The groups whose people may all use a computer; NO_GROUP for one that belongs to nobody."""
+        owner = self.owners.get(computer)
+        found = {name for name, one in self.groups.items() if computer in one.computers}
+        if owner is not None and owner.group:
+            found.add(owner.group)
+        return frozenset(found) if found or owner is not None else frozenset({NO_GROUP})
+
+    def oversees(self, holder: Holder, person: str, right: Right) -> bool:
+        """Whether the holder has a right, and it reaches the things of this person."""
+        return right in holder.rights and self.shares_group(holder, person)
+
+    def owners_of(self, computer: ComputerId) -> tuple[str, ...]:
+        """Whom a computer belongs to, as the policy names them: a person, and each group as ``group:NAME``."""
+        owner = self.owners.get(computer)
+        groups = sorted(f"group:{name}" for name in self.groups_with(computer) - {NO_GROUP})
+        return (owner.person, *groups) if owner is not None and owner.person else tuple(groups)
+
+    def shares_group(self, holder: Holder, person: str) -> bool:
+        """Whether the holder's rights reach this person at all."""
+        if "everything" in holder.rights or holder.name == person:
+            return True
+        return not self.groups_of(holder.name).isdisjoint(self.groups_of(person))
+
+    def sees(self, holder: Holder, person: str) -> bool:
+        """Whether the holder may look at tasks of this person."""
+        return holder.name == person or self.oversees(holder, person, "view")
+
+    def reaches(self, holder: Holder, computer: ComputerId) -> bool:
+        """Whether the holder may look at a computer, and use it where they may submit."""
+        owner = self.owners.get(computer)
+        if "everything" in holder.rights or (owner is not None and owner.person == holder.name):
+            return True
+        if not self.groups_of(holder.name).isdisjoint(self.groups_with(computer)):
+            return True
+        return owner is not None and bool(owner.person) and self.oversees(holder, owner.person, "view")

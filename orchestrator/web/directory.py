@@ -1,0 +1,163 @@
+"""The endpoints to groups and owners, and to what somebody may do themselves."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+
+from orchestrator.core.approval.people import NO_GROUP, RIGHTS, Group, Owner
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
+from orchestrator.core.ports import Identity
+from orchestrator.core.task.system_facts import DirectoryChanged, GroupValue, OwnerValue
+from orchestrator.core.text.lookalikes import why_not
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.directory import DirectoryKeeper
+from orchestrator.engine.tasks import person
+from orchestrator.web.answers.base import GroupAnswer, GroupGone, GroupList, OwnerDone, WhoAmI
+from orchestrator.web.auth import check_name
+from orchestrator.web.base import Room, no_computer
+from orchestrator.web.bodies import GroupBody, OwnerBody, read_body
+
+
+class DirectoryEndpoints(Room):
+    """``/v1/whoami``, ``/v1/groups`` and ``/v1/computers/{name}/owner``."""
+
+    directory: DirectoryKeeper
+
+    async def whoami(self, request: Request) -> WhoAmI:
+        """``GET /v1/whoami``: the identity of the asker, and what they may do."""
+        identity = await self.who(request, agents=True)
+        rights = self.authorizer.holder(identity).rights
+        groups = self.directory.present.groups_of(self.directory.present.person_of(identity.name)) - {NO_GROUP}
+        return WhoAmI.made_from(
+            identity,
+            roles=sorted(identity.roles),
+            rights=[one for one in RIGHTS if one in rights],
+            groups=sorted(groups),
+            owner=identity.owner or None,
+            may=self.authorizer.deciders.told(
+                kind=identity.kind, name=identity.name, roles=identity.roles, owner=identity.owner
+            ),
+        )
+
+    async def groups(self, request: Request) -> GroupList:
+        """``GET /v1/groups``: the groups of the asker; all of them for an admin."""
+        identity = await self.who(request, agents=True)
+        holder = self.authorizer.holder(identity)
+        present = self.directory.present
+        own = present.groups_of(holder.name)
+        shown = [
+            GroupAnswer(
+                name=name,
+                # Others in a group are seen by those who may see their tasks.
+                people=sorted(one for one in group.people if present.sees(holder, one)),
+                computers=sorted(ComputerId(one) for one in group.computers),
+            )
+            for name, group in sorted(present.groups.items())
+            if "everything" in holder.rights or name in own
+        ]
+        return GroupList(groups=shown)
+
+    async def change_group(self, request: Request) -> GroupAnswer:
+        """``POST /v1/groups/{group}``: add people and computers, or take them out; the first ones make the group."""
+        identity = await self.who(request)
+        self.authorizer.must(identity, "everything")
+        body = await read_body(request, GroupBody)
+        name = request.path_params["group"]
+        entry = f"group {name}"
+        await self.directory.load()
+        group = self.directory.present.groups.get(name)
+        if group is None:
+            self._check_new(name)
+        await self._check_known(body.add_people, body.add_computers)
+        before = group or Group()
+        people = sorted((before.people | {*body.add_people}) - {*body.remove_people})
+        computers = sorted((before.computers | {*body.add_computers}) - {*body.remove_computers})
+        value = GroupValue(people=tuple(people), computers=tuple(computers))
+        fact = DirectoryChanged(about="group", name=name, value=value)
+        await self._set(fact, identity, self.directory.number_of(entry))
+        return GroupAnswer(name=name, people=people, computers=computers)
+
+    async def remove_group(self, request: Request) -> GroupGone:
+        """``DELETE /v1/groups/{group}``: its people are in it no more, and its computers belong to nobody."""
+        identity = await self.who(request)
+        self.authorizer.must(identity, "everything")
+        name = request.path_params["group"]
+        await self.directory.load()
+        if name not in self.directory.present.groups:
+            raise _no_group(name)
+        owned = sorted(one for one, owner in self.directory.present.owners.items() if owner.group == name)
+        if owned:
+            raise InvalidRequest(
+                f"{', '.join(owned[:5])} belong{'s' if len(owned) == 1 else ''} to the group {name}.",
+                remedy=f"Give each another owner first: `cc-orchestrator computers owner {owned[0]} PERSON`.",
+            )
+        await self._set(DirectoryChanged(about="group", name=name), identity, self.directory.number_of(f"group {name}"))
+        return GroupGone(name=name)
+
+    async def set_owner(self, request: Request) -> OwnerDone:
+        """``POST /v1/computers/{name}/owner``: the person or the group that a computer belongs to from now on."""
+        identity = await self.who(request)
+        self.authorizer.must(identity, "everything")
+        body = await read_body(request, OwnerBody)
+        name = ComputerId(request.path_params["name"])
+        if name not in await self.computer_names():
+            raise no_computer(name)
+        owner = Owner(body.person or "", body.group or "")
+        await self.give(name, owner if owner != Owner() else None, identity)
+        return OwnerDone(computer=name, person=body.person, group=body.group)
+
+    async def give(self, computer: ComputerId, owner: Owner | None, by: Identity) -> None:
+        """Give a computer to a person or a group; None: to nobody. Raises InvalidRequest, NotFound, Conflict."""
+        await self.directory.load()
+        if owner is not None and bool(owner.person) == bool(owner.group):
+            raise InvalidRequest("A computer belongs to a person or to a group.", remedy="Name one of the two.")
+        if owner is not None and owner.person:
+            await self._check_known([owner.person], ())
+        if owner is not None and owner.group and owner.group not in self.directory.present.groups:
+            raise _no_group(owner.group)
+        number = self.directory.number_of(f"owner {computer}")
+        if owner is None and not number:
+            return
+        value = None if owner is None else OwnerValue(person=owner.person, group=owner.group)
+        await self._set(DirectoryChanged(about="owner", name=computer, value=value), by, number)
+        self.service.bus.publish("computers", {"computer": computer})
+
+    def must_give(self, identity: Identity, owner: Owner) -> None:
+        """Raises Forbidden unless somebody who pairs computers may give one to this owner."""
+        holder, present = self.authorizer.holder(identity), self.directory.present
+        if "everything" in holder.rights:
+            return
+        own_group = owner.group and owner.group in present.groups_of(holder.name)
+        if not own_group and not (owner.person and present.oversees(holder, owner.person, "pair")):
+            raise Forbidden(
+                f"{identity.name} may not give a computer to {owner}.",
+                remedy="Name a group of your own, or a person in it.",
+            )
+
+    async def _set(self, fact: DirectoryChanged, by: Identity, expected: int) -> None:
+        note = self.service.draft(fact, person(by))
+        await self.directory.set(note, self.service.bus, expected=expected)
+
+    def _check_new(self, name: str) -> None:
+        check_name(name)
+        why = why_not(name, set(self.directory.present.groups))
+        if why:
+            raise InvalidRequest(why, remedy="Choose a name that nobody takes for another one.")
+
+    async def _check_known(self, people: Sequence[str], computers: Sequence[str]) -> None:
+        """Raises NotFound for a person or a computer that has no token."""
+        rows = await self.service.store.list_tokens()
+        has = {(row.kind, row.name) for row in rows if not row.revoked}
+        for one in people:
+            if ("person", one) not in has:
+                raise NotFound(
+                    f"There is no person {one[:64]!r}.",
+                    remedy=f"`cc-orchestrator people add {one[:64]}` adds one.",
+                )
+        for one in computers:
+            if ("computer", one) not in has:
+                raise no_computer(one)
+
+
+def _no_group(name: str) -> NotFound:
+    return NotFound(f"There is no group {name[:64]!r}.", remedy="`cc-orchestrator groups` lists them.")

@@ -1,0 +1,103 @@
+"""Roles, groups and owners: the rights of a person, and whose things they reach."""
+
+import pytest
+
+from orchestrator.core.approval.people import (
+    BUILT_IN_ROLES,
+    RIGHTS,
+    TOLD_RIGHTS,
+    Directory,
+    Group,
+    Holder,
+    Owner,
+    rights_of,
+)
+from orchestrator.core.wire.wire import ComputerId
+
+ROLES = {"ann": "admin", "rita": "reviewer", "vera": "viewer", "sam": "submitter", "sue": "submitter"}
+EVERYBODY = frozenset(ROLES)
+
+
+def holder(name: str) -> Holder:
+    """A person of ROLES."""
+    return Holder(name, rights_of([ROLES[name]], {}))
+
+
+def seen_by(directory: Directory, person: str) -> set[str]:
+    """The people who see the tasks of a person."""
+    return {name for name in ROLES if directory.sees(holder(name), person)}
+
+
+def users_of(directory: Directory, computer: str) -> set[str]:
+    """The people who reach a computer."""
+    return {name for name in ROLES if directory.reaches(holder(name), ComputerId(computer))}
+
+
+def test_a_role_is_its_rights() -> None:
+    """An admin has all rights; a role that nobody knows has none; a policy adds roles, and changes none."""
+    assert rights_of(["admin"], {}) == set(RIGHTS) == TOLD_RIGHTS.keys()
+    assert rights_of(["viewer", "submitter"], {}) == {"view", "submit"}
+    assert rights_of(["guest"], {}) == set()
+    assert rights_of(["tutor", "viewer"], {"tutor": ["decide"]}) == {"decide", "view"}
+    assert rights_of(["viewer"], {"viewer": RIGHTS}) == BUILT_IN_ROLES["viewer"]
+
+
+def test_without_groups_all_are_one_team() -> None:
+    """Those who may look see everybody; those who only submit see their own; a computer is for all."""
+    alone = Directory(people=EVERYBODY)
+    assert seen_by(alone, "sam") == {"ann", "rita", "vera", "sam"}
+    assert seen_by(alone, "ann") == {"ann", "rita", "vera"}
+    assert users_of(alone, "farm") == EVERYBODY
+    assert alone.visible_to(holder("rita")) is None
+    assert alone.visible_to(holder("sam")) == frozenset({"sam"})
+
+
+def test_a_group_ends_the_reach_of_a_right() -> None:
+    """Rights reach those who share a group with their holder, and nobody else; admins reach everybody."""
+    one = Directory(
+        groups={"a": Group(frozenset({"rita", "sam"})), "b": Group(frozenset({"sue", "sam"}), frozenset({"mine"}))},
+        people=EVERYBODY,
+        programs={"bot": "sue", "old": ""},
+    )
+    assert seen_by(one, "sam") == {"ann", "rita", "sam"}
+    assert seen_by(one, "sue") == {"ann", "sue"}
+    assert seen_by(one, "vera") == {"ann", "vera"}
+    assert users_of(one, "mine") == {"ann", "sue", "sam"}
+    assert users_of(one, "farm") == {"ann", "vera"}
+    assert one.visible_to(holder("ann")) is None
+    assert one.visible_to(holder("rita")) == frozenset({"rita", "sam"})
+    assert one.visible_to(holder("sue")) == frozenset({"sue", "bot"})
+    assert one.visible_to(holder("vera")) == frozenset({"vera", "ann", "old"})
+    assert one.person_of("bot") == "sue"
+    assert one.person_of("old") == "old"
+    assert one.person_of("sam") == "sam"
+
+
+@pytest.mark.parametrize(
+    ("owner", "users"),
+    [
+        (Owner(person="sam"), {"ann", "rita", "sam"}),
+        (Owner(person="sue"), {"ann", "sue", "vera"}),
+        (Owner(group="a"), {"ann", "rita", "sam"}),
+        (Owner(group="gone"), {"ann"}),
+    ],
+)
+def test_an_owner_says_who_uses_a_computer(owner: Owner, users: set[str]) -> None:
+    """A person's own computer is theirs, and of those who look after them; a group's is for all of the group."""
+    one = Directory(
+        groups={"a": Group(frozenset({"rita", "sam"}))}, owners={ComputerId("farm"): owner}, people=EVERYBODY
+    )
+    assert users_of(one, "farm") == users
+
+
+def test_the_policy_names_owners() -> None:
+    """A person by name, and each group as ``group:NAME``."""
+    farm, mine, barn = ComputerId("farm"), ComputerId("mine"), ComputerId("barn")
+    one = Directory(
+        groups={"a": Group(computers=frozenset({"farm"})), "b": Group()},
+        owners={farm: Owner(person="sam"), mine: Owner(group="b")},
+    )
+    assert one.owners_of(farm) == ("sam", "group:a")
+    assert one.owners_of(mine) == ("group:b",)
+    assert one.owners_of(barn) == ()
+    assert (str(one.owners[farm]), str(one.owners[mine])) == ("sam", "group b")
