@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.core.approval.people import Unseen
 from orchestrator.core.errors import Forbidden, NotFound, Unauthenticated
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import TaskId
@@ -96,17 +97,17 @@ class Room:
         named = connection.path_params
         if "task_id" in named:
             user = await self.user_of(named["task_id"])
-            if user is not None and not self.authorizer.sees_user(await self.identified(connection), user):
-                raise await self.service.no_task(TaskId(named["task_id"]))
+            if user is not None and not self.authorizer.sees_user(await self.who(connection, agents=True), user):
+                raise _unseen(await self.service.no_task(TaskId(named["task_id"])))
         elif "request_id" in named:
             raised = await self.service.store.raised_by([named["request_id"]])
             user = await self.user_of(raised.get(named["request_id"], ""))
-            if user is not None and not self.authorizer.sees_user(await self.identified(connection), user):
-                raise self.service.no_request()
+            if user is not None and not self.authorizer.sees_user(await self.who(connection, agents=True), user):
+                raise _unseen(self.service.no_request())
         elif "name" in named and "kind" not in named:
             name = ComputerId(named["name"])
-            if not self.authorizer.reaches(await self.identified(connection), name):
-                raise no_computer(name)
+            if not self.authorizer.reaches(await self.who(connection, agents=True), name):
+                raise _unseen(no_computer(name))
 
     async def user_of(self, task_id: str) -> str | None:
         """The user of a task, which never changes, by its row; None: there is no such task."""
@@ -164,6 +165,11 @@ class Room:
         """The computers that have a token, each with the person who paired it; empty: nobody that is known."""
         rows = await self.service.store.list_tokens()
         return {ComputerId(row.name): row.owner for row in rows if row.kind == "computer" and not row.revoked}
+
+
+def _unseen(absent: NotFound) -> Unseen:
+    """The same answer as for a thing that there is not."""
+    return Unseen(absent.message, remedy=absent.remedy, details=absent.details)
 
 
 def no_computer(name: str) -> NotFound:

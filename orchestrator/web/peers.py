@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from starlette.requests import HTTPConnection
 
+from orchestrator.core.approval.people import Unseen
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Clock, Identity
 from orchestrator.core.task.items import SYSTEM, Actor
@@ -319,7 +320,7 @@ class Attempts:
         """The same for a frame on a socket, whose endpoint is said."""
         if error.http_status == COUNTED:
             self._count(error.code)
-        if error.http_status not in RECORDED:
+        if error.http_status not in RECORDED and not isinstance(error, Unseen):
             return
         actor = NOBODY if identity is None else person(identity)
         endpoint, request_id = endpoint[:_ENDPOINT_CHARS], request_id[:_ID_CHARS]

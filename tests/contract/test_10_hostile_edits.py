@@ -21,7 +21,7 @@ from orchestrator.adapters.store.schema import SCHEMA, Table, tables_of
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.system_facts import ComputerFrozen, ComputerReleased
+from orchestrator.core.task.system_facts import ComputerFrozen, ComputerReleased, DirectoryChanged, GroupValue
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.history.audit import Checkpoints, verify_store
 from orchestrator.history.audit import verification as verifying
@@ -144,6 +144,8 @@ async def _begun(directory: Path) -> None:
             await store.freeze_computer(author.draft(ComputerFrozen(computer=ComputerId(name), reason="disk_restored")))
         await store.release_computer(author.draft(ComputerReleased(computer=ComputerId("5"), by="admin")))
         await store.agree("workspace", "here")
+        group = DirectoryChanged(about="group", name="class", value=GroupValue(people=("sam",)))
+        await store.set_entry(author.draft(group), expected=0)
         assert await store.take_duty("checkpoints", "n-1", 60)
         await store.create(TaskId("t-waits"), [author.submitted()])
         lease = await store.lease("n-1", 30)

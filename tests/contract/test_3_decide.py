@@ -54,7 +54,7 @@ async def reviewers(server: Opened) -> tuple[str, str]:
 async def test_d1_refusals_come_in_their_order(installation: Installation) -> None:
     """D1: 401, then 422, then 404, then 403, then 409 with the present state and who decided."""
     async with installation.open(Playing(says(WRITE)), policy=policy()) as server:
-        sam = await server.person("sam")
+        sam = await server.person("sam", "viewer")
         task_id, request = await server.asked()
         for token, request_id, action, status in (
             ("nobody", "unknown", "explode", 401),
@@ -474,8 +474,8 @@ async def test_d24_only_the_requester_or_an_admin_takes_a_request_back(installat
     async with installation.open(model, policy=policy()) as server:
         sam, kim, robot = (
             await server.person("sam", "reviewer", "submitter"),
-            await server.person("kim"),
-            await server.agent(),
+            await server.person("kim", "viewer"),
+            await server.agent(owner="sam"),
         )
         task_id, request = await server.asked(token=sam)
         path = f"/v1/requests/{request['request_id']}/withdraw"

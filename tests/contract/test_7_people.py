@@ -31,7 +31,7 @@ async def test_r1_who_decides_is_said_by_the_token_alone(installation: Installat
             answer = await server.decide(request, "approve", token=sam, **{name: "admin"})  # type: ignore[arg-type]
             assert answer.status_code == 422, (name, answer.text)
         await waits(server, request)
-        kim = await server.person("kim")
+        kim = await server.person("kim", "viewer")
         posing = {"X-User": "sam", "X-Forwarded-User": "sam", "From": "sam", "Remote-User": "sam"}
         assert (await server.decide(request, "approve", token=kim, headers=posing)).status_code == 403
         assert (await server.decide(request, "approve", token=sam, headers={"X-User": "admin"})).status_code == 202
@@ -56,7 +56,7 @@ async def test_r2_who_may_approve_is_a_setting(installation: Installation, appro
     async with installation.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
         people = {
             "sam": await server.person("sam"),
-            "kim": await server.person("kim"),
+            "kim": await server.person("kim", "viewer"),
             "bob": await server.person("bob", "reviewer"),
             "admin": server.admin,
         }
@@ -84,7 +84,7 @@ async def test_r2_of_a_programs_task_people_decide(installation: Installation, a
         await server.person("mia", "reviewer")
         robot = await server.agent("robot", "submitter", owner="mia")
         people = {
-            "sue": await server.person("sue"),
+            "sue": await server.person("sue", "viewer", "submitter"),
             "bob": await server.person("bob", "reviewer"),
             "admin": server.admin,
         }
@@ -297,8 +297,8 @@ async def test_r2_a_second_token_has_the_rights_of_the_first(installation: Insta
 async def test_r3_an_agent_never_decides(installation: Installation, approvers: str) -> None:
     """R3: its token opens no endpoint that decides, also on its own task and with the role; it gets no other role."""
     async with installation.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
-        robot = await server.agent("robot", "submitter")
         person = await server.person("rob")
+        robot = await server.agent("robot", "submitter", owner="rob")
         _, request = await server.asked(token=person)
         call_id, request_id = request["tool_calls"][0]["call_id"], request["request_id"]
         named = {"requests": [{"request_id": request_id, "resume": {"action": "approve"}}]}
@@ -343,7 +343,7 @@ async def test_r5_a_right_that_was_taken_away_meanwhile_is_gone(installation: In
             failed = await reviewer.decide(request["request_id"], action="approve")
             assert (failed["type"], failed["code"]) == ("failed", "unauthenticated")
         assert (await server.decide(request, "approve", token=bob)).status_code == 401
-        less = await server.person("bob", "submitter")
+        less = await server.person("bob", "viewer")
         assert (await server.decide(request, "approve", token=less)).status_code == 403
         async with server.reviewing(less) as reviewer:
             assert (await reviewer.hear("snapshot"))["requests"] == []

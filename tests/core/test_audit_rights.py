@@ -13,7 +13,9 @@ from orchestrator.core.task.facts import Fact, RequestId, TaskId
 from orchestrator.core.task.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.task.system_facts import (
     ComputerReleased,
+    DirectoryChanged,
     NodeStarted,
+    OwnerValue,
     PolicyLoaded,
     TaskPruned,
     TokenIssued,
@@ -115,6 +117,21 @@ def test_a6_the_role_that_a_setting_named_decides() -> None:
     assert why([named, issued("foreman")], item(decided("approve"), SAM)) == ""
     other = item(START.model_copy(update={"settings": {"approvers": "not_requester"}}))
     assert why([other, issued("foreman")], item(decided("approve"), SAM))
+
+
+def test_a6_a_role_of_a_policy_has_the_rights_that_it_named() -> None:
+    """Whatever the policy is now; people who only submit decide their own where a policy said so."""
+    policy = item(POLICY.model_copy(update={"roles": {"tutor": ("decide", "pair", "submit"), "guest": ("view",)}}))
+    code = TokenIssued(holder_kind="pairing", name="p-1")
+    owner = DirectoryChanged(about="owner", name="farm", value=OwnerValue(person="sam"))
+    group = DirectoryChanged(about="group", name="class")
+    for act in (decided("approve"), submitted(), code, owner):
+        assert why([policy, issued("tutor")], item(act, SAM)) == ""
+        assert why([policy, issued("guest")], item(act, SAM))
+    assert why([policy, issued("tutor")], item(group, SAM))
+    own = item(POLICY.model_copy(update={"self_approval": True}))
+    assert why([own, issued("submitter")], item(decided("approve"), SAM), ["sam"]) == ""
+    assert why([own, issued("submitter")], item(decided("approve"), SAM), ["alice"])
 
 
 def test_a6_a_right_counts_from_the_token_to_its_end() -> None:

@@ -8,7 +8,15 @@ import pytest
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Fault
 from orchestrator.core.audit.computers import MOST_NUMBER, ComputerBook, Work, claim_faults, work_of
-from orchestrator.core.audit.shared import DUTY_US, AgreedBook, PolicyBook, Since, duty_faults, queue_faults
+from orchestrator.core.audit.shared import (
+    DUTY_US,
+    AgreedBook,
+    DirectoryBook,
+    PolicyBook,
+    Since,
+    duty_faults,
+    queue_faults,
+)
 from orchestrator.core.audit.tables import Rows, TokenBook, token_fingerprint
 from orchestrator.core.task import system_facts as told
 from orchestrator.core.task.facts import Fact, TaskId
@@ -92,6 +100,39 @@ def test_a_policy_that_nobody_loaded_or_that_is_gone_shows() -> None:
     for gone in ({}, {"in force": policy_row(version=0)}):
         assert policies([NEW], gone) == ["The active policy is not in the table."]
     assert len(policies([NEW], {"in force": policy_row(version="x")})) == 2
+
+
+# -- groups and owners -------------------------------------------------------------------
+
+
+def test_a_group_that_nobody_set_so_shows() -> None:
+    """Another value, one that nobody set, one that was removed, and one that is gone; a change meanwhile is none."""
+    ann, none = told.GroupValue(people=("ann",)), told.NodeStopped()
+    facts: list[Fact] = [
+        none,
+        told.DirectoryChanged(about="group", name="a", value=ann),
+        told.DirectoryChanged(about="owner", name="farm", value=told.OwnerValue(person="ann")),
+        told.DirectoryChanged(about="group", name="b", value=ann),
+        told.DirectoryChanged(about="group", name="b"),
+    ]
+    book = DirectoryBook()
+    for item in stream(SYSTEM_STREAM, *facts):
+        book.take(item)
+    rows: dict[str, Any] = {
+        "group a": {"number": 2, "data": facts[1].model_dump_json()},
+        "owner farm": {"number": 3, "data": facts[2].model_dump_json()},
+    }
+    assert said(book.faults(rows, rows)) == []
+    for changed in ({"number": 9}, {"data": facts[3].model_dump_json()}):
+        other = {**rows, "group a": {**rows["group a"], **changed}}
+        assert said(book.faults(rows, other)) == []
+        (one,) = said(book.faults(other, other))
+        assert one.startswith("'group a' is ")
+    for name in ("group b", "group x"):
+        more = {**rows, name: {"number": 4, "data": facts[3].model_dump_json()}}
+        assert said(book.faults(more, more)) == [f"{name!r} is in the table, and no item set it."]
+    gone = {"group a": rows["group a"]}
+    assert said(book.faults(gone, gone)) == ["'owner farm' was set, and is not in the table."]
 
 
 # -- what was agreed ---------------------------------------------------------------------

@@ -12,6 +12,7 @@ from orchestrator.core.approval.people import (
     Owner,
     rights_of,
 )
+from orchestrator.core.policy import parse_policy
 from orchestrator.core.wire.wire import ComputerId
 
 ROLES = {"ann": "admin", "rita": "reviewer", "vera": "viewer", "sam": "submitter", "sue": "submitter"}
@@ -40,6 +41,13 @@ def test_a_role_is_its_rights() -> None:
     assert rights_of(["guest"], {}) == set()
     assert rights_of(["tutor", "viewer"], {"tutor": ["decide"]}) == {"decide", "view"}
     assert rights_of(["viewer"], {"viewer": RIGHTS}) == BUILT_IN_ROLES["viewer"]
+
+
+def test_a_policy_makes_roles() -> None:
+    """Each is the list of its rights; without any, nobody who only submits decides."""
+    made = parse_policy('rules = []\n[roles.tutor]\nmay = ["view", "decide"]')
+    assert made.role_rights == {"tutor": {"view", "decide"}}
+    assert made.self_approval is False
 
 
 def test_without_groups_all_are_one_team() -> None:

@@ -803,6 +803,7 @@ async def test_computers_are_listed_connected_or_not(server: Server, disk: Disk)
         "online": True,
         "state": "online",
         "frozen": None,
+        "belongs_to": None,
         "label": "farm",
         "former_labels": [],
         "host": "ComputerCraft 1.113.1 (Minecraft 1.20.1)",
@@ -816,8 +817,8 @@ async def test_computers_are_listed_connected_or_not(server: Server, disk: Disk)
         "seen_at": None,
         "node": None,
     }
-    away = {"online": False, "state": "away", "frozen": None, "owner": "admin", "seen_at": None, "node": None}
-    assert second == {"computer": "4", **away}
+    away = {"online": False, "state": "away", "frozen": None, "owner": "admin", "belongs_to": None}
+    assert second == {"computer": "4", **away, "seen_at": None, "node": None}
 
 
 async def test_a_task_waits_for_its_computer_and_goes_on_when_it_comes(server: Server) -> None:

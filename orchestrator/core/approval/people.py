@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
+from orchestrator.core.errors import NotFound
 from orchestrator.core.wire.wire import ComputerId
 
 Right = Literal["view", "submit", "decide", "freeze", "pair", "audit", "everything"]
@@ -34,6 +35,11 @@ BUILT_IN_ROLES: Final[Mapping[str, frozenset[Right]]] = {
     "admin": frozenset(RIGHTS),
 }
 """The roles that every installation has. A policy may add others, and never changes these."""
+
+
+class Unseen(NotFound):
+    """A thing that there is and that the asker may not see: told as one that there is not, and written down."""
+
 
 NO_GROUP: Final = ""
 """The group of those who are in none."""

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.approval.command import Decide, closed_question
 from orchestrator.core.approval.deciders import Saying
+from orchestrator.core.approval.people import Unseen
 from orchestrator.core.approval.presentation import must_have_seen
 from orchestrator.core.errors import (
     Conflict,
@@ -272,6 +273,8 @@ class TaskService(StoredTasks):
         # Raises PolicyUnusable: a node that cannot judge takes no decision, also where that would need no verdict.
         _ = self.active_policy.version
         task = await self.for_request(request_id)
+        if not self.authorizer.sees_user(by, task.user_id):
+            raise Unseen(self.no_request().message, remedy=self.no_request().remedy)
         must_decide_all(self.authorizer, by, task, resume)
         if by.auth != "library":  # whose caller has the whole of it
             must_have_seen(by.name, task, resume)
@@ -344,6 +347,7 @@ class TaskService(StoredTasks):
     async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
         """A person's answer to a question; the first counts. Raises NotFound, Forbidden, NotPending."""
         task = await self.load(task_id)
+        await self.must_see(by, task)
         must_decide(self.authorizer, by, task, "answer")
         asked = Answer(question_id=question_id, answer=answer)
         try:
@@ -351,6 +355,12 @@ class TaskService(StoredTasks):
         except (NotFound, NotPending) as refused:
             # The task may have gone on by now, and knows no more than its present questions.
             raise closed_question(await self.store.read(task_id), question_id) or refused from None
+
+    async def must_see(self, by: Identity, task: AgentTask) -> None:
+        """Raises Unseen for a task that somebody may not look at: it is told as one that there is not."""
+        if not self.authorizer.sees_user(by, task.user_id):
+            absent = await self.no_task(task.task_id)
+            raise Unseen(absent.message, remedy=absent.remedy)
 
     async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
         """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""

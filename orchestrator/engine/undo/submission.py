@@ -182,6 +182,7 @@ class Undoing(Plans):
         if wanted.listing:
             return f"Restore {wanted.computer}"
         task = await self.service.load(TaskId(wanted.task_id))
+        await self.service.must_see(by, task)
         must_own(by, task, "undoes it")
         if task.ended is None:
             raise InvalidRequest(

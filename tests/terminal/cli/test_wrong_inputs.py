@@ -46,6 +46,9 @@ NOT_THERE: Final = {
     "COMPUTER": "nobody",
     "BACKUP": "b-000000000000",
     "NAME": "nobody",
+    "PERSON": "nobody",
+    "PERSON…": "nobody",
+    "GROUP": "nowhere",
     "FILE": "none.toml",
     "KIND": "person",
     "TEXT": "x",
@@ -55,6 +58,8 @@ NEEDS: Final = {("requests", "extend"): ("--for", "10m"), ("review",): ("--appro
 """Options without which a command does not look."""
 MAKES: Final = {
     *[("run",), ("pair",), ("people", "add"), ("token", "computer"), ("token", "person"), ("store", "export")],
+    # A person that is not there is named, not the group, which is made.
+    *[("groups", "remove"), ("groups", "add")],
     # Ollama is asked, which is not here.
     *[("models", "show"), ("models", "pull")],
     # A dry run: that there is no such tool is its answer.
