@@ -5,6 +5,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchestrator.core.approval.people import RIGHTS
 from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.core.ports import Identity
 from orchestrator.web.answers.base import SessionAnswer
@@ -60,7 +61,9 @@ class SessionEndpoints(Room):
         return answer
 
     def _of(self, browser: Browser) -> SessionAnswer:
+        held = self.authorizer.holder(browser.identity).rights
         more = {"csrf": browser.csrf, "expires_at": browser.ends_at, "version": self.about.version}
+        more["rights"] = [one for one in RIGHTS if one in held]
         return SessionAnswer.made_from(browser.identity, **more)
 
     async def _shown(self, token: str, peer: str) -> Identity:

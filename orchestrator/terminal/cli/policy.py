@@ -177,7 +177,7 @@ def check(
         parts.append("changes of failed tasks are put back by themselves")
     typer.echo(f"{one_line(loaded.source, limit=1000)} is in order: {', '.join(parts)}.")
     _print_gaps(unnamed)
-    _print_roles((rule.id, rule.roles or ()) for rule in policy.rules)
+    _print_roles(((rule.id, rule.roles or ()) for rule in policy.rules), policy.roles)
 
 
 @policy_app.command(
@@ -272,7 +272,8 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
     for line in table(("#", "RULE", "EFFECT", "LOOKS AT", "TOOLS"), rows, columns=Screen.of().columns):
         typer.echo(line)
     _print_gaps(tools_without_a_rule(rule["tools"] for rule in found["policy"]["rules"]))
-    _print_roles((rule["id"], rule.get("roles") or ()) for rule in found["policy"]["rules"])
+    rules = ((rule["id"], rule.get("roles") or ()) for rule in found["policy"]["rules"])
+    _print_roles(rules, found["policy"].get("roles") or ())
 
 
 def _print_gaps(tools: Sequence[str]) -> None:
@@ -283,11 +284,11 @@ def _print_gaps(tools: Sequence[str]) -> None:
         typer.echo(line)
 
 
-def _print_roles(rules: Iterable[tuple[str, Sequence[str]]]) -> None:
+def _print_roles(rules: Iterable[tuple[str, Sequence[str]]], own: Iterable[str]) -> None:
     """Rules that look at the requester and match nobody."""
     from orchestrator.core.policy import told_of_roles
 
-    for line in told_of_roles(rules):
+    for line in told_of_roles(rules, own):
         typer.echo(one_line(line, limit=1000))
 
 
@@ -344,7 +345,10 @@ def apply(
         typer.echo(one_line(found["alert"], limit=2000), err=True)
 
 
-_NARROWING = ("paths", "programs", "computers", "families", "labels", "args", "roles", "risks")
+_NARROWING = (
+    *("paths", "programs", "computers", "families", "labels", "args"),
+    *("roles", "users", "groups", "owners", "risks"),
+)
 """The conditions of a rule beside the tool."""
 
 

@@ -54,6 +54,7 @@ KINDS: Final[Mapping[str, str]] = {
     "agreed": "Agreed between nodes",
     "computer_backed_up": "Backup made",
     "backup_removed": "Backup removed",
+    "directory_changed": "Group or owner changed",
     "keys_sent": "Keys typed",
     "task_pruned": "Task pruned",
 }
@@ -149,6 +150,7 @@ _TOLD: Final[Mapping[str, Callable[[Fact], str]]] = {
     "token_revoked": _holder,
     "attempt_refused": _refused,
     "signed_in": lambda fact: f"from {fact['peer']}" if fact.get("peer") else "",
+    "directory_changed": lambda fact: f"{fact['about']} {fact['name']}{'' if fact.get('value') else ' removed'}",
     "keys_sent": lambda fact: f"{fact['computer']}: {fact.get('text') or ' '.join(fact.get('keys') or ())}",
     "request_ended": lambda fact: _joined(_ENDS.get(fact["end"], fact["end"]), fact.get("reason")),
     "review_noted": lambda fact: str(fact.get("what") or "").replace("_", " "),

@@ -68,6 +68,7 @@ class TokenShown(Dialog[str]):
 # -- Who may come in: people, programs and computers. A token is shown once, and revoked at once
 
 _ROLES: Final = (
+    ("viewer", "looks at the tasks and computers of their groups"),
     ("submitter", "submits tasks and answers their questions"),
     ("reviewer", "decides what submitters, programs and their own tasks ask; reads the whole audit"),
     ("admin", "all of that; pairs computers, makes and revokes tokens"),

@@ -43,7 +43,10 @@ _CONDITIONS: Final = (
     ("computers", "on computers"),
     ("families", "on computers of the kind"),
     ("labels", "where the label is"),
+    ("owners", "on computers of"),
     ("roles", "asked for by"),
+    ("users", "asked for by"),
+    ("groups", "asked for by the group"),
     ("risks", "where the risk is"),
 )
 _MISSED: Final = {
@@ -55,6 +58,9 @@ _MISSED: Final = {
     "labels": "the label is another",
     "args": "an argument is another",
     "roles": "the requester's roles are others",
+    "users": "the requester is another",
+    "groups": "the requester's groups are others",
+    "owners": "the computer's owner is another",
     "risks": "the risk is another",
     "call": "nothing about the call can be judged",
 }
@@ -66,6 +72,9 @@ _OPEN: Final = {
     "labels": "the computer's label",
     "args": "an argument",
     "roles": "the requester's roles",
+    "users": "the requester",
+    "groups": "the requester's groups",
+    "owners": "the computer's owner",
     "risks": "the risk",
     "call": "the call itself",
 }
@@ -414,7 +423,9 @@ class Policy(Pane):
             self.page.show(rule_lines(self._rules[int(key)], int(key) + 1), stay=stay)
             return
         gaps = told_of_gaps(tools_without_a_rule(one["tools"] for one in self._rules)) if self._rules else ()
-        gaps += told_of_roles((one["id"], one.get("roles") or ()) for one in self._rules)
+        gaps += told_of_roles(
+            ((one["id"], one.get("roles") or ()) for one in self._rules), self._found["policy"].get("roles") or ()
+        )
         more = [Line(one_line(one, limit=2000), prose=True) for one in gaps]
         self.page.show([*in_force_lines(self._found), *more], stay=stay)
 

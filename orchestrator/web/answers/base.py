@@ -69,6 +69,8 @@ class SessionAnswer(AnswerModel):
 
     name: str
     roles: list[str]
+    rights: list[Right]
+    """What the roles let somebody do: the page offers nothing else."""
     csrf: str
     """What the page shows as `X-CSRF-Token` with everything that changes something; the same in all tabs."""
     expires_at: Timestamp

@@ -2,19 +2,19 @@
 import { ask, get, hold, post } from "./api.js";
 import { Store } from "./store.js";
 
-export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
+export const session = new Store({ where: "asking", name: "", roles: [], rights: [], version: "" });
 
 function entered(told) {
   // Signed in elsewhere in this browser: the content here is another person's.
   if (session.value.where === "in" && told.name !== session.value.name) return location.reload();
   hold({ csrf: told.csrf });
-  session.set({ where: "in", name: told.name, roles: told.roles, version: told.version });
+  session.set({ where: "in", name: told.name, roles: told.roles, rights: told.rights, version: told.version });
 }
 
 // `ended`: nobody asked for it.
 function left({ ended = false } = {}) {
   hold({ csrf: "" });
-  session.set({ where: "out", name: "", roles: [], version: "", ended });
+  session.set({ where: "out", name: "", roles: [], rights: [], version: "", ended });
 }
 
 hold({ signedOut: () => left({ ended: session.value.ended || session.value.where === "in" }) });
@@ -49,4 +49,4 @@ export async function signOut() {
   tabs.postMessage(null);
 }
 
-export const may = (...roles) => roles.some((role) => session.value.roles.includes(role));
+export const may = (right) => session.value.rights.includes(right);

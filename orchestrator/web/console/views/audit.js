@@ -64,7 +64,7 @@ function Filters({ query }) {
         <option key=${kind} value=${name} />`)}</datalist>
       ${field("since", "Since", { type: "date" })}${field("request", "Request", { placeholder: "r-…" })}
     </div>
-    ${may("reviewer", "admin") && html`<label class="check">
+    ${may("audit") && html`<label class="check">
       <input type="checkbox" checked=${draft.system === "1"}
           onChange=${(event) => setDraft({ ...draft, system: event.target.checked ? "1" : "" })} /> Only what belongs to
       no task: tokens, sign-ins, the policy, computers</label>`}
@@ -137,7 +137,7 @@ export function Audit({ query }) {
   return html`<div class="page">
     <div class="head"><h1>Audit</h1><div class="tools"><button type="button" onClick=${first}>Look again</button></div>
       </div>
-    ${may("reviewer", "admin") ? html`<${Verify} />`
+    ${may("audit") ? html`<${Verify} />`
       : html`<p class="muted">You see what was done for your own tasks. Reviewers and admins see, and verify, all of
       it.</p>`}
     <${Filters} query=${query} />

@@ -14,7 +14,7 @@ export const KINDS = {
   grant_revoked: "Grant taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
   computer_frozen: "Computer frozen", computer_labelled: "Computer labelled", computer_released: "Computer released",
   computer_welcomed: "Computer connected", agreed: "Agreed between nodes", computer_backed_up: "Backup made",
-  backup_removed: "Backup removed", keys_sent: "Keys typed", task_pruned: "Task pruned",
+  backup_removed: "Backup removed", directory_changed: "Group or owner changed", keys_sent: "Keys typed", task_pruned: "Task pruned",
 };
 const LONG = 64;
 
@@ -41,6 +41,7 @@ const TOLD = {
   token_revoked: (fact) => `${fact.holder_kind} ${fact.name}`,
   attempt_refused: (fact) => `${fact.door}: ${fact.detail || fact.code}${fact.more ? ` (and ${fact.more} more)` : ""}`,
   signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
+  directory_changed: (fact) => `${fact.about} ${fact.name}${fact.value ? "" : " removed"}`,
   keys_sent: (fact) => `${fact.computer}: ${fact.text || (fact.keys ?? []).join(" ")}`,
   request_ended: (fact) => [REQUEST_ENDS[fact.end] ?? fact.end, fact.reason].filter(Boolean).join(": "),
   review_noted: (fact) => (fact.what ?? "").replaceAll("_", " "),

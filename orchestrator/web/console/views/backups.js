@@ -42,7 +42,7 @@ export function Backups({ computer, online }) {
   }, [going]);
   const rows = value?.backups ?? [];
   return html`<section class="part" aria-label="Backups">
-    <div class="head"><h2>Backups</h2>${may("submitter") && html`<button type="button" disabled=${busy || !online}
+    <div class="head"><h2>Backups</h2>${may("submit") && html`<button type="button" disabled=${busy || !online}
         onClick=${make}>${busy ? "Reading its files…" : "Back up now"}</button>`}</div>
     <${Transfers} computers=${[computer]} soon=${busy} />
     <${Trouble} problem=${problem ?? (unread?.undelivered ? null : unread)} />

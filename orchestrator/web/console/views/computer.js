@@ -94,10 +94,10 @@ function Frozen({ one, onDone }) {
   return html`<section class="frozen" aria-label="Why it is frozen">
     <div class="note bad"><p><b>This computer is frozen</b>
       ${frozen.since && html` since <${Ago} at=${frozen.since} />`}: <${Text} value=${frozen.message} /></p>
-      ${!may("admin") && html`<p><${Text} value=${frozen.remedy} /></p>`}</div>
+      ${!may("everything") && html`<p><${Text} value=${frozen.remedy} /></p>`}</div>
     ${frozen.sides.length > 0 && html`<div class="sides">
       ${frozen.sides.map((side, at) => html`<${Side} side=${side} title=${titles[at] ?? "Another"} />`)}</div>`}
-    ${may("admin") ? html`<div class="actions"><button type="button" class="danger"
+    ${may("everything") ? html`<div class="actions"><button type="button" class="danger"
         onClick=${() => setAsking(true)}>Let it come back…</button></div>`
       : html`<p class="muted">An admin can let it come back.</p>`}
     ${asking && html`<${Dialog} title="Let ${computer} come back?" onClose=${() => setAsking(false)}>
@@ -134,7 +134,7 @@ export function Computer({ name }) {
   return html`<div class="page">
     <p class="back"><a href=${link("computers")}><${Icon} name="back" /> Computers</a></p>
     <div class="head"><h1>${oneLine(name, 64)}</h1>${value && html`<${State} state=${value.state} />`}
-      <div class="tools">${may("submitter") && value && html`<a class="button" href=${link("tasks", [], { new: "1" })}>
+      <div class="tools">${may("submit") && value && html`<a class="button" href=${link("tasks", [], { new: "1" })}>
         <${Icon} name="plus" /> New task</a>`}</div></div>
     <${NotThere} problem=${problem?.undelivered && value ? null : problem} again=${again}
         list=${{ address: link("computers"), name: "All computers" }} />

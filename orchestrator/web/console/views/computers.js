@@ -78,7 +78,7 @@ export function Computers({ query }) {
       || inOrder(a.computer, b.computer));
   return html`<div class="page">
     <div class="head"><h1>Computers</h1>
-      ${may("admin") && html`<a class="button primary" href=${link("pairing")}>
+      ${may("pair") && html`<a class="button primary" href=${link("pairing")}>
         <${Icon} name="plus" /> Pair a computer</a>`}</div>
     <${Trouble} problem=${problem?.undelivered && list ? null : problem} again=${again} />
     ${!list && !problem && html`<${Loading} rows=${4} />`}

@@ -11,14 +11,18 @@ const MISSED = {
   tools: "it is about other tools", paths: "its paths are others", programs: "its programs are others",
   computers: "its computers are others",
   families: "the kind of computer is another", labels: "the label is another", args: "an argument is another",
-  roles: "the requester's roles are others", risks: "the risk is another", call: "nothing about the call can be judged",
+  roles: "the requester's roles are others",
+  users: "the requester is another", groups: "the requester's groups are others",
+  owners: "the computer's owner is another",
+  risks: "the risk is another", call: "nothing about the call can be judged",
 };
 const missed = (name) => MISSED[name] ?? oneLine(name, 80);
 
 const OPEN = {
   paths: "its paths", programs: "its programs", computers: "the computer", families: "the kind of computer",
   labels: "the computer's label",
-  args: "an argument", roles: "the requester's roles", risks: "the risk", call: "the call itself",
+  args: "an argument", roles: "the requester's roles", users: "the requester", groups: "the requester's groups",
+  owners: "the computer's owner", risks: "the risk", call: "the call itself",
 };
 // What nobody knows yet where a rule may match.
 const open = (name) => OPEN[name] ?? oneLine(name, 80);

@@ -50,7 +50,7 @@ function NoTask() {
   return html`<div class="card"><${Empty} title="No task in the last day">
     <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run
       it”.</p>
-    ${may("submitter") && html`<p><a class="button primary" href=${link("tasks", [], { new: "1" })}>
+    ${may("submit") && html`<p><a class="button primary" href=${link("tasks", [], { new: "1" })}>
       <${Icon} name="plus" /> New task</a></p>`}<//></div>`;
 }
 
@@ -81,9 +81,9 @@ export function Home() {
   const placed = list?.some((one) => one.position);
   return html`<div class="page home">
     <div class="head"><h1>Home</h1><div class="tools">
-      ${may("admin") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
+      ${may("pair") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
         <${Icon} name="plus" /> Pair a computer</a>`}
-      ${may("submitter") && html`<a class="button primary" href=${link("tasks", [], { new: "1" })}>
+      ${may("submit") && html`<a class="button primary" href=${link("tasks", [], { new: "1" })}>
         <${Icon} name="plus" /> New task</a>`}</div></div>
     <${Trouble} problem=${problem?.problem} again=${problem?.again} />
     ${(!list || !told) && !problem && html`<${Loading} rows=${5} />`}

@@ -133,9 +133,9 @@ export function Pairing() {
   return html`<div class="page narrow">
     <p class="back"><a href=${link("computers")}><${Icon} name="back" /> Computers</a></p>
     <h1>Pair a computer</h1>
-    ${!may("admin") && html`<div class="note"><p>Pairing needs the role admin: ask an admin for a line to type on your
+    ${!may("pair") && html`<div class="note"><p>Pairing needs the role admin: ask an admin for a line to type on your
       computer.</p></div>`}
-    ${may("admin") && !pairing && html`<form class="card" onSubmit=${make} aria-label="Pair a computer">
+    ${may("pair") && !pairing && html`<form class="card" onSubmit=${make} aria-label="Pair a computer">
       <label for="name">Its name here <span class="muted">(empty: its id in the game)</span></label>
       <input id="name" maxlength="64" spellcheck=${false} autocapitalize="off" value=${name}
           onInput=${(event) => setName(event.target.value)} />

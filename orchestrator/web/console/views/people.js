@@ -9,8 +9,10 @@ import { useStore } from "../lib/store.js";
 import { Text, inOrder, oneLine } from "../lib/text.js";
 import { Ago, Dialog, Icon, Loading, Trouble, plural, useDoing } from "../lib/ui.js";
 import { Copy } from "./copy.js";
+import { Groups } from "./groups.js";
 
 const ROLES = [
+  ["viewer", "Looks at the tasks and computers of their groups, and changes nothing"],
   ["submitter",
     "Submits tasks and answers their questions; by default reviewers and admins decide what these ask"],
   ["reviewer",
@@ -136,13 +138,14 @@ function Group({ kind, title, list, onRevoke }) {
 function Myself() {
   const { name, roles } = useStore(session);
   return html`<div class="note">
-    <p>You are <b>${oneLine(name, 64)}</b>, with the role${roles.length === 1 ? "" : "s"} ${roles.join(", ")}. Who else
+    <p>You are <b>${oneLine(name, 64)}</b>, with the role${roles.length === 1 ? "" : "s"}
+    ${" "}${roles.map((one) => oneLine(one, 40)).join(", ")}. Who else
     may come in, only admins see and change: ask one of them.</p></div>
     <h2>What the roles may</h2><${Roles} />`;
 }
 
 export function People() {
-  const admin = may("admin");
+  const admin = may("everything");
   const { value, problem, again } = useReading(admin ? "/v1/tokens" : null);
   const [open, setOpen] = useState(null);
   useEffect(() => onHint("computers", again), []);
@@ -154,6 +157,7 @@ export function People() {
       ${admin && html`<button type="button" class="primary" onClick=${() => setOpen({ add: true })}>
       <${Icon} name="plus" /> Add somebody</button>`}</div>
     ${!admin && html`<${Myself} />`}
+    ${!admin && html`<${Groups} />`}
     <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
     ${admin && !value && !problem && html`<${Loading} rows=${4} />`}
     ${all && html`${GROUPS.map(([kind, title]) => html`
@@ -162,6 +166,7 @@ export function People() {
       ${revoked > 0 && html`<p class="muted small">${plural(revoked, "token")} that
         ${" "}${revoked === 1 ? "was revoked is" : "were revoked are"} not shown;
         ${" "}<a href=${link("audit", [], { kind: "token_revoked" })}>the audit</a> has when and by whom.</p>`}
+      <${Groups} />
       <details class="card"><summary>What the roles may</summary><${Roles} /></details>`}
     ${open?.add && html`<${Add} known=${all ?? []} onClose=${close}
         onMade=${(made) => { setOpen({ made }); again(); }} />`}

@@ -28,7 +28,8 @@ function InForce({ value, again }) {
   });
   return html`<section class="card in-force" aria-label="In force">
     <div class="head"><h2>In force</h2>
-      ${may("admin") && html`<button type="button" disabled=${busy} onClick=${reload}>Load the file now</button>`}</div>
+      ${may("everything") && html`<button type="button" disabled=${busy} onClick=${reload}>
+        Load the file now</button>`}</div>
     <${Facts} rows=${[
       ["Version", html`<code>${value.policy_version}</code>`],
       ["From", html`<code><${Text} value=${value.source} /></code>`],

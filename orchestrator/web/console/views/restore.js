@@ -90,16 +90,16 @@ export function RestoreDialog({ computer, backup, onClose }) {
     <${Trouble} problem=${unread} again=${again} />
     ${!value && !unread && html`<${Loading} />`}
     ${value && html`
-      ${may("submitter") && html`<fieldset><legend>What is put back?</legend><div class="ways">
+      ${may("submit") && html`<fieldset><legend>What is put back?</legend><div class="ways">
         <label class="choice"><input type="radio" name="how-much" checked=${!some}
             onChange=${() => changing(() => setSome(false))} /><span><b>All of it</b>
           <small>Every file, as it was then</small></span></label>
         <label class="choice"><input type="radio" name="how-much" checked=${some}
             onChange=${() => changing(() => setSome(true))} /><span><b>Only some paths</b>
           <small>And what is below them</small></span></label></div></fieldset>`}
-      <${Holds} paths=${value.paths} picked=${picked} onPick=${some && may("submitter") ? pick : null} />
+      <${Holds} paths=${value.paths} picked=${picked} onPick=${some && may("submit") ? pick : null} />
       <${Trouble} problem=${problem} />
-      ${may("submitter") && html`
+      ${may("submit") && html`
         <label class="check"><input type="checkbox" checked=${exact}
             onChange=${(event) => changing(() => setExact(event.target.checked))} />
           <span>Also remove what came since, so that it is exactly as it was</span></label>

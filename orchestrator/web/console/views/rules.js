@@ -32,7 +32,8 @@ function conditions(rule) {
   return [
     of("paths", rule.effect === "allow" ? "every path is in" : "a path is in"), of("programs", "the program is"),
     of("computers", "on computers"),
-    of("families", "on computers of the kind"), of("labels", "where the label is"), of("roles", "asked for by"),
+    of("families", "on computers of the kind"), of("labels", "where the label is"), of("owners", "on computers of"),
+    of("roles", "asked for by"), of("users", "asked for by"), of("groups", "asked for by the group"),
     of("risks", "where the risk is"),
     ...(rule.args ?? []).map((test) => ["where", html`<${Test} test=${test} />`]),
     rule.reads && ["it counts as", "looking only"],

@@ -27,7 +27,7 @@ export function StartWithout() {
 }
 
 export function Start() {
-  const admin = may("admin");
+  const admin = may("pair");
   const { value } = useReading(admin ? "/v1/doctor" : null);
   return html`<section class="card start" aria-label="How to begin">
     <h2>No computer is connected yet</h2>
@@ -41,7 +41,7 @@ export function Start() {
       <li><h3>A model</h3><${Model} model=${value?.model} /></li>
       <li><h3>Try a task</h3><p>Such as “Write a program that counts to ten and run it”. What it wants to change is
         asked about first.</p>
-        ${may("submitter") && html`<p><a class="button" href=${link("tasks", [], { new: "1" })}>New task</a></p>`}</li>
+        ${may("submit") && html`<p><a class="button" href=${link("tasks", [], { new: "1" })}>New task</a></p>`}</li>
     </ol>
   </section>`;
 }

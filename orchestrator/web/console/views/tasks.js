@@ -58,9 +58,9 @@ export function Tasks({ query }) {
   useKeptPlace(Boolean(value));
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
   return html`<div class="page narrow">
-    <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
+    <div class="head"><h1>Tasks</h1>${may("submit") && !writing && html`<button type="button" class="primary"
         ref=${begins} onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
-    ${writing && may("submitter") && html`<${Submit} onClose=${() => setWriting(false)} />`}
+    ${writing && may("submit") && html`<${Submit} onClose=${() => setWriting(false)} />`}
     <nav class="chips" aria-label="Which tasks">${FILTERS.map((name) => html`<a
         href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>
         ${STATUS[name] ?? "All"}</a>`)}
