@@ -14,7 +14,8 @@ export const KINDS = {
   grant_revoked: "Grant taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
   computer_frozen: "Computer frozen", computer_labelled: "Computer labelled", computer_released: "Computer released",
   computer_welcomed: "Computer connected", agreed: "Agreed between nodes", computer_backed_up: "Backup made",
-  backup_removed: "Backup removed", directory_changed: "Group or owner changed", keys_sent: "Keys typed", task_pruned: "Task pruned",
+  backup_removed: "Backup removed", directory_changed: "Group or owner changed",
+  keys_sent: "Keys typed", task_pruned: "Task pruned",
 };
 const LONG = 64;
 
