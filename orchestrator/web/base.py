@@ -103,7 +103,7 @@ class Room:
             raised = await self.service.store.raised_by([named["request_id"]])
             user = await self.user_of(raised.get(named["request_id"], ""))
             if user is not None and not self.authorizer.sees_user(await self.who(connection, agents=True), user):
-                raise _unseen(self.service.no_request())
+                raise _unseen(self.service.no_request(named["request_id"]))
         elif "name" in named and "kind" not in named:
             name = ComputerId(named["name"])
             if not self.authorizer.reaches(await self.who(connection, agents=True), name):

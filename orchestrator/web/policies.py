@@ -150,8 +150,6 @@ class PolicyEndpoints(Room):
             raise NotFound(
                 f"There is no grant {one_line(grant_id)}.", remedy="`cc-orchestrator grants list` shows them."
             )
-        if not _concerns(identity, row):
-            raise NotFound("There is no such grant.", remedy="`cc-orchestrator grants list` shows them.")
         if not self._concerns(identity, row):
             raise Forbidden(
                 "Only the person who gave a grant, the person whose tasks it covers, or a reviewer can revoke it.",

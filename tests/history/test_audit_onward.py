@@ -448,7 +448,7 @@ async def test_pages_have_each_item_once_in_both_orders(limit: int) -> None:
     theirs = [one for one in expected if one[0] == named(3)]
     assert await _paged(newest_of, store, limit=limit, stream=named(3)) == theirs
     assert await _paged(page_of, store, limit=limit, stream=named(3)) == theirs[::-1]
-    assert await _paged(newest_of, store, limit=limit, user_id="sam") == []
+    assert await _paged(newest_of, store, limit=limit, users=frozenset({"sam"})) == []
 
 
 async def test_pages_hold_still_while_items_come() -> None:

@@ -77,7 +77,7 @@ async def test_a_browser_signs_in_looks_around_decides_and_signs_out(server: Ser
     assert answer.status_code == 201
     assert answer.headers["cache-control"] == "no-store"
     told = answer.json()
-    assert set(told) == {"name", "roles", "csrf", "expires_at", "version"}
+    assert set(told) == {"name", "roles", "rights", "csrf", "expires_at", "version"}
     assert (told["name"], told["roles"]) == ("alice", ["submitter", "reviewer"])
     assert abs(datetime.fromisoformat(told["expires_at"]) - before - UNUSED) < timedelta(minutes=1)
     line = answer.headers["set-cookie"]

@@ -75,7 +75,7 @@ async def test_other_peoples_tasks_are_not_shown(server: Server) -> None:
 
 async def test_what_may_not_be_decided_is_refused_over_the_socket_too(server: Server) -> None:
     """A decision on another's request, or an answer to another's question, is `failed` with forbidden."""
-    sam = await server.person("sam")
+    sam = await server.person("sam", "viewer")
     request = await server.paused(await server.submit(prompt="write"))
     asking = await server.submit([], prompt="ask")
     question = (await server.until(asking, "question_asked"))["question"]

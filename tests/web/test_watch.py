@@ -81,7 +81,7 @@ def publish(server: Server, subject: str, **payload: object) -> None:
 
 async def test_a_page_hears_of_tasks_and_computers(server: Server) -> None:
     """Steps lead to the task's last version; a computer that comes, goes, is renamed, made or revoked is named."""
-    tab = await signed_in(server, await server.person("bob"))
+    tab = await signed_in(server, await server.person("bob", "viewer"))
     async with watching(server, Cookie=tab.cookie) as events:
         token = await server.computer("3")
         assert await until(events, "computers") == [{"computer": "3"}]

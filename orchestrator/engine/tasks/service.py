@@ -274,7 +274,8 @@ class TaskService(StoredTasks):
         _ = self.active_policy.version
         task = await self.for_request(request_id)
         if not self.authorizer.sees_user(by, task.user_id):
-            raise Unseen(self.no_request().message, remedy=self.no_request().remedy)
+            absent = self.no_request(request_id)
+            raise Unseen(absent.message, remedy=absent.remedy)
         must_decide_all(self.authorizer, by, task, resume)
         if by.auth != "library":  # whose caller has the whole of it
             must_have_seen(by.name, task, resume)

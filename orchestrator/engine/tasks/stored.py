@@ -302,17 +302,16 @@ class StoredTasks:
         """The task that raised a request. Raises NotFound, JournalBroken."""
         task = await self._noting(self.store.load_by_request_id(request_id))
         if task is None:
-            raise NotFound(
-                f"There is no request {one_line(request_id)}.",
-                remedy="`cc-orchestrator review --list` shows the open ones.",
-            )
-            raise self.no_request()
+            raise self.no_request(request_id)
         return task
 
     @staticmethod
-    def no_request() -> NotFound:
+    def no_request(request_id: str) -> NotFound:
         """The refusal of a request that there is not."""
-        return NotFound("There is no such request.", remedy="`cc-orchestrator review --list` shows the open ones.")
+        return NotFound(
+            f"There is no request {one_line(request_id)}.",
+            remedy="`cc-orchestrator review --list` shows the open ones.",
+        )
 
     async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
         """The newest tasks first."""
