@@ -86,6 +86,7 @@ async def test_an_installation_moves_and_goes_on(tmp_path: Path, postgres_url: s
     async with running(tmp_path, model=Writing(), store=here) as server:
         waiting, computer = await worked(server)
         tab = await signed_in(server)
+        assert (await server.ask("POST", "/v1/groups/class", {"add_people": ["admin"]})).status_code == 200
         admin, port = server.admin, int(server.url.rpartition(":")[2])
     before = await rows_of(here)
     assert {table for table in before if not before[table]} <= {"agreed"}
