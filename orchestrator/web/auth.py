@@ -94,7 +94,7 @@ class TokenAuthorizer:
         """
         directory = self.directory()
         owner = directory.owners.get(computer)
-        if owner is None or owner.group in directory.groups_of(paired_by):
+        if owner is None or (owner.group and owner.group in directory.groups_of(paired_by)):
             return paired_by
         return owner.person
 

@@ -224,7 +224,7 @@ class GroupBody(_Body):
 
 
 class OwnerBody(_Body):
-    """Whom a computer belongs to: a person or a group; neither: nobody."""
+    """The owner of a computer: a person or a group; neither: nobody owns it."""
 
     person: str | None = None
     group: str | None = None
@@ -235,7 +235,7 @@ class PairingBody(_Body):
 
     computer: str | None = None
     owner: OwnerBody | None = None
-    """Whom it belongs to; None: of somebody who is no admin and in one group that group, else nobody."""
+    """Its owner; None: the group of the asker, if they are not an admin and in one group, else nobody."""
     label: str | None = Field(default=None, max_length=32)
     """32: what the game takes."""
 

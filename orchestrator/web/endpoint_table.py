@@ -453,7 +453,7 @@ _PEOPLE: Final = (
     Endpoint(
         "POST", "/v1/computers/{name}/owner", "set_owner", "people",
         "Give a computer to a person or a group; they see and use it, and nobody else but admins.",
-        _ok("Whom it belongs to.", base.OwnerDone), {409: "`conflict`: somebody changed it meanwhile"},
+        _ok("The computer and its owner.", base.OwnerDone), {409: "`conflict`: somebody changed it meanwhile"},
         body=forms.OwnerBody, who="admin",
     ),
     Endpoint(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.web.endpoint_table import ENDPOINTS, Endpoint
 from tests.harness.endpoints import Writing
 from tests.harness.whole_server import Installation, Server, reviewing
@@ -152,6 +153,18 @@ async def test_a_task_on_a_computer_of_somebody_else_is_refused(tmp_path: Path) 
         answer = await server.ask("POST", "/v1/tasks", body, token=one.token)
         assert answer.status_code == 422
         assert f"There is no computer '{other.computer}'" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+async def test_a_player_asks_as_the_owner_of_the_computer(tmp_path: Path, grouped: bool) -> None:
+    """And not as the admin who paired it, also where there are no groups; of a group's computer as who paired it."""
+    async with class_of(1, tmp_path, grouped=grouped) as (server, (one,)):
+        authorizer, computer = server.orchestrator.endpoints.authorizer, ComputerId(one.computer)
+        assert authorizer.owner_of(computer, "admin") == one.name
+        await server.ask("POST", "/v1/groups/shop", {"add_people": ["admin"]})
+        await server.ask("POST", f"/v1/computers/{one.computer}/owner", {"group": "shop"})
+        assert authorizer.owner_of(computer, "admin") == "admin"
+        assert authorizer.owner_of(computer, one.name) == ""
 
 
 async def test_what_comes_by_itself_is_one_s_own(tmp_path: Path) -> None:

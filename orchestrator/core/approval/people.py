@@ -119,7 +119,7 @@ class Directory:
         return right in holder.rights and self.shares_group(holder, person)
 
     def owners_of(self, computer: ComputerId) -> tuple[str, ...]:
-        """Whom a computer belongs to, as the policy names them: a person, and each group as ``group:NAME``."""
+        """The owners of a computer, as the policy names them: a person, and each group as ``group:NAME``."""
         owner = self.owners.get(computer)
         groups = sorted(f"group:{name}" for name in self.groups_with(computer) - {NO_GROUP})
         return (owner.person, *groups) if owner is not None and owner.person else tuple(groups)

@@ -103,7 +103,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def owner(
     name: Annotated[str, typer.Argument(metavar="COMPUTER", help="As `computers` lists it.")],
-    person: Annotated[str, typer.Argument(metavar="PERSON", help="Whom it belongs to from now on.")] = "",
+    person: Annotated[str, typer.Argument(metavar="PERSON", help="The person who owns it from now on.")] = "",
     group: Annotated[str, typer.Option(help="A group that it belongs to, in place of a person.")] = "",
     nobody: Annotated[bool, typer.Option("--nobody", help="It belongs to nobody.")] = False,
     as_json: AsJson = False,

@@ -224,7 +224,7 @@ def pair(
     pin: Annotated[
         bool, typer.Option("--pin", help="A line that checks the sha256 of the installer before it runs it.")
     ] = False,
-    owner: Annotated[str, typer.Option("--owner", metavar="PERSON", help="Whom it belongs to.")] = "",
+    owner: Annotated[str, typer.Option("--owner", metavar="PERSON", help="The person who owns it.")] = "",
     group: Annotated[str, typer.Option("--group", metavar="GROUP", help="A group that it belongs to.")] = "",
     wait: Annotated[
         bool | None, typer.Option("--wait/--no-wait", help="Wait until it connects. Default: on a terminal.")

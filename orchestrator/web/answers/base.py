@@ -281,7 +281,7 @@ class GroupGone(AnswerModel):
 
 
 class OwnerDone(AnswerModel):
-    """Whom a computer belongs to now; neither: nobody."""
+    """The owner of a computer now: a person or a group; neither: nobody owns it."""
 
     computer: str
     person: str | None
