@@ -12,7 +12,7 @@ from orchestrator.core.approval.people import (
     Owner,
     rights_of,
 )
-from orchestrator.core.policy import parse_policy
+from orchestrator.core.policy import load_policy, parse_policy
 from orchestrator.core.wire.wire import ComputerId
 
 ROLES = {"ann": "admin", "rita": "reviewer", "vera": "viewer", "sam": "submitter", "sue": "submitter"}
@@ -48,6 +48,15 @@ def test_a_policy_makes_roles() -> None:
     made = parse_policy('rules = []\n[roles.tutor]\nmay = ["view", "decide"]')
     assert made.role_rights == {"tutor": {"view", "decide"}}
     assert made.self_approval is False
+
+
+def test_an_example_is_about_somebody_whom_no_rule_for_people_names() -> None:
+    """So a rule for one group leaves the examples of a policy as they are; an example may name the group."""
+    rules = '[[rules]]\nid = "all"\neffect = "allow"\ntools = ["cc_read"]\n'
+    rules += '[[rules]]\nid = "class"\neffect = "deny"\ntools = ["cc_read"]\ngroups = ["class"]\n'
+    example = '[[examples]]\ncall = {{ tool = "cc_read", args = {{ path = "a" }}{} }}\nexpect = "{}"\n'
+    made = load_policy(rules + example.format("", "allow") + example.format(', groups = ["class"]', "deny"))
+    assert len(made.examples) == 2
 
 
 def test_without_groups_all_are_one_team() -> None:

@@ -34,9 +34,10 @@ class ExampleCall(Value):
     label: str | None = None
     program: str | None = None
     roles: tuple[str, ...] | None = None
-    user: str | None = None
-    groups: tuple[str, ...] | None = None
-    owners: tuple[str, ...] | None = None
+    user: str = ""
+    """This one and the next two: left out, it is somebody whom no rule for people names, and nobody's computer."""
+    groups: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
     plan: bool = False
     stated_risk: RiskLevel | None = None
 
