@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.approval.people import NO_GROUP, Directory
+from orchestrator.core.approval.workflow import Workflow, with_quorum
 from orchestrator.core.errors import PolicyUnusable
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
@@ -117,6 +118,11 @@ class NodePolicy:
         if task.rehearses is not None:
             return lenient(verdict, call.tool, call.computer)
         return strict(verdict, task.restores)
+
+    def workflow(self, task: AgentTask, calls: Sequence[tuple[facts.ToolCall, facts.RequestedCall]]) -> Workflow:
+        """The people who have to approve these calls of one request."""
+        del task, calls
+        return with_quorum((), self.rules.approvals)
 
     def _people(self, task: AgentTask, computer: ComputerId | None) -> dict[str, Any]:
         """The names around a call: for whom the task is, their groups, and whom the computer belongs to."""

@@ -12,6 +12,7 @@ from orchestrator.core.approval.people import BUILT_IN_ROLES, Directory, Holder,
 from orchestrator.core.errors import Forbidden, InvalidRequest, PolicyUnusable, Unauthenticated
 from orchestrator.core.policy import ROLES, Policy, default_policy
 from orchestrator.core.ports import Identity, Store, TokenRow
+from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED
@@ -128,8 +129,23 @@ class TokenAuthorizer:
         return replace(identity, name=row.name, roles=row.rights)
 
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
-        """Whether somebody may say this to a task, by the setting ``approvers``."""
+        """Whether somebody may say this to a task, by the setting ``approvers`` and the request's workflow."""
         return self.deciders.may_say(task, action, kind=identity.kind, name=identity.name, roles=identity.roles)
+
+    def stands_for(self, identity: Identity, task: AgentTask, said: Mapping[CallId, Saying]) -> str | None:
+        """For whom somebody may say all of this of the calls: empty for themselves; None: they may not."""
+        kind, name, roles = identity.kind, identity.name, identity.roles
+        may_say = self.deciders.may_say
+        may = (may_say(task, one, kind=kind, name=name, roles=roles, call_id=call) for call, one in said.items())
+        return "" if all(may) else None
+
+    def concerns(self, identity: Identity, task: AgentTask) -> bool:
+        """Whether a task's request is one of those that somebody reviews, now or at another step of it."""
+        return self.deciders.concerns(task, kind=identity.kind, name=identity.name, roles=identity.roles)
+
+    def is_admin(self, identity: Identity) -> bool:
+        """Whether no claim of somebody else holds them up."""
+        return "everything" in self.holder(identity).rights
 
     async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
         """Whether a person may now approve what a task asks, by a token of that time that was not revoked."""

@@ -137,6 +137,13 @@ async def serve_reviewer(
         await socket.close(1000, "")
 
 
+def _how_closed(task: AgentTask, request_id: RequestId) -> str:
+    """Why a reviewer no longer sees a request."""
+    if task.request is not None and task.request.request_id == request_id:
+        return f"escalated to {task.request.team.escalated_to}"
+    return next((one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value)
+
+
 class _ReviewSession:
     """One reviewer's connection: the messages so far, and the changes since."""
 
@@ -185,7 +192,7 @@ class _ReviewSession:
         shown: list[AgentTask] = []
         others = 0
         for task in await self._service.known(rows):
-            if task.request is not None and self._may(task):
+            if task.request is not None and self._concerns(task):
                 requests.append(await self._show(task))
                 shown.append(task)
             else:
@@ -249,7 +256,7 @@ class _ReviewSession:
         assert_never(message)
 
     async def _changed(self, task: AgentTask) -> None:
-        if self._may(task):
+        if self._concerns(task) or task.task_id in self._requests.values():
             await self._tell_change(task)
         if self._may(task, "answer"):
             await self._questions_changed(task)
@@ -263,16 +270,14 @@ class _ReviewSession:
             await self._send(review.TaskOver, **over)
 
     async def _tell_change(self, task: AgentTask) -> None:
-        present = task.request.request_id if task.request else None
+        # Of a request that went to other people its former reviewers are told that it is over for them.
+        present = task.request.request_id if task.request and self._concerns(task) else None
         for request_id, task_id in list(self._requests.items()):
             if task_id == task.task_id and request_id != present:
                 del self._requests[request_id]
                 self._shown.pop(request_id, None)
-                how = next(
-                    (one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value
-                )
-                await self._send(review.RequestClosed, request_id=request_id, how=how)
-        if task.request is not None:
+                await self._send(review.RequestClosed, request_id=request_id, how=_how_closed(task, request_id))
+        if present is not None and task.request is not None:
             before = self._shown.get(task.request.request_id)
             shown = await self._show(task)
             if shown != before:
@@ -302,6 +307,9 @@ class _ReviewSession:
 
     def _may(self, task: AgentTask, action: Saying = "approve") -> bool:
         return self._service.authorizer.may_decide(self._identity, task, action)
+
+    def _concerns(self, task: AgentTask) -> bool:
+        return self._service.authorizer.concerns(self._identity, task)
 
     def _sees(self, task: AgentTask) -> bool:
         return self._service.authorizer.sees_user(self._identity, task.user_id)

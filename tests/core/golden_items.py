@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, get_args
 
 from orchestrator.core.approval.grants import Grant
+from orchestrator.core.approval.workflow import Step, Workflow
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
 from orchestrator.core.task import facts, system_facts
 from orchestrator.core.task.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
@@ -379,6 +380,60 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
 _RAN = facts.Ran(path="farm.lua", sha256="e" * 64, ended="observed", seconds=10.05, waits_for="key")
 
 GROWN: tuple[tuple[str, Actor, Fact], ...] = (
+    (
+        "workflow",
+        SYSTEM,
+        facts.ReviewRequested(
+            request_id=_REQUEST,
+            reason="approval",
+            calls=(
+                facts.RequestedCall(
+                    call_id=_CALL.call_id, observed=_OBSERVED, evaluation=_VERDICT, action_digest="a" * 64
+                ),
+            ),
+            risk=RiskLevel.HIGH,
+            policy_version="0123456789abcdef",
+            workflow=Workflow(
+                steps=(Step(by="role:tutor", count=2), Step(by="person:ann")),
+                escalate_to="role:admin",
+                escalate_after_s=600,
+            ),
+            escalate_at=_AT + timedelta(seconds=600),
+        ),
+    ),
+    (
+        "behalf",
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(facts.Decision(call_id=_CALL.call_id, action="approve", action_digest="a" * 64, step=1),),
+            behalf="bob",
+        ),
+    ),
+    (
+        "approved",
+        _ALICE,
+        facts.ReviewNoted(
+            what="approved",
+            request_id=_REQUEST,
+            decisions=(facts.Decision(call_id=_CALL.call_id, action="approve", action_digest="a" * 64),),
+            key="k-1",
+            whole_digest="a" * 64,
+            behalf="bob",
+        ),
+    ),
+    (
+        "commented",
+        _ALICE,
+        facts.ReviewNoted(what="commented", request_id=_REQUEST, text="Is the chest empty?"),
+    ),
+    (
+        "escalated",
+        SYSTEM,
+        facts.ReviewNoted(
+            what="escalated", request_id=_REQUEST, to="role:admin", expires_at=_AT + timedelta(seconds=3600)
+        ),
+    ),
     (
         "roles",
         _ALICE,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orchestrator.core.approval.workflow import Workflow, with_quorum
 from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, SecretsToModel, Undo
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
@@ -102,6 +103,11 @@ class StubLaw:
     def summary(self, task: AgentTask) -> str:
         """Its words for the model."""
         return f"Policy {self.version} of {task.task_id}."
+
+    def workflow(self, task: AgentTask, calls: Sequence[tuple[ToolCall, facts.RequestedCall]]) -> Workflow:
+        """As its rules say."""
+        del task, calls
+        return with_quorum((), self.rules.approvals)
 
     def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call."""

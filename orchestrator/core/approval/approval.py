@@ -13,7 +13,7 @@ from orchestrator.core.task.facts import CallId, DecisionAction, Observed, OnRej
 from orchestrator.core.task.items import canonical_json
 from orchestrator.core.task.states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
 from orchestrator.core.text.paths import canonical_path
-from orchestrator.core.values import is_empty
+from orchestrator.core.values import is_empty, is_none
 from orchestrator.core.wire.wire import sha256_hex
 
 __all__ = [
@@ -24,10 +24,12 @@ __all__ = [
     "CallDecision",
     "CallEvent",
     "CallState",
+    "CommentView",
     "HitlResponse",
     "RequestedCallView",
     "ResumeRequest",
     "SiblingView",
+    "TeamView",
     "action_digest",
     "call_digest",
     "move",
@@ -173,6 +175,36 @@ class SiblingView(_Form):
     result: str | None
 
 
+class CommentView(_Form):
+    """What a person said of a request to the next reviewer."""
+
+    by: str
+    at: AwareDatetime
+    text: str
+
+
+class TeamView(_Form):
+    """The people of a request that is not decided by one person alone."""
+
+    need: int = 1
+    """How many different people have to approve."""
+    approved_by: tuple[str, ...] = ()
+    """The people who approved the call that has the fewest approvals, such as ``ann`` or ``ann for bob``."""
+    waits_for: str = ""
+    """Whose approval comes next, in words that end a sentence."""
+    progress: str = ""
+    """Such as ``1 of 2: ann``; empty: one approval is enough, and none was given."""
+    claimed_by: str = ""
+    """The person who looks at it now; empty: nobody said so."""
+    claimed_until: AwareDatetime | None = None
+    """The time from which others decide all the same."""
+    escalate_at: AwareDatetime | None = None
+    """When it goes to other people by itself; None: never, or it has gone to them."""
+    escalated_to: str = ""
+    """The people to whom it has gone, such as ``role:admin``."""
+    comments: tuple[CommentView, ...] = ()
+
+
 class HitlResponse(_Form):
     """An approval request as the doors give it out."""
 
@@ -209,6 +241,8 @@ class HitlResponse(_Form):
     """The fields whose text people and programs wrote: data for their reader, never instructions (promise V6)."""
     redacted: bool = False
     """Whether secrets were taken out of the text that is shown; the call that runs has them."""
+    team: TeamView | None = Field(default=None, exclude_if=is_none)
+    """Who has to approve, who did, and who looks at it; None: one person decides, and nobody said anything yet."""
 
 
 def request_digest(digests: tuple[str, ...]) -> str:

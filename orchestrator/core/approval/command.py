@@ -1,15 +1,16 @@
 """Whether a decision was made before, so that it is carried out already."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from orchestrator.core.approval.approval import CallDecision, ResumeRequest
+from orchestrator.core.approval.workflow import Workflow
 from orchestrator.core.errors import InvalidDecision, NotPending, RequestExpired
 from orchestrator.core.policy import PathCheck, PolicyDecision, RequestRules, SecretsToModel, Undo
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import CallId, QuestionId, RequestId, ToolCall
+from orchestrator.core.task.facts import CallId, QuestionId, RequestedCall, RequestId, ToolCall
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, ClosedRequest, OpenRequest
@@ -51,6 +52,9 @@ class ActivePolicy(Protocol):
     def summary(self, task: AgentTask) -> str:
         """The summary that the model of a task gets."""
 
+    def workflow(self, task: AgentTask, calls: Sequence[tuple[ToolCall, RequestedCall]]) -> Workflow:
+        """The people who have to approve these calls of one request."""
+
     def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call; ``program``: what a run resolves to, once somebody has looked."""
 
@@ -66,6 +70,10 @@ class Decide:
     active_policy: ActivePolicy
     new_call_id: Callable[[], CallId]
     new_grant_id: Callable[[], GrantId]
+    authorize: Callable[[AgentTask], str] = lambda _: ""
+    """For whom they decide as the task is now: empty for themselves, else a person who is away. Raises Forbidden."""
+    overrides: bool = False
+    """Whether no claim of somebody else holds them up."""
 
 
 # -- The refusals of a request that takes no more decisions, and of a question that takes no more answers
@@ -155,10 +163,19 @@ def repeated(task: AgentTask, command: Decide) -> bool:
 def _comparable(task: AgentTask, command: Decide) -> list[ClosedRequest]:
     """The decisions on this request which the command could repeat: on the whole of it, the one that closed it."""
     earlier = [closed for closed in task.closed if closed.request_id == command.request_id]
-    if command.resume.decisions is not None:
-        return earlier
-    still_open = task.request is not None and task.request.request_id == command.request_id
-    return [] if still_open else earlier[-1:]
+    whole = command.resume.decisions is None
+    if task.request is None or task.request.request_id != command.request_id:
+        return earlier[-1:] if whole else earlier
+    earlier = [closed for closed in earlier if _is_of_now(task, closed)]
+    # On the whole: approvals of all that still waits, which are not enough yet.
+    waits = {*task.request.call_ids} if whole else set()
+    return [closed for closed in earlier if waits <= {one.call_id for one in closed.decisions}]
+
+
+def _is_of_now(task: AgentTask, closed: ClosedRequest) -> bool:
+    """Whether what was decided and still waits is as it was decided: nobody edited it since."""
+    waiting = {record.call_id: record.action_digest for record in task.pending_tool_calls}
+    return all(waiting.get(one.call_id) in (None, one.runs_digest or one.action_digest) for one in closed.decisions)
 
 
 def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
-from orchestrator.core.task.facts import DecisionAction
+from orchestrator.core.approval.workflow import told_people
+from orchestrator.core.task.facts import CallId, DecisionAction
 from orchestrator.core.task.task import AgentTask
 
 Saying = DecisionAction | Literal["answer"]
@@ -42,16 +43,76 @@ class Deciders:
         kind, _, role = self.approvers.partition(":")
         return found | {"view"} if kind == "role" and role in roles else found
 
-    def may_say(self, task: AgentTask, action: Saying, *, kind: str, name: str, roles: Collection[str]) -> bool:
-        """Whether somebody may say this to a task."""
+    def may_say(
+        self,
+        task: AgentTask,
+        action: Saying,
+        *,
+        kind: str,
+        name: str,
+        roles: Collection[str],
+        call_id: CallId | None = None,
+    ) -> bool:
+        """Whether somebody may say this to a task; ``call_id`` None: to any call of its request."""
         if kind != "person":
             return False
-        own = task.counts_for(name)
-        if own and action == "reject":
+        if task.counts_for(name) and action == "reject":
             return True
+        if task.request is None or action == "answer":
+            return self._may_in_general(task, action, name, roles)
+        calls = task.request.call_ids if call_id is None else (call_id,)
+        return any(self._may_of_call(task, action, name, roles, one) for one in calls)
+
+    def concerns(self, task: AgentTask, *, kind: str, name: str, roles: Collection[str]) -> bool:
+        """Whether the request of a task is for somebody to review, now or at another step of its workflow."""
+        return kind == "person" and (
+            self._may_in_general(task, "approve", name, roles)
+            if task.request is None or task.request.team.is_plain
+            else any(self._is_of(task, by, name, roles) for by in task.request.team.everybody())
+        )
+
+    def _may_of_call(self, task: AgentTask, action: Saying, name: str, roles: Collection[str], call_id: CallId) -> bool:
+        """As :meth:`may_say`, of one call: of a workflow the people of the present step approve, any of it reject."""
+        assert task.request is not None, "only a request has calls to decide"
+        team = task.request.team
+        if team.is_plain:
+            return self._may_in_general(task, action, name, roles)
+        any_step = action == "reject" or team.has_voted(call_id, name)
+        people = team.everybody() if any_step else (team.by_now(call_id),)
+        return any(self._is_of(task, by, name, roles) for by in people)
+
+    def _is_of(self, task: AgentTask, by: str, name: str, roles: Collection[str]) -> bool:
+        """Whether somebody is among the people whom a step names and who may decide for the task.
+
+        Whoever of them has the right to decide counts, whoever submitted the task: several look at it. Only with
+        ``not_requester`` its requester never does.
+        """
+        own = task.counts_for(name)
         holder = Holder(name, self.rights(roles))
-        whose = task.owner if task.by_program else task.user_id
-        if not own and not self.directory.shares_group(holder, whose):
+        setting, _, role = self.approvers.partition(":")
+        able = "decide" in holder.rights or (setting == "role" and role in roles)
+        able = able or (own and setting == "requester" and self.self_approval and not task.by_program)
+        if not able or (own and setting == "not_requester") or not (own or self._reaches(task, holder)):
+            return False
+        kind, _, named = by.partition(":")
+        match kind:
+            case "role":
+                return named in roles
+            case "person":
+                return named == name
+            case "group":
+                return named in self.directory.groups_of(name)
+            case _:
+                return setting != "role" or role in roles
+
+    def _reaches(self, task: AgentTask, holder: Holder) -> bool:
+        return self.directory.shares_group(holder, task.owner if task.by_program else task.user_id)
+
+    def _may_in_general(self, task: AgentTask, action: Saying, name: str, roles: Collection[str]) -> bool:
+        """As :meth:`may_say`, where no workflow and no escalation names other people."""
+        own = task.counts_for(name)
+        holder = Holder(name, self.rights(roles))
+        if not own and not self._reaches(task, holder):
             return False
         decides = "decide" in holder.rights
         match self.approvers.partition(":"):
@@ -73,6 +134,10 @@ class Deciders:
 
     def of(self, task: AgentTask) -> str:
         """The people who may approve what a task asks, in words that end a sentence."""
+        if task.request is not None and not task.request.team.is_plain:
+            team = task.request.team
+            named = dict.fromkeys(team.by_now(one) for one in task.request.call_ids)
+            return " and ".join(told_people(by) if by else self._others() for by in named)
         own = self._decides_own(task) or (self.self_approval and not task.by_program)
         match self.approvers.partition(":"):
             case ("requester", _, _) if own:

@@ -22,6 +22,7 @@ from orchestrator.core.approval.approval import (
 )
 from orchestrator.core.approval.command import Decide, closed_request, expired, repeated, said_digest
 from orchestrator.core.approval.grants import SESSION_S, Grant, GrantSpec, covers, fixed_args, in_paths, own_paths
+from orchestrator.core.approval.quorum import must_fit_team, must_not_be_claimed, parted, present_step
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, OrchestratorError, ReplyRefused
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, RiskLevel, severity
 from orchestrator.core.policy.command_line import runs_of, runs_one_program
@@ -30,7 +31,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.choices import chosen, options_of
 from orchestrator.core.task.facts import CallId, Fact, ToolCall
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
 from orchestrator.core.text.redact import restore
 
 # -- Grants as decisions give them and as calls find them: see :mod:`orchestrator.core.approval.grants`
@@ -155,6 +156,7 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         raise InvalidDecision(
             f"This request takes {', '.join(verbs)}, not {wanted.action}.", remedy="Use one of these."
         )
+    must_fit_team(request, wanted)
     if wanted.action == "check" and record.asked_again >= MAX_ASKED_AGAIN:
         raise InvalidDecision(CANNOT_BE_KNOWN, remedy="Use mark_done, mark_failed or retry.")
     if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
@@ -171,6 +173,7 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         retry_as=command.new_call_id() if wanted.action == "retry" else None,
         answer=_answer(record.call, wanted.answer),
         said_digest=said_digest(task, wanted),
+        step=present_step(request, wanted),
     )
     return _edited(task, record, decision, wanted, command) if wanted.action == "edit" else decision
 
@@ -252,10 +255,25 @@ def decide_request(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
     """
     if repeated(task, command):
         return ()
-    _must_be_open(task, command)
+    request = _must_be_open(task, command)
+    behalf = command.authorize(task)
+    must_not_be_claimed(request, command)
     wanted = _per_call(task, command.resume)
     decisions, grants = _all_or_nothing(task, wanted, command)
-    recorded = _recorded(task, command, decisions, grants)
+    added, decisions = parted(request.team, decisions, command.by, behalf)
+    noted = (_approved(task, command, added, behalf),) if added else ()
+    return (*noted, *_held(task, command, decisions, grants, behalf)) if decisions else noted
+
+
+def _held(
+    task: AgentTask,
+    command: Decide,
+    decisions: tuple[facts.Decision, ...],
+    grants: tuple[Grant, ...],
+    behalf: str,
+) -> tuple[Fact, ...]:
+    """The facts of decisions that nobody else has to make as well."""
+    recorded = _recorded(task, command, decisions, grants, behalf)
     stops = [one for one in decisions if one.action == "reject" and one.on_reject == "cancel"]
     if stops:
         reason = stops[0].reason or "rejected without a reason"
@@ -274,12 +292,13 @@ def decide_request(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
     return (recorded, *_closing(task, decisions, ended.message), ended)
 
 
-def _must_be_open(task: AgentTask, command: Decide) -> None:
+def _must_be_open(task: AgentTask, command: Decide) -> OpenRequest:
     request = task.request
     if request is None or request.request_id != command.request_id:
         raise closed_request(task, command.request_id)
     if request.expires_at is not None and command.now >= request.expires_at:
         raise expired(request)
+    return request
 
 
 def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...]:
@@ -350,7 +369,11 @@ def _offenders(refused: dict[CallId, OrchestratorError], count: int) -> Orchestr
 
 
 def _recorded(
-    task: AgentTask, command: Decide, decisions: tuple[facts.Decision, ...], grants: tuple[Grant, ...]
+    task: AgentTask,
+    command: Decide,
+    decisions: tuple[facts.Decision, ...],
+    grants: tuple[Grant, ...],
+    behalf: str,
 ) -> facts.DecisionRecorded:
     approves = any(one.action in ("approve", "edit") for one in decisions)
     valid_s = command.active_policy.rules.approval_valid_s
@@ -363,6 +386,21 @@ def _recorded(
         valid_until=command.now + timedelta(seconds=valid_s) if approves and valid_s else None,
         policy_version=command.active_policy.version,
         whole_digest=_whole_digest(task),
+        behalf=behalf,
+    )
+
+
+def _approved(
+    task: AgentTask, command: Decide, decisions: tuple[facts.Decision, ...], behalf: str
+) -> facts.ReviewNoted:
+    """Approvals that wait for those of other people."""
+    return facts.ReviewNoted(
+        what="approved",
+        request_id=command.request_id,
+        decisions=decisions,
+        key=command.resume.idempotency_key,
+        whole_digest=_whole_digest(task),
+        behalf=behalf,
     )
 
 

@@ -10,17 +10,20 @@ from orchestrator.core.approval.approval import (
     DECISIONS,
     INFORMATIONAL,
     MAX_ASKED_AGAIN,
+    CommentView,
     HitlResponse,
     RequestedCallView,
     ResumeRequest,
     SiblingView,
+    TeamView,
     request_digest,
 )
 from orchestrator.core.approval.grants import own_paths
+from orchestrator.core.approval.workflow import ONE_PERSON, told_people, told_progress
 from orchestrator.core.errors import InvalidDecision, NotFound
 from orchestrator.core.policy import PolicyDecision, RiskLevel, severity
 from orchestrator.core.task.facts import CallId, DecisionAction, Observed
-from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
 from orchestrator.core.text.redact import redact
 from orchestrator.core.text.visible import cut
 from orchestrator.core.undo.wanted import planned
@@ -90,7 +93,7 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
         rejection_url=f"/v1/reject/{request.request_id}",
         tool_calls=calls,
         reason="outcome_unknown" if request.reason == "outcome_unknown" else "approval",
-        allowed_decisions=_verbs(task, request.reason),
+        allowed_decisions=_verbs(task, request),
         risk=max((call.evaluation.risk for call in calls), key=severity, default=RiskLevel.UNKNOWN),
         policy_version=request.policy_version,
         action_digest=request_digest(digests) if all(digests) else "",
@@ -105,14 +108,42 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
         on_reject=task.rejecting,
         context=context,
         informational=informational,
+        team=_team(request, shown),
         redacted=shown.redacted,
     )
 
 
-def _verbs(task: AgentTask, reason: str) -> tuple[DecisionAction, ...]:
-    """What the request takes: ``check`` as long as asking the computer once more may tell something."""
+def _team(request: OpenRequest, shown: _Shown) -> TeamView | None:
+    """The people of a request; None: one person decides it, and nobody said anything yet."""
+    team = request.team
+    if team == ONE_PERSON:
+        return None
+    need = team.workflow.need
+    least = min(request.call_ids, key=lambda call_id: len(team.votes_on(call_id)))
+    approved_by = tuple(map(str, team.votes_on(least)))
+    by = team.by_now(least)
+    return TeamView(
+        need=need,
+        approved_by=approved_by,
+        waits_for=told_people(by),
+        progress=told_progress(need, approved_by, told_people(by) if by else "") if need > 1 else "",
+        claimed_by=team.claim.by if team.claim is not None else "",
+        claimed_until=team.claim.until if team.claim is not None else None,
+        escalate_at=team.escalate_at,
+        escalated_to=team.escalated_to,
+        comments=tuple(CommentView(by=one.by, at=one.at, text=shown.value(one.text)) for one in team.comments),
+    )
+
+
+def _verbs(task: AgentTask, request: OpenRequest) -> tuple[DecisionAction, ...]:
+    """What the request takes: ``check`` as long as asking the computer once more may tell something.
+
+    One person's answer does not stand for several people.
+    """
     over = any(record.asked_again >= MAX_ASKED_AGAIN for record in task.pending_tool_calls)
-    return tuple(verb for verb in DECISIONS[reason] if verb != "check" or not over)
+    left_out = {"check"} if over else set()
+    left_out |= {"respond"} if request.team.workflow.need > 1 else set()
+    return tuple(verb for verb in DECISIONS[request.reason] if verb not in left_out)
 
 
 def _call(task: AgentTask, record: CallRecord, shown: _Shown) -> RequestedCallView:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from orchestrator.core.approval.grants import Grant, covers
+from orchestrator.core.approval.workflow import PLAIN, Vote
 from orchestrator.core.audit.rights import GRACE, Allowance, ApprovedChecks, Call, Request, RightsBook, Run
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
@@ -35,6 +36,7 @@ FindingKind = Literal[
     "no_outcome",
     "grant_misused",
     "without_right",
+    "without_quorum",
 ]
 
 
@@ -158,7 +160,7 @@ class _Auditor:
 
     def _requested(self, fact: facts.ReviewRequested) -> None:
         waiting = {shown.call_id: shown.action_digest for shown in fact.calls}
-        self._requests[fact.request_id] = Request(fact.expires_at, waiting)
+        self._requests[fact.request_id] = Request(fact.expires_at, waiting, fact.workflow or PLAIN)
         for shown in fact.calls:
             if (call := self._calls.get(shown.call_id)) is not None:
                 call.end("it was shown anew")
@@ -181,11 +183,22 @@ class _Auditor:
                 why = "the request did not wait for it" if shown is None else "with another digest than was shown"
                 said = f"Call {decision.call_id} was decided, and {why}."
                 self._find(item, "decided_other", said, decision.call_id)
+            self._by_enough(item, request, decision, fact.behalf)
             self._one_decision(item, fact, decision)
         allowed = [str(one.call_id) for one in fact.decisions if one.action in ("approve", "edit")]
         if allowed and by.id == self._user:
             said = f"{by.id} approved what their own task wanted: {', '.join(allowed)}."
             self._find(item, "self_approved", said, notice=True)
+
+    def _by_enough(self, item: AgentTaskItem, request: Request | None, decision: facts.Decision, behalf: str) -> None:
+        """Whether as many people approved a call as its request asks for (promise D22)."""
+        runs = decision.action == "approve" or (decision.action == "edit" and bool(decision.runs_digest))
+        if request is None or not runs or decision.grant_id is not None:
+            return
+        last = Vote(decision.call_id, item.actor.id, decision.action_digest, decision.step, behalf)
+        if why := request.lacks(last):
+            said = f"Call {decision.call_id} was approved, and {why}."
+            self._find(item, "without_quorum", said, decision.call_id)
 
     def _one_decision(self, item: AgentTaskItem, fact: facts.DecisionRecorded, decision: facts.Decision) -> None:
         call = self._calls.get(decision.call_id)
@@ -222,8 +235,11 @@ class _Auditor:
 
     def _noted(self, item: AgentTaskItem, fact: facts.ReviewNoted) -> None:
         request = None if fact.request_id is None else self._requests.get(fact.request_id)
-        if request is not None and fact.what == "extended" and fact.expires_at is not None:
-            request.expires_at = fact.expires_at
+        if request is not None and fact.what in ("extended", "escalated"):
+            request.expires_at = fact.expires_at or request.expires_at
+            request.escalated_to = fact.to or request.escalated_to
+        if request is not None and fact.what == "approved":
+            self._added(item, request, fact)
         if fact.calls and item.actor.kind in ("agent", "computer"):
             said = f"{_who(item.actor)} let calls run, and only people, the policy and their approvals do."
             self._find(item, "decided_by_program", said)
@@ -239,6 +255,26 @@ class _Auditor:
             if fact.what == "check_approved" and (why := self._checks.why_not(fact.request_id, call.call, shown)):
                 self._misused(item, call, why)
             call.allow(Allowance(item, how, shown.action_digest, until=fact.valid_until, grant_id=fact.grant_id))
+
+    def _added(self, item: AgentTaskItem, request: Request, fact: facts.ReviewNoted) -> None:
+        """Approvals that were not enough by themselves."""
+        if item.actor.kind != "person":
+            said = f"Request {fact.request_id} was approved by {_who(item.actor)}, and only people decide."
+            self._find(item, "decided_by_program", said)
+        edited = set()
+        votes = []
+        for one in fact.decisions:
+            if request.waiting.get(one.call_id) != one.action_digest:
+                said = f"Call {one.call_id} was approved with another digest than was shown."
+                self._find(item, "decided_other", said, one.call_id)
+            digest = one.runs_digest or one.action_digest
+            votes.append(Vote(one.call_id, item.actor.id, digest, one.step, fact.behalf))
+            if one.action == "edit" and (call := self._calls.get(one.call_id)) is not None:
+                edited.add(one.call_id)
+                request.waiting[one.call_id] = digest
+                changed = {"args": one.args or {}, "call_digest": one.call_digest}
+                call.call = call.call.model_copy(update=changed)
+        request.add(votes, edited=edited)
 
     def _under_grant(self, item: AgentTaskItem, call: Call, grant_id: GrantId | None) -> None:
         """Whether a grant existed, still held and was for this call."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from orchestrator.core.approval.workflow import PLAIN, Vote, Workflow, told_people
 from orchestrator.core.policy import BUILT_IN_CATALOG, severity
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
@@ -193,6 +194,30 @@ class Request:
     expires_at: datetime | None
     waiting: dict[CallId, str]
     """With the digest that was shown of each."""
+    workflow: Workflow = PLAIN
+    votes: list[Vote] = field(default_factory=list)
+    """The approvals that were not enough by themselves."""
+    escalated_to: str = ""
+
+    def add(self, votes: Iterable[Vote], *, edited: Collection[CallId]) -> None:
+        """One person's approvals; an edit made those that the call had before void."""
+        self.votes = [*(one for one in self.votes if one.call_id not in edited), *votes]
+
+    def lacks(self, last: Vote) -> str:
+        """Why a call that was approved last by this vote had not enough approvals; empty: it had."""
+        counted: list[Vote] = []
+        used: set[str] = set()
+        for one in (*self.votes, last):
+            if (one.call_id, one.digest) == (last.call_id, last.digest) and used.isdisjoint(one.people):
+                counted.append(one)
+                used |= one.people
+        named = " and ".join(map(str, counted))
+        if len(counted) < self.workflow.need:
+            return f"it needs {self.workflow.need} people, and its approval is of {named} only"
+        for number, step in enumerate(() if self.escalated_to else self.workflow.steps):
+            if sum(one.step == number for one in counted) < step.count:
+                return f"it needs {told_people(step.by)}, and its approval is of {named}"
+        return ""
 
 
 @dataclass

@@ -37,13 +37,16 @@ class Approval(Value):
     version: int
     at: AwareDatetime
     by: Actor
-    how: Literal["approve", "edit", "grant_used", "check_approved", "released", "policy"]
+    how: Literal["approve", "edit", "approved", "grant_used", "check_approved", "released", "policy"]
+    """``approved``: an approval that waits for those of other people."""
     action_digest: str = ""
     """The digest that it is bound to; empty: the policy allowed it, or its target was still to be looked at."""
     policy_version: str = ""
     request_id: RequestId | None = None
     grant_id: GrantId | None = None
     self_approved: bool = False
+    behalf: str = ""
+    """The person who is away and for whom it was given; empty: nobody."""
     reason: str = ""
 
 
@@ -253,7 +256,7 @@ class _Teller:
                 told.verdict = shown.evaluation
 
     def _decided(self, item: AgentTaskItem, fact: facts.DecisionRecorded) -> None:
-        common = {"policy_version": fact.policy_version, "request_id": fact.request_id}
+        common = {"policy_version": fact.policy_version, "request_id": fact.request_id, "behalf": fact.behalf}
         for decision in fact.decisions:
             for told in self._of((decision.call_id,)):
                 of_call = {**common, "self_approved": item.actor.id == self._requester, "reason": decision.reason}
@@ -276,6 +279,20 @@ class _Teller:
         told.verdict = decision.evaluation or told.verdict
 
     def _noted(self, item: AgentTaskItem, fact: facts.ReviewNoted) -> None:
+        for decision in fact.decisions:
+            for told in self._of((decision.call_id,)):
+                if decision.action == "edit":
+                    self._edited(told, decision)
+                self._approved(
+                    told,
+                    item,
+                    "approved",
+                    action_digest=decision.runs_digest or decision.action_digest,
+                    request_id=fact.request_id,
+                    self_approved=item.actor.id == self._requester,
+                    behalf=fact.behalf,
+                    reason=decision.reason,
+                )
         how = fact.what if fact.what in ("released", "check_approved") else "grant_used"
         for shown in fact.calls:
             for told in self._of((shown.call_id,)):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from orchestrator.core.approval.workflow import MAX_PEOPLE
 from orchestrator.core.text.paths import path_matches
 from orchestrator.core.values import Value, is_empty
 
@@ -114,6 +115,8 @@ class RequestRules(Value):
     """Seconds before the deadline at which people are reminded; 0: never (promise O4)."""
     approval_valid_s: Seconds = 900
     """Seconds in which an approved call has to start; 0: no limit (promise B7)."""
+    approvals: Annotated[int, Field(strict=True, ge=1, le=MAX_PEOPLE)] = 1
+    """How many different people have to approve a request (promise D22)."""
 
     def expires_s(self, risk: RiskLevel) -> int:
         """Seconds until a request of this risk expires; 0: never."""

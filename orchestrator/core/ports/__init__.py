@@ -3,6 +3,7 @@
 The conformance suites are in ``orchestrator.testing``; a port's numbered contracts are there.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -40,6 +41,7 @@ from orchestrator.core.ports.store_parts import (
     SignInRow,
     SignIns,
 )
+from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
 
@@ -119,6 +121,21 @@ class RequestAuthorizer(Protocol):
 
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Whether this identity may say this to requests and questions of this task."""
+
+    def stands_for(self, identity: Identity, task: AgentTask, said: Mapping[CallId, Saying]) -> str | None:
+        """For whom this identity may say all of this of the calls: empty for itself, else a person who is away.
+
+        None: it may not. By default whoever may decide speaks for themselves.
+        """
+        return "" if all(self.may_decide(identity, task, one) for one in said.values()) else None
+
+    def concerns(self, identity: Identity, task: AgentTask) -> bool:
+        """Whether a task's request is one of those that this identity reviews, now or at another step of it."""
+        return self.may_decide(identity, task)
+
+    def is_admin(self, identity: Identity) -> bool:
+        """Whether no claim of somebody else holds this identity up."""
+        return "admin" in identity.roles
 
     async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
         """Whether the person of this name may now approve what this task asks: a grant counts only while its giver may.

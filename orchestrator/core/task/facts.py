@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NewType
 from pydantic import AwareDatetime, Field
 
 from orchestrator.core.approval.grants import Grant
+from orchestrator.core.approval.workflow import Workflow
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel, Undo
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.system_facts import GrantId, SystemFact
@@ -339,6 +340,10 @@ class ReviewRequested(Value):
     """When people are reminded of it; None: never."""
     on_timeout: OnTimeout = "stay_paused"
     """The effect on the task when nobody answers in time."""
+    workflow: Workflow | None = Field(default=None, exclude_if=is_none)
+    """The people who have to approve; None: one of those who may decide."""
+    escalate_at: AwareDatetime | None = Field(default=None, exclude_if=is_none)
+    """When it goes to the group of the workflow that comes next; None: never by itself."""
 
 
 class Decision(Value):
@@ -364,6 +369,8 @@ class Decision(Value):
     """The grant by which a sibling of the call was approved with it; None: this very call was decided."""
     said_digest: str = ""
     """sha256 over the decision that was sent: the same decision again by the same person decides nothing new."""
+    step: int = Field(default=0, exclude_if=is_zero)
+    """The step of the request's workflow for which an approval counts, from 0 on."""
 
 
 class DecisionRecorded(Value):
@@ -384,6 +391,8 @@ class DecisionRecorded(Value):
     """The active policy then."""
     whole_digest: str = ""
     """The digest of the request as it stood, over all calls that waited then."""
+    behalf: str = Field(default="", exclude_if=is_empty)
+    """The person who is away and for whom this one decided; empty: nobody."""
 
 
 class RequestEnded(Value):
@@ -406,18 +415,42 @@ class ReviewNoted(Value):
     """Something that happened around a request and decides nothing, or was decided before."""
 
     kind: Literal["review_noted"] = "review_noted"
-    what: Literal["notified", "viewed", "reminded", "extended", "renewed", "released", "grant_used", "check_approved"]
+    what: Literal[
+        "notified",
+        "viewed",
+        "reminded",
+        "extended",
+        "renewed",
+        "released",
+        "grant_used",
+        "check_approved",
+        "approved",
+        "claimed",
+        "unclaimed",
+        "commented",
+        "escalated",
+    ]
     """``released``: the policy allows it by now and says that this is enough; ``renewed``: ask again;
-    ``check_approved``: a person approved this run of a check with an earlier request of the task."""
+    ``check_approved``: a person approved this run of a check with an earlier request of the task; ``approved``: a
+    person approved, and more people have to; ``claimed``: a person looks at it and the others wait."""
     request_id: RequestId | None = None
     """None: a grant stood in before anybody was asked. Of ``check_approved``: that earlier request."""
     calls: tuple[RequestedCall, ...] = ()
     """What is approved by it, bound as in a request; empty: it approves nothing."""
     grant_id: GrantId | None = None
     expires_at: AwareDatetime | None = None
-    """The new deadline of an extended request."""
+    """The new deadline of an extended or escalated request."""
     valid_until: AwareDatetime | None = None
-    """As in ``decision_recorded``."""
+    """As in ``decision_recorded``; of ``claimed``: its end."""
+    decisions: tuple[Decision, ...] = Field(default=(), exclude_if=is_empty)
+    """Of ``approved``, as the three below: approvals and edits that wait for more approvals."""
+    key: str = Field(default="", exclude_if=is_empty)
+    whole_digest: str = Field(default="", exclude_if=is_empty)
+    behalf: str = Field(default="", exclude_if=is_empty)
+    text: str = Field(default="", exclude_if=is_empty)
+    """Of ``commented``."""
+    to: str = Field(default="", exclude_if=is_empty)
+    """Of ``escalated``: who decides from here on, such as ``role:admin``."""
 
 
 class ToolStarted(Value):

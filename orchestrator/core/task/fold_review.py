@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, assert_never
 
 from orchestrator.core.approval.approval import CallEvent, CallState, move
+from orchestrator.core.approval.workflow import PLAIN, Claim, Comment, Team, Vote, told_person
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
@@ -42,7 +43,7 @@ def told(record: CallRecord, text: str) -> str:
     if record.original is None:
         return text
     ran = json.dumps(record.call.args, ensure_ascii=False, sort_keys=True)
-    who = f"A person ({record.approved_by})" if record.approved_by else "A person"
+    who = f"A person ({record.edited_by})" if record.edited_by else "A person"
     why = f" Their reason: {json.dumps(record.edit_reason, ensure_ascii=False)}." if record.edit_reason else ""
     return f"{who} edited this call before it ran.{why} What ran instead has these arguments: {ran}\n{text}"
 
@@ -72,17 +73,19 @@ def reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> Age
         policy_version=fact.policy_version,
         remind_at=fact.remind_at,
         on_timeout=fact.on_timeout,
+        team=Team(workflow=fact.workflow or PLAIN, escalate_at=fact.escalate_at),
     )
     return changed(task, request=request)
 
 
 def decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> AgentTask:
     """The task with a person's decision on one or more calls of its request."""
+    who = told_person(actor_id, fact.behalf)
     for decision in fact.decisions:
         task = _with_checks(task, decision, fact.request_id)
-        task = _decide_one(task, decision, fact.valid_until, actor_id)
+        task = _decide_one(task, decision, fact.valid_until, _with_others(task, decision, who))
     verbs = " and ".join(sorted({_PAST[decision.action] for decision in fact.decisions}))
-    how = f"{verbs} by {actor_id}"
+    how = f"{verbs} by {who}"
     done = ClosedRequest(fact.request_id, how, actor_id, fact.decisions, fact.key, task.updated_at, fact.whole_digest)
     only_rejected = all(decision.action == "reject" for decision in fact.decisions)
     task = changed(
@@ -91,6 +94,12 @@ def decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> Age
         rejected_in_a_row=task.rejected_in_a_row + 1 if only_rejected else 0,
     )
     return _still_asked(task, {decision.call_id for decision in fact.decisions})
+
+
+def _with_others(task: AgentTask, decision: facts.Decision, who: str) -> str:
+    """The people who approved a call with the one who approved it last."""
+    votes = task.request.team.votes_on(decision.call_id) if task.request and decision.action == "approve" else ()
+    return " and ".join((*map(str, votes), who))
 
 
 def _with_checks(task: AgentTask, decision: facts.Decision, request_id: facts.RequestId) -> AgentTask:
@@ -151,19 +160,20 @@ def _edited(
     task: AgentTask, record: CallRecord, decision: facts.Decision, until: datetime | None, by: str
 ) -> AgentTask:
     """The call with the arguments that a person put in place of the model's; tool and computer stay (promise D18)."""
-    call = record.call.model_copy(update={"args": decision.args, "call_digest": decision.call_digest})
-    return update_call(
-        task,
-        record.call_id,
-        "edit",
-        call=call,
-        original=record.original or record.call,
-        evaluation=decision.evaluation or record.evaluation,
-        action_digest=decision.runs_digest or None,
-        valid_until=until,
-        approved_by=by,
-        edit_reason=decision.reason,
-    )
+    edit = _edit_of(record, decision, by)
+    return update_call(task, record.call_id, "edit", **edit, valid_until=until, approved_by=by)
+
+
+def _edit_of(record: CallRecord, decision: facts.Decision, by: str) -> dict[str, Any]:
+    """The fields of a call that a person's edit changes."""
+    return {
+        "call": record.call.model_copy(update={"args": decision.args, "call_digest": decision.call_digest}),
+        "original": record.original or record.call,
+        "evaluation": decision.evaluation or record.evaluation,
+        "action_digest": decision.runs_digest or None,
+        "edit_reason": decision.reason,
+        "edited_by": by,
+    }
 
 
 def _response_text(record: CallRecord, answer: str) -> str:
@@ -210,9 +220,48 @@ def noted(task: AgentTask, fact: facts.ReviewNoted, actor_id: str) -> AgentTask:
             request = replace(request, reminded=True)
         case "extended":
             request = _extended(request, fact.expires_at)
+        case "approved":
+            return _approved_by_one(task, request, fact, actor_id)
+        case "claimed" | "unclaimed" | "commented" | "escalated":
+            request = _in_team(request, fact, actor_id, task.updated_at or request.created_at)
         case _:
             pass
     return changed(task, request=request)
+
+
+def _approved_by_one(task: AgentTask, request: OpenRequest, fact: facts.ReviewNoted, by: str) -> AgentTask:
+    """The task with approvals that are not enough yet; an edit of a call makes its other approvals void."""
+    edited = {one.call_id for one in fact.decisions if one.action == "edit"}
+    for decision in fact.decisions:
+        record = call_record(task, decision.call_id)
+        if decision.call_id in edited:
+            edit = changed(record, **_edit_of(record, decision, told_person(by, fact.behalf)))
+            task = changed(task, calls=tuple(edit if one is record else one for one in task.calls))
+    votes = (
+        Vote(one.call_id, by, one.runs_digest or one.action_digest, one.step, fact.behalf) for one in fact.decisions
+    )
+    request = replace(request, team=request.team.with_votes(votes, anew=edited))
+    how = f"approved by {told_person(by, fact.behalf)}, and not by enough people"
+    said = ClosedRequest(
+        request.request_id, how, by, fact.decisions, fact.key, at=task.updated_at, whole_digest=fact.whole_digest
+    )
+    return changed(task, request=request, closed=(*task.closed, said))
+
+
+def _in_team(request: OpenRequest, fact: facts.ReviewNoted, by: str, at: datetime) -> OpenRequest:
+    """The request with something that its reviewers did beside deciding."""
+    team = request.team
+    match fact.what:
+        case "claimed" if fact.valid_until is not None:
+            team = replace(team, claim=Claim(by, fact.valid_until))
+        case "commented":
+            team = replace(team, comments=(*team.comments, Comment(by, at, fact.text)))
+        case "escalated":
+            team = replace(team, escalated_to=fact.to, escalate_at=None, claim=None)
+            request = _extended(request, fact.expires_at)
+        case _:
+            team = replace(team, claim=None)
+    return replace(request, team=team)
 
 
 _STOOD_IN: Final = {

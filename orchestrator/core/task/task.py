@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.approval.approval import CallDecision, CallState
+from orchestrator.core.approval.workflow import ONE_PERSON, Team
 from orchestrator.core.evidence.checks import NO_CHECKS, Checking, so_far
 from orchestrator.core.evidence.evidence import NOTHING, Evidence
 from orchestrator.core.model_view.cuts import NO_REST, Rest
@@ -87,6 +88,8 @@ class CallRecord:
     """The person who decided that it may run; empty: the policy or a grant lets it, or nothing yet."""
     edit_reason: str = ""
     """Why that person edited it, in their words; empty: they gave no reason, or did not edit it."""
+    edited_by: str = ""
+    """The person who edited it last; empty: nobody did."""
     asked_again: int = 0
     """How often a person had the computer asked once more what became of it."""
     checks: tuple[facts.ShownCheck, ...] = ()
@@ -133,6 +136,8 @@ class OpenRequest:
     """Whether the request was put before anybody."""
     viewed_by: tuple[str, ...] = ()
     """The people who looked at it whole."""
+    team: Team = ONE_PERSON
+    """Who has to approve it, who did, and who looks at it now."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The gate as the actor walks through it: judged when a call is made, shown, and judged when it runs."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -15,6 +16,7 @@ from orchestrator.core.approval.approval import (
 )
 from orchestrator.core.approval.command import ActivePolicy
 from orchestrator.core.approval.grants import GrantState, first_covering
+from orchestrator.core.approval.workflow import PLAIN, Workflow
 from orchestrator.core.errors import CallVoid, ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.evidence.checks import NO_PROGRAM
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, severity, stricter
@@ -122,6 +124,7 @@ class Gate:
         risk = max((one.evaluation.risk for one in shown), key=severity)
         rules = self.active_policy.rules
         now = self.journal.service.clock.now()
+        workflow = PLAIN if unknown else self._workflow(shown)
         # An outcome that nobody knows does not become known by waiting.
         lasts_s = 0.0 if unknown else float(rules.expires_s(risk))
         remind_s = lasts_s - rules.remind_before_s if rules.remind_before_s else 0.0
@@ -134,12 +137,20 @@ class Gate:
             expires_at=now + timedelta(seconds=lasts_s) if lasts_s else None,
             remind_at=now + timedelta(seconds=remind_s) if remind_s > 0 else None,
             on_timeout=rules.on_timeout,
+            workflow=None if workflow == PLAIN else workflow,
+            escalate_at=now + timedelta(seconds=workflow.escalate_after_s) if workflow.escalate_after_s else None,
         )
 
+    def _workflow(self, shown: Sequence[facts.RequestedCall]) -> Workflow:
+        """The people who have to approve these calls."""
+        calls = [(self.journal.record(one.call_id).call, one) for one in shown]
+        return self.active_policy.workflow(self.journal.task, calls)
+
     async def _under_grants(self, shown: list[facts.RequestedCall]) -> tuple[facts.ReviewNoted, ...]:
-        """The calls for which a grant stands in, each with the grant that does."""
+        """The calls for which a grant stands in, each with the grant that does; one person's never is for several."""
         grants = await self._grants()
         noted: list[facts.ReviewNoted] = []
+        shown = [one for one in shown if self._workflow([one]).is_plain]
         for one in shown if grants else ():
             call = self.journal.record(one.call_id).call
             grant = first_covering(

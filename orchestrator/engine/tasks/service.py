@@ -31,7 +31,7 @@ from orchestrator.core.evidence.user_checks import checks_of
 from orchestrator.core.ports import Identity, RequestAuthorizer
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
-from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.task.facts import CallId, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.rehearsal import Rehearsal
@@ -144,19 +144,27 @@ def must_decide(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, ac
         raise Forbidden(f"{by.name} may not decide for this task.", remedy=_who(authorizer, task))
 
 
-def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
-    """Raises Forbidden naming the calls of which this identity may not say what it says."""
+def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, resume: ResumeRequest) -> str:
+    """For whom this identity decides: empty for itself, else a person who is away.
+
+    Raises Forbidden naming the calls of which it may not say what it says.
+    """
     if resume.decisions is None:
-        must_decide(authorizer, by, task, resume.action or "approve")
-        return
-    refused = [one for one in resume.decisions if not authorizer.may_decide(by, task, one.action)]
-    offenders, said = [one.call_id for one in refused], sorted({one.action.replace("_", " ") for one in refused})
-    if offenders:
-        raise Forbidden(
-            f"{by.name} may not {' or '.join(said)} what this task asks; nothing was decided.",
-            remedy=_who(authorizer, task),
-            details={"offenders": offenders},
-        )
+        action = resume.action or "approve"
+        must_decide(authorizer, by, task, action)
+        said: dict[CallId, Saying] = {record.call_id: action for record in task.pending_tool_calls}
+    else:
+        said = {one.call_id: one.action for one in resume.decisions}
+    behalf = authorizer.stands_for(by, task, said)
+    if behalf is not None:
+        return behalf
+    refused = [one for one, action in said.items() if authorizer.stands_for(by, task, {one: action}) is None]
+    verbs = sorted({said[one].replace("_", " ") for one in refused or said})
+    raise Forbidden(
+        f"{by.name} may not {' or '.join(verbs)} what this task asks; nothing was decided.",
+        remedy=_who(authorizer, task),
+        details={"offenders": refused or list(said)},
+    )
 
 
 def _who(authorizer: RequestAuthorizer, task: AgentTask) -> str:
@@ -289,6 +297,9 @@ class TaskService(StoredTasks):
                 active_policy=self.active_policy,
                 new_call_id=new_call_id,
                 new_grant_id=new_grant_id,
+                # On the task as it is then: a request may have gone on to other people meanwhile.
+                authorize=lambda now: must_decide_all(self.authorizer, by, now, resume),
+                overrides=self.authorizer.is_admin(by),
             )
 
         after, changed = await self._command(task, command, person(by))
