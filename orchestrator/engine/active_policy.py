@@ -23,6 +23,7 @@ from orchestrator.core.policy import (
     evaluate,
     no_such_tool,
 )
+from orchestrator.core.policy.approvals import workflows_of
 from orchestrator.core.policy.explanation import summary
 from orchestrator.core.task import facts
 from orchestrator.core.task.rehearsal import NOTICE, is_copy, lenient, original_of, strict
@@ -106,8 +107,7 @@ class NodePolicy:
 
     def judge(self, task: AgentTask, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call of a task; ``program``: what a run resolves to, once somebody has looked."""
-        known = {"roles": task.roles, "plan": task.read_only, "program": program, "stated_risk": call.stated_risk}
-        context = self._context(task, call.computer).model_copy(update={**known, **self._people(task, call.computer)})
+        context = self._around(task, call, program)
         verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
         if call.tool not in BUILT_IN_CATALOG:
             # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (promise P1).
@@ -121,8 +121,23 @@ class NodePolicy:
 
     def workflow(self, task: AgentTask, calls: Sequence[tuple[facts.ToolCall, facts.RequestedCall]]) -> Workflow:
         """The people who have to approve these calls of one request."""
-        del task, calls
-        return with_quorum((), self.rules.approvals)
+        policy = self.policy()
+        found = [
+            workflow
+            for call, shown in calls
+            for workflow in workflows_of(
+                policy.approvals,
+                call,
+                self._around(task, call, shown.observed.program),
+                shown.evaluation.risk,
+            )
+        ]
+        return with_quorum(found, policy.requests.approvals)
+
+    def _around(self, task: AgentTask, call: facts.ToolCall, program: str | None) -> PolicyContext:
+        """The facts that a call of a task is judged by."""
+        known = {"roles": task.roles, "plan": task.read_only, "program": program, "stated_risk": call.stated_risk}
+        return self._context(task, call.computer).model_copy(update={**known, **self._people(task, call.computer)})
 
     def _people(self, task: AgentTask, computer: ComputerId | None) -> dict[str, Any]:
         """The names around a call: for whom the task is, their groups, and whom the computer belongs to."""

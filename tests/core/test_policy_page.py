@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
+from orchestrator.core.approval.workflow import Step
 from orchestrator.core.policy import (
     CustomPolicy,
     Effect,
@@ -19,6 +20,7 @@ from orchestrator.core.policy import (
     evaluate,
     load_policy,
 )
+from orchestrator.core.policy.approvals import ApprovalRule, When
 from orchestrator.core.policy.command_line import ALIASES
 from orchestrator.core.policy.match import MAX_TEXT_CHARS
 from orchestrator.core.policy.rules import ArgRule
@@ -40,7 +42,7 @@ def test_p10_every_example_of_the_page_loads(block: str) -> None:
 def test_the_page_names_every_key() -> None:
     """Of a file, a rule, a test, a request and an example."""
     keys: set[str] = {"pointer", "in"}
-    for model in (Policy, PolicyRule, ArgRule, RequestRules, Expiry, ExampleCall):
+    for model in (Policy, PolicyRule, ArgRule, RequestRules, Expiry, ExampleCall, ApprovalRule, When, Step):
         keys |= {field.alias or name for name, field in model.model_fields.items()}
     keys -= {"rules", "examples", "call", "requests"}
     assert not {key for key in keys if not re.search(rf"[`({{ ]{key}\b[^\n]*", PAGE) and f"\n{key} =" not in PAGE}

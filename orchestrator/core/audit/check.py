@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from orchestrator.core.approval.grants import Grant, covers
-from orchestrator.core.approval.workflow import PLAIN, Vote
+from orchestrator.core.approval.workflow import PLAIN, Vote, told_people
 from orchestrator.core.audit.rights import GRACE, Allowance, ApprovedChecks, Call, Request, RightsBook, Run
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
@@ -196,9 +196,17 @@ class _Auditor:
         if request is None or not runs or decision.grant_id is not None:
             return
         last = Vote(decision.call_id, item.actor.id, decision.action_digest, decision.step, behalf)
+        self._among(item, request, last)
         if why := request.lacks(last):
             said = f"Call {decision.call_id} was approved, and {why}."
             self._find(item, "without_quorum", said, decision.call_id)
+
+    def _among(self, item: AgentTaskItem, request: Request, vote: Vote) -> None:
+        """Whether somebody was one of the people for whom their approval counts."""
+        people = request.people_of(vote.step)
+        if self._rights is not None and self._rights.is_not(vote.behalf or vote.by, people, item.at):
+            said = f"{vote} approved call {vote.call_id} as {told_people(people)}, and no item says that they were."
+            self._find(item, "without_right", said, vote.call_id)
 
     def _one_decision(self, item: AgentTaskItem, fact: facts.DecisionRecorded, decision: facts.Decision) -> None:
         call = self._calls.get(decision.call_id)
@@ -274,6 +282,8 @@ class _Auditor:
                 request.waiting[one.call_id] = digest
                 changed = {"args": one.args or {}, "call_digest": one.call_digest}
                 call.call = call.call.model_copy(update=changed)
+        for vote in votes:
+            self._among(item, request, vote)
         request.add(votes, edited=edited)
 
     def _under_grant(self, item: AgentTaskItem, call: Call, grant_id: GrantId | None) -> None:

@@ -21,6 +21,7 @@ from orchestrator.core.task.system_facts import (
     ComputerReleased,
     DirectoryChanged,
     GrantId,
+    GroupValue,
     NodeStarted,
     PolicyLoaded,
     TaskPruned,
@@ -60,6 +61,8 @@ class RightsBook:
         self._submitting = {"submitter", "admin"}
         self._pairing = {"admin"}
         self._self_approval = False
+        self._groups: defaultdict[str, list[tuple[datetime, frozenset[str]]]] = defaultdict(list)
+        """The people of each group, from a time on."""
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item of any stream; those of one stream come in their order."""
@@ -77,6 +80,9 @@ class RightsBook:
                 self._self_approval = self._self_approval or fact.self_approval
             case TokenIssued() as fact:
                 self._held[fact.holder_kind, fact.name].append(_Held(frozenset(fact.roles), item.at))
+            case DirectoryChanged(about="group") as fact:
+                people = fact.value.people if isinstance(fact.value, GroupValue) else ()
+                self._groups[fact.name].append((item.at, frozenset(people)))
             case TokenRevoked() as fact:
                 for one in self._held.get((fact.holder_kind, fact.name), ()):
                     one.until = one.until or item.at
@@ -102,6 +108,22 @@ class RightsBook:
         """Whether a person who had tokens had none then with a role that decides; a grant of theirs did not count."""
         tokens = self._held.get(("person", name), ())
         return bool(tokens) and not _one_had(tokens, self._deciding, at)
+
+    def is_not(self, name: str, by: str, at: datetime) -> bool:
+        """Whether no item says that somebody was then one of the people whom a workflow names."""
+        kind, _, named = by.partition(":")
+        match kind:
+            case "role":
+                return bool(self._held) and not _one_had(self._held.get(("person", name), ()), {named}, at)
+            case "group":
+                until = [(since, people) for since, people in self._groups.get(named, ()) if since <= at + GRACE]
+                # What changed within the grace counts as it was, too.
+                just_now = sum(since > at - GRACE for since, _ in until)
+                return not any(name in people for _, people in until[-1 - just_now :])
+            case "person":
+                return name != named
+            case _:
+                return False
 
     def _needed(self, item: AgentTaskItem, own: Collection[str]) -> Set[str]:
         """The roles of which one is needed; empty: none is, or it depends on more than roles."""
@@ -202,6 +224,11 @@ class Request:
     def add(self, votes: Iterable[Vote], *, edited: Collection[CallId]) -> None:
         """One person's approvals; an edit made those that the call had before void."""
         self.votes = [*(one for one in self.votes if one.call_id not in edited), *votes]
+
+    def people_of(self, step: int) -> str:
+        """Whose approval a step asks for; empty: that of anybody who may decide."""
+        steps = self.workflow.steps
+        return self.escalated_to or (steps[step].by if 0 <= step < len(steps) else "")
 
     def lacks(self, last: Vote) -> str:
         """Why a call that was approved last by this vote had not enough approvals; empty: it had."""

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from orchestrator.core.approval.people import BUILT_IN_ROLES, Right
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.evidence.user_checks import read_check
+from orchestrator.core.policy.approvals import ApprovalRule
 from orchestrator.core.policy.match import PolicyContext, ReadyRule, ready
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
 from orchestrator.core.policy.verdicts import (
@@ -113,6 +114,8 @@ class Policy(Value):
     """Roles beside those that every installation has, by their names."""
     self_approval: Annotated[bool, Field(strict=True)] = False
     """Whether people who only submit decide what their own tasks ask, too."""
+    approvals: tuple[ApprovalRule, ...] = ()
+    """The people who have to approve some calls, beside what ``[requests]`` says of all."""
     watch: tuple[str, ...] = ("**",)
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
     run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)
@@ -145,6 +148,15 @@ class Policy(Value):
         if taken:
             raise ValueError(f"every installation has the role {taken[0]}, and no policy changes it; take another name")
         return roles
+
+    @model_validator(mode="after")
+    def _know_their_roles(self) -> Self:
+        known = (*BUILT_IN_ROLES, *self.roles)
+        named = [by.partition(":") for rule in self.approvals for by in rule.people]
+        odd = sorted({name for kind, _, name in named if kind == "role"}.difference(known))
+        if odd:
+            raise ValueError(f"approvals name the role {odd[0]!r}, and there is none; the roles are {', '.join(known)}")
+        return self
 
     @cached_property
     def role_rights(self) -> Mapping[str, frozenset[Right]]:

@@ -147,7 +147,7 @@ DEFAULT_POLICY_TOML: Final = _filled()
 # -- A policy from its text. A file that cannot be used is refused whole, and the refusal says where and why
 
 _MEND: Final = "Fix the rule."
-_NUMBERED: Final = {"rules": "rule", "examples": "example", "checks": "check"}
+_NUMBERED: Final = {"rules": "rule", "examples": "example", "checks": "check", "approvals": "approval"}
 
 
 def load_policy(text: str, *, source: str = "policy.toml", custom: Sequence[CustomPolicy] = ()) -> Policy:
@@ -180,6 +180,10 @@ def parse_policy(text: str, *, source: str = "policy.toml") -> Policy:
         never = _never_matches(rule)
         if never:
             raise PolicyInvalid(f"{source}: rule {number} ({rule.id}): {never}.", remedy=_MEND)
+    for number, one in enumerate(policy.approvals, start=1):
+        never = _never_matches(one.as_rule)
+        if never:
+            raise PolicyInvalid(f"{source}: approval {number}: {never}.", remedy="Fix its when.")
     ids = [rule.id for rule in policy.rules]
     twice = next((number for number, one in enumerate(ids, start=1) if one in ids[: number - 1]), None)
     if twice is not None:
