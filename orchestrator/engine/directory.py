@@ -5,11 +5,11 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from orchestrator.core.approval.people import Directory, Group, Owner
+from orchestrator.core.approval.people import Away, Directory, Group, Owner
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
 from orchestrator.core.task.items import Draft
-from orchestrator.core.task.system_facts import GroupValue, OwnerValue
+from orchestrator.core.task.system_facts import AwayValue, GroupValue, OwnerValue
 from orchestrator.core.wire.wire import ComputerId
 
 logger = logging.getLogger(__name__)
@@ -75,15 +75,22 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
     """The directory that these rows make."""
     groups: dict[str, Group] = {}
     owners: dict[ComputerId, Owner] = {}
+    away: dict[str, Away] = {}
     for row in rows:
         match row.fact.value:
             case GroupValue() as value:
                 groups[row.fact.name] = Group(frozenset(value.people), frozenset(value.computers))
             case OwnerValue() as value:
                 owners[ComputerId(row.fact.name)] = Owner(value.person, value.group)
+            case AwayValue() as value:
+                away[row.fact.name] = Away(value.to, value.until)
             case None:
                 pass
     held = list(tokens)
     programs = {one.name: one.owner for one in held if one.kind == "agent"}
     people = frozenset(one.name for one in held if one.kind == "person")
-    return Directory(groups=groups, owners=owners, programs=programs, people=people)
+    roles: dict[str, frozenset[str]] = {}
+    for one in held:
+        if one.kind == "person" and not one.revoked:
+            roles[one.name] = roles.get(one.name, frozenset()) | {*one.rights}
+    return Directory(groups=groups, owners=owners, programs=programs, people=people, roles=roles, away=away)

@@ -59,7 +59,8 @@ class TokenAuthorizer:
             policy = self.policy()
         except PolicyUnusable:
             return Deciders(self.approvers, directory=self.directory())
-        return Deciders(self.approvers, policy.self_approval, policy.role_rights, self.directory())
+        now = self.store.clock.now()
+        return Deciders(self.approvers, policy.self_approval, policy.role_rights, self.directory(), now)
 
     def role_names(self) -> tuple[str, ...]:
         """The roles that somebody may have now."""
@@ -133,11 +134,9 @@ class TokenAuthorizer:
         return self.deciders.may_say(task, action, kind=identity.kind, name=identity.name, roles=identity.roles)
 
     def stands_for(self, identity: Identity, task: AgentTask, said: Mapping[CallId, Saying]) -> str | None:
-        """For whom somebody may say all of this of the calls: empty for themselves; None: they may not."""
+        """For whom somebody may say all of this of the calls: empty for themselves, None: for nobody."""
         kind, name, roles = identity.kind, identity.name, identity.roles
-        may_say = self.deciders.may_say
-        may = (may_say(task, one, kind=kind, name=name, roles=roles, call_id=call) for call, one in said.items())
-        return "" if all(may) else None
+        return self.deciders.stands_for(task, said, kind=kind, name=name, roles=roles)
 
     def concerns(self, identity: Identity, task: AgentTask) -> bool:
         """Whether a task's request is one of those that somebody reviews, now or at another step of it."""

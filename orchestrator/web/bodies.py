@@ -169,6 +169,19 @@ class ExtendBody(_Body):
     seconds: float = Field(gt=0, le=31_536_000, allow_inf_nan=False)
 
 
+class CommentBody(_Body):
+    """A word to the next reviewer."""
+
+    text: str = Field(min_length=1, max_length=2000)
+
+
+class AwayBody(_Body):
+    """Who decides while somebody is away, and for how long from now on."""
+
+    to: str
+    seconds: float = Field(gt=0, le=31_536_000, allow_inf_nan=False)
+
+
 class OneDecision(_Body):
     """A decision on one of several requests."""
 

@@ -1,25 +1,26 @@
 """The endpoints to groups and owners, and to what somebody may do themselves."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from starlette.requests import Request
 
 from orchestrator.core.approval.people import NO_GROUP, RIGHTS, Group, Owner
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
 from orchestrator.core.ports import Identity
-from orchestrator.core.task.system_facts import DirectoryChanged, GroupValue, OwnerValue
+from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, GroupValue, OwnerValue
 from orchestrator.core.text.lookalikes import why_not
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.tasks import person
-from orchestrator.web.answers.base import GroupAnswer, GroupGone, GroupList, OwnerDone, WhoAmI
+from orchestrator.web.answers.base import AwayDone, GroupAnswer, GroupGone, GroupList, OwnerDone, WhoAmI
 from orchestrator.web.auth import check_name
 from orchestrator.web.base import Room, no_computer
-from orchestrator.web.bodies import GroupBody, OwnerBody, read_body
+from orchestrator.web.bodies import AwayBody, GroupBody, OwnerBody, read_body
 
 
 class DirectoryEndpoints(Room):
-    """``/v1/whoami``, ``/v1/groups`` and ``/v1/computers/{name}/owner``."""
+    """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away`` and ``/v1/computers/{name}/owner``."""
 
     directory: DirectoryKeeper
 
@@ -105,6 +106,34 @@ class DirectoryEndpoints(Room):
         owner = Owner(body.person or "", body.group or "")
         await self.give(name, owner if owner != Owner() else None, identity)
         return OwnerDone(computer=name, person=body.person, group=body.group)
+
+    async def go_away(self, request: Request) -> AwayDone:
+        """``POST /v1/people/{person}/away``: another person decides for somebody until then."""
+        identity, name = await self._own_or_admin(request)
+        body = await read_body(request, AwayBody)
+        await self._check_known([name, body.to], ())
+        if body.to == name:
+            raise InvalidRequest("Nobody decides for themselves while they are away.", remedy="Name somebody else.")
+        until = self.service.clock.now() + timedelta(seconds=body.seconds)
+        value = AwayValue(to=body.to, until=until)
+        fact = DirectoryChanged(about="away", name=name, value=value)
+        await self._set(fact, identity, self.directory.number_of(fact.entry))
+        return AwayDone(person=name, to=body.to, until=until)
+
+    async def come_back(self, request: Request) -> AwayDone:
+        """``DELETE /v1/people/{person}/away``: they decide themselves again."""
+        identity, name = await self._own_or_admin(request)
+        if number := self.directory.number_of(f"away {name}"):
+            await self._set(DirectoryChanged(about="away", name=name), identity, number)
+        return AwayDone(person=name, to=None, until=None)
+
+    async def _own_or_admin(self, request: Request) -> tuple[Identity, str]:
+        """The asker and the person of the path, who is the asker unless that is an admin. Raises Forbidden."""
+        identity, name = await self.who(request), request.path_params["person"]
+        if name != identity.name:
+            self.authorizer.must(identity, "everything")
+        await self.directory.load()
+        return identity, name
 
     async def give(self, computer: ComputerId, owner: Owner | None, by: Identity) -> None:
         """Give a computer to a person or a group; None: to nobody. Raises InvalidRequest, NotFound, Conflict."""

@@ -254,6 +254,25 @@ _DECISIONS: Final = (
         _ok("It expires later.", tasks.TaskShort), {409: _NOT_PENDING}, body=forms.ExtendBody,
     ),
     Endpoint(
+        "POST", "/v1/requests/{request_id}/claim", "claim", "decisions",
+        "Say that one looks at a request: for ten minutes nobody else but an admin decides it.",
+        _ok("It is claimed.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or somebody else has it"}, body=forms.EmptyBody,
+    ),
+    Endpoint(
+        "POST", "/v1/requests/{request_id}/release", "release", "decisions", "Give a claim back.",
+        _ok("Others decide it again.", tasks.TaskShort), {409: _NOT_PENDING}, body=forms.EmptyBody,
+    ),
+    Endpoint(
+        "POST", "/v1/requests/{request_id}/comment", "comment", "decisions", "Say something to the next reviewer.",
+        _ok("It is said; the request still waits.", tasks.TaskShort), {409: _NOT_PENDING}, body=forms.CommentBody,
+    ),
+    Endpoint(
+        "POST", "/v1/requests/{request_id}/escalate", "escalate", "decisions",
+        "Give a request to the people who come next; the former ones no longer decide it.",
+        _ok("It is theirs.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or it was escalated already"},
+        body=forms.EmptyBody,
+    ),
+    Endpoint(
         "POST", "/v1/requests/{request_id}/withdraw", "withdraw", "decisions",
         "Take a request back, as its requester or an admin: its calls do not run, and the model is told.",
         _ok("It is closed.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or `invalid_decision`: an outcome is unknown"},
@@ -449,6 +468,16 @@ _PEOPLE: Final = (
         "DELETE", "/v1/groups/{group}", "remove_group", "people",
         "Remove a group: nobody is in it any more.",
         _ok("It is gone.", base.GroupGone), {409: "`conflict`: somebody changed it meanwhile"}, who="admin",
+    ),
+    Endpoint(
+        "POST", "/v1/people/{person}/away", "go_away", "people",
+        "Let another person decide while one is away; an admin may do so for others.",
+        _ok("Who decides, and until when.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
+        body=forms.AwayBody,
+    ),
+    Endpoint(
+        "DELETE", "/v1/people/{person}/away", "come_back", "people", "Say that one is back.",
+        _ok("Nobody decides for them.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
     ),
     Endpoint(
         "POST", "/v1/computers/{name}/owner", "set_owner", "people",

@@ -42,6 +42,7 @@ from orchestrator.web.answers.tasks import (
 )
 from orchestrator.web.base import Room, as_json
 from orchestrator.web.bodies import (
+    CommentBody,
     DecisionsBody,
     DryRunBody,
     EmptyBody,
@@ -196,6 +197,30 @@ class DecisionEndpoints(Room):
         body = await read_body(request, ExtendBody)
         until = self.service.clock.now() + timedelta(seconds=body.seconds)
         return TaskShort.made_from(await self.service.extend(request_id_of(request), until, identity))
+
+    async def claim(self, request: Request) -> TaskShort:
+        """``POST /v1/requests/{id}/claim``: the others see who looks at it, and wait."""
+        identity = await self.who(request)
+        await read_body(request, EmptyBody)
+        return TaskShort.made_from(await self.service.claim(request_id_of(request), identity))
+
+    async def release(self, request: Request) -> TaskShort:
+        """``POST /v1/requests/{id}/release``: others decide it again."""
+        identity = await self.who(request)
+        await read_body(request, EmptyBody)
+        return TaskShort.made_from(await self.service.unclaim(request_id_of(request), identity))
+
+    async def comment(self, request: Request) -> TaskShort:
+        """``POST /v1/requests/{id}/comment``: a word to the next reviewer."""
+        identity = await self.who(request)
+        body = await read_body(request, CommentBody)
+        return TaskShort.made_from(await self.service.comment(request_id_of(request), body.text, identity))
+
+    async def escalate(self, request: Request) -> TaskShort:
+        """``POST /v1/requests/{id}/escalate``: it goes to the people who come next."""
+        identity = await self.who(request)
+        await read_body(request, EmptyBody)
+        return TaskShort.made_from(await self.service.escalate(request_id_of(request), identity))
 
     async def withdraw(self, request: Request) -> TaskShort:
         """``POST /v1/requests/{id}/withdraw``: its calls do not run, and the model is told."""

@@ -423,6 +423,13 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
+        "away",
+        _ALICE,
+        system_facts.DirectoryChanged(
+            about="away", name="alice", value=system_facts.AwayValue(to="bob", until=_AT + timedelta(days=3))
+        ),
+    ),
+    (
         "commented",
         _ALICE,
         facts.ReviewNoted(what="commented", request_id=_REQUEST, text="Is the chest empty?"),

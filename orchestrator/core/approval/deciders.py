@@ -9,10 +9,11 @@ may always reject what it asks (promise R2). A task of a program counts as a tas
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal
 
 from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
-from orchestrator.core.approval.workflow import told_people
+from orchestrator.core.approval.workflow import ONE_PERSON, told_people
 from orchestrator.core.task.facts import CallId, DecisionAction
 from orchestrator.core.task.task import AgentTask
 
@@ -36,6 +37,8 @@ class Deciders:
     roles: Mapping[str, Collection[Right]] = field(default_factory=dict)
     """The policy's own roles."""
     directory: Directory = field(default_factory=Directory)
+    now: datetime | None = None
+    """None: nobody is away."""
 
     def rights(self, roles: Collection[str]) -> frozenset[Right]:
         """The rights of somebody with these roles. A person who decides also sees."""
@@ -54,28 +57,44 @@ class Deciders:
         call_id: CallId | None = None,
     ) -> bool:
         """Whether somebody may say this to a task; ``call_id`` None: to any call of its request."""
+        calls = () if task.request is None or action == "answer" else task.request.call_ids
+        said = dict.fromkeys(calls if call_id is None else (call_id,), action)
+        ways = [{one: action} for one in said] if calls else [{CallId(""): action}]
+        return any(self.stands_for(task, way, kind=kind, name=name, roles=roles) is not None for way in ways)
+
+    def stands_for(
+        self, task: AgentTask, said: Mapping[CallId, Saying], *, kind: str, name: str, roles: Collection[str]
+    ) -> str | None:
+        """For whom somebody may say all of this of calls; None: for nobody. Empty: for themselves.
+
+        A delegate says what the person who is away may say, and never of a task of their own.
+        """
         if kind != "person":
-            return False
-        if task.counts_for(name) and action == "reject":
-            return True
-        if task.request is None or action == "answer":
-            return self._may_in_general(task, action, name, roles)
-        calls = task.request.call_ids if call_id is None else (call_id,)
-        return any(self._may_of_call(task, action, name, roles, one) for one in calls)
+            return None
+        if all(self._may_of_call(task, action, name, roles, one) for one, action in said.items()):
+            return ""
+        if self.now is None or task.counts_for(name):
+            return None
+        for person, has in self.directory.stood_in_for(name, self.now):
+            if all(self._may_of_call(task, action, person, has, one) for one, action in said.items()):
+                return person
+        return None
 
     def concerns(self, task: AgentTask, *, kind: str, name: str, roles: Collection[str]) -> bool:
         """Whether the request of a task is for somebody to review, now or at another step of its workflow."""
-        return kind == "person" and (
-            self._may_in_general(task, "approve", name, roles)
-            if task.request is None or task.request.team.is_plain
-            else any(self._is_of(task, by, name, roles) for by in task.request.team.everybody())
-        )
+        if task.request is None or task.request.team.is_plain:
+            return self.may_say(task, "approve", kind=kind, name=name, roles=roles)
+        faces = [(name, frozenset(roles))]
+        faces += self.directory.stood_in_for(name, self.now) if self.now and not task.counts_for(name) else ()
+        people = task.request.team.everybody()
+        return kind == "person" and any(self._is_of(task, by, *face) for by in people for face in faces)
 
     def _may_of_call(self, task: AgentTask, action: Saying, name: str, roles: Collection[str], call_id: CallId) -> bool:
         """As :meth:`may_say`, of one call: of a workflow the people of the present step approve, any of it reject."""
-        assert task.request is not None, "only a request has calls to decide"
-        team = task.request.team
-        if team.is_plain:
+        if task.counts_for(name) and action == "reject":
+            return True
+        team = task.request.team if task.request is not None else ONE_PERSON
+        if team.is_plain or action == "answer":
             return self._may_in_general(task, action, name, roles)
         any_step = action == "reject" or team.has_voted(call_id, name)
         people = team.everybody() if any_step else (team.by_now(call_id),)

@@ -6,8 +6,9 @@ who are in no group share one without a name, so that an installation without gr
 ``everything`` reaches all. One class answers both questions, for every endpoint, socket, stream and command.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal, get_args
 
 from orchestrator.core.errors import NotFound
@@ -81,6 +82,14 @@ class Owner:
 
 
 @dataclass(frozen=True)
+class Away:
+    """Somebody is away, and until then another person decides for them."""
+
+    to: str
+    until: datetime
+
+
+@dataclass(frozen=True)
 class Directory:
     """The groups and owners of an installation, as they are at one moment."""
 
@@ -90,6 +99,15 @@ class Directory:
     """The owner of each program; empty: nobody wrote it down."""
     people: frozenset[str] = frozenset()
     """Everybody who was ever given a token."""
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The present roles of people with a token."""
+    away: Mapping[str, Away] = field(default_factory=dict)
+
+    def stood_in_for(self, name: str, now: datetime) -> Iterator[tuple[str, frozenset[str]]]:
+        """The people who are away and for whom somebody decides now, each with their roles."""
+        for person, away in self.away.items():
+            if away.to == name and now < away.until:
+                yield person, self.roles.get(person, frozenset())
 
     def person_of(self, user: str) -> str:
         """The person whose things are those of a user: themselves, or the owner of a program."""

@@ -18,6 +18,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import (
+    AwayValue,
     ComputerReleased,
     DirectoryChanged,
     GrantId,
@@ -63,6 +64,8 @@ class RightsBook:
         self._self_approval = False
         self._groups: defaultdict[str, list[tuple[datetime, frozenset[str]]]] = defaultdict(list)
         """The people of each group, from a time on."""
+        self._away: defaultdict[str, list[tuple[datetime, AwayValue | None]]] = defaultdict(list)
+        """Who decided for whom, from a time on."""
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item of any stream; those of one stream come in their order."""
@@ -83,6 +86,9 @@ class RightsBook:
             case DirectoryChanged(about="group") as fact:
                 people = fact.value.people if isinstance(fact.value, GroupValue) else ()
                 self._groups[fact.name].append((item.at, frozenset(people)))
+            case DirectoryChanged(about="away") as fact:
+                away = fact.value if isinstance(fact.value, AwayValue) else None
+                self._away[fact.name].append((item.at, away))
             case TokenRevoked() as fact:
                 for one in self._held.get((fact.holder_kind, fact.name), ()):
                     one.until = one.until or item.at
@@ -98,8 +104,11 @@ class RightsBook:
         needed = self._needed(item, own)
         if not needed or not (by.auth in _BY_TOKEN or by.at_computer):
             return ""
+        behalf = item.fact.behalf if isinstance(item.fact, facts.DecisionRecorded | facts.ReviewNoted) else ""
+        if behalf and not self._stood_in(by.id, behalf, item.at):
+            return f"{by.id} decided for {behalf}, and no item says that {behalf} was away and had asked them to."
         # Where no token has an item, no server ever was.
-        if not self._held or _one_had(self._held.get((by.kind, by.id), ()), needed, item.at):
+        if not self._held or _one_had(self._held.get((by.kind, behalf or by.id), ()), needed, item.at):
             return ""
         roles = " or ".join(sorted(needed))
         return f"{by.id} caused {item.fact.kind}, and no item says that {by.id} had the role {roles} at that time."
@@ -108,6 +117,13 @@ class RightsBook:
         """Whether a person who had tokens had none then with a role that decides; a grant of theirs did not count."""
         tokens = self._held.get(("person", name), ())
         return bool(tokens) and not _one_had(tokens, self._deciding, at)
+
+    def _stood_in(self, name: str, behalf: str, at: datetime) -> bool:
+        """Whether somebody decided for a person who was away then."""
+        known = [one for one in self._away.get(behalf, ()) if one[0] <= at + GRACE]
+        just_now = sum(since > at - GRACE for since, _ in known)
+        said = (value for _, value in known[-1 - just_now :])
+        return any(one is not None and one.to == name and at < one.until + GRACE for one in said)
 
     def is_not(self, name: str, by: str, at: datetime) -> bool:
         """Whether no item says that somebody was then one of the people whom a workflow names."""
@@ -133,8 +149,12 @@ class RightsBook:
                 rejects = all(one.action == "reject" for one in fact.decisions)
                 own_word = rejects or self._self_approval
                 return frozenset() if own_word and item.actor.id in own else self._deciding
-            case facts.ReviewNoted(what="extended"):
+            case facts.ReviewNoted(what="approved"):
+                return frozenset() if self._self_approval and item.actor.id in own else self._deciding
+            case facts.ReviewNoted(what="extended" | "claimed" | "escalated"):
                 return self._deciding
+            case DirectoryChanged(about="away") as fact:
+                return frozenset() if item.actor.id == fact.name else _ADMIN
             case TokenIssued(holder_kind="pairing") | DirectoryChanged(about="owner"):
                 return self._pairing
             case (

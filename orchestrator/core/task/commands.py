@@ -12,13 +12,22 @@ from typing import Literal, assert_never
 from orchestrator.core.approval.approval import CallState, action_digest
 from orchestrator.core.approval.command import ActivePolicy, Decide, closed_request, expired
 from orchestrator.core.approval.decision import decide_request
+from orchestrator.core.approval.teamwork import (
+    Claim,
+    Escalate,
+    Remark,
+    TeamCommand,
+    Unclaim,
+    open_request,
+    teamwork,
+)
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotFound, NotPending, TaskEnded
 from orchestrator.core.policy import Effect, PolicyDecision, stricter
 from orchestrator.core.task import facts
 from orchestrator.core.task.choices import chosen, options_of
 from orchestrator.core.task.facts import Fact, QuestionId, RequestEnd, RequestId
 from orchestrator.core.task.states import Phase
-from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
+from orchestrator.core.task.task import AgentTask, CallRecord
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class Pin:
     pinned: bool
 
 
-Command = Decide | Answer | Cancel | Fail | Extend | Withdraw | Renew | Rejudge | Pin
+Command = Decide | Answer | Cancel | Fail | Extend | Withdraw | Renew | Rejudge | Pin | TeamCommand
 
 
 def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
@@ -106,6 +115,8 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
             return _rejudge(task, command)
         case Pin():
             return _pin(task, command)
+        case Claim() | Unclaim() | Remark() | Escalate():
+            return teamwork(task, command)
     assert_never(command)
 
 
@@ -171,7 +182,7 @@ def _ending(
 
 
 def _extend(task: AgentTask, command: Extend) -> tuple[Fact, ...]:
-    request = _open(task, command.request_id)
+    request = open_request(task, command.request_id)
     if request.expires_at is None:
         raise NotPending("The request does not expire.", remedy="Nothing has to be done.")
     if command.now >= request.expires_at:
@@ -182,7 +193,7 @@ def _extend(task: AgentTask, command: Extend) -> tuple[Fact, ...]:
 
 
 def _withdraw(task: AgentTask, command: Withdraw) -> tuple[Fact, ...]:
-    request = _open(task, command.request_id)
+    request = open_request(task, command.request_id)
     if request.reason == "outcome_unknown":
         raise InvalidDecision(
             "Whether these calls were done is not known; that is not taken back.",
@@ -269,9 +280,3 @@ def _released(task: AgentTask, command: Rejudge, records: tuple[CallRecord, ...]
         ),
         valid_until=command.now + timedelta(seconds=valid_s) if valid_s else None,
     )
-
-
-def _open(task: AgentTask, request_id: RequestId) -> OpenRequest:
-    if task.request is None or task.request.request_id != request_id:
-        raise closed_request(task, request_id)
-    return task.request

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from orchestrator.core.approval.approval import CallState
+from orchestrator.core.approval.teamwork import escalation
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import Fact, FailedBecause, WorkFailed
@@ -160,6 +161,7 @@ def next_deadline(task: AgentTask) -> datetime | None:
     times = [record.valid_until for record in _approved(task)]
     if task.request is not None:
         times += [task.request.expires_at, None if task.request.reminded else task.request.remind_at]
+        times.append(task.request.team.escalate_at)
     return min((one for one in times if one is not None), default=None)
 
 
@@ -181,6 +183,8 @@ def overdue(task: AgentTask, now: datetime) -> tuple[Fact, ...]:
                 code="approval_expired",
             ),
         )
+    if request is not None and request.team.escalate_at is not None and now >= request.team.escalate_at:
+        return (escalation(request, now),)
     if request is not None and request.remind_at is not None and now >= request.remind_at and not request.reminded:
         return (facts.ReviewNoted(what="reminded", request_id=request.request_id),)
     return ()

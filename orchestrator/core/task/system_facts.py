@@ -299,16 +299,25 @@ class OwnerValue(Value):
     group: str = ""
 
 
-DirectoryValue = Annotated[GroupValue | OwnerValue, Field(discriminator="kind")]
+class AwayValue(Value):
+    """Somebody is away, and another person decides for them."""
+
+    kind: Literal["away"] = "away"
+    to: str
+    """The person who decides for them."""
+    until: AwareDatetime
+
+
+DirectoryValue = Annotated[GroupValue | OwnerValue | AwayValue, Field(discriminator="kind")]
 
 
 class DirectoryChanged(Value):
-    """An entry of the directory was set or removed: a group, or the owner of a computer."""
+    """An entry of the directory was set or removed: a group, the owner of a computer, or that somebody is away."""
 
     kind: Literal["directory_changed"] = "directory_changed"
-    about: Literal["group", "owner"]
+    about: Literal["group", "owner", "away"]
     name: str
-    """The name of the group, or of the computer."""
+    """The name of the group, of the computer, or of the person."""
     value: DirectoryValue | None = None
     """The whole entry as it is from here on; None: there is none any more."""
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
+from orchestrator.core.approval.workflow import told_person
 from orchestrator.core.evidence.report import report, says_the_model
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task import facts
@@ -21,6 +22,7 @@ _TOLD: Final = {
     "released": "The policy allows it by now",
     "grant_used": "A grant stands in",
     "check_approved": "A person approved this run of a check before",
+    "escalated": "It went to other people",
 }
 """The notes around a request that are worth a line."""
 
@@ -73,6 +75,12 @@ class Transcript:
                 return self._decided(fact, item.actor.id)
             case facts.RequestEnded():
                 return self._request_ended(fact)
+            case facts.ReviewNoted(what="approved"):
+                names = ", ".join(self._name(one.call_id) for one in fact.decisions)
+                who = told_person(item.actor.id, fact.behalf)
+                return [f"[REVIEW] {who} approved, and more people have to: {names}"]
+            case facts.ReviewNoted(what="commented"):
+                return [f"[REVIEW] {item.actor.id} says: {fact.text}"]
             case facts.ReviewNoted() if fact.what in _TOLD:
                 names = ", ".join(self._name(one.call_id) for one in fact.calls)
                 return [f"[REVIEW] {_TOLD[fact.what]}{f': {names}' if names else '.'}"]

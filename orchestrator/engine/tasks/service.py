@@ -17,6 +17,7 @@ from orchestrator.core.approval.command import Decide, closed_question
 from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.approval.people import Unseen
 from orchestrator.core.approval.presentation import must_have_seen
+from orchestrator.core.approval.teamwork import Claim, Escalate, Remark, TeamCommand, Unclaim
 from orchestrator.core.errors import (
     Conflict,
     Forbidden,
@@ -315,6 +316,40 @@ class TaskService(StoredTasks):
 
         return (await self._command(task, command, person(by)))[0]
 
+    async def claim(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Say that somebody looks at a request: others wait. Raises NotFound, Forbidden, NotPending."""
+        admin = self.authorizer.is_admin(by)
+        return await self._in_team(
+            request_id, by, lambda: Claim(request_id=request_id, by=by.name, now=self.clock.now(), overrides=admin)
+        )
+
+    async def unclaim(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Give a claim back. Raises NotFound, Forbidden, NotPending."""
+        admin = self.authorizer.is_admin(by)
+        return await self._in_team(request_id, by, lambda: Unclaim(request_id=request_id, by=by.name, overrides=admin))
+
+    async def comment(self, request_id: RequestId, text: str, by: Identity) -> AgentTask:
+        """Say something to the next reviewer. Raises NotFound, Forbidden, NotPending, InvalidDecision."""
+        return await self._in_team(
+            request_id, by, lambda: Remark(request_id=request_id, text=text, now=self.clock.now()), own=True
+        )
+
+    async def escalate(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Give a request to the people who come next. Raises NotFound, Forbidden, NotPending, InvalidDecision."""
+        return await self._in_team(request_id, by, lambda: Escalate(request_id=request_id, now=self.clock.now()))
+
+    async def _in_team(
+        self, request_id: RequestId, by: Identity, command: Callable[[], TeamCommand], *, own: bool = False
+    ) -> AgentTask:
+        """Carry out what reviewers of the request do; ``own``: its requester does, too."""
+
+        def check(task: AgentTask) -> None:
+            if not (self.authorizer.concerns(by, task) or (own and by.kind == "person" and task.counts_for(by.name))):
+                raise Forbidden(f"{by.name} does not review this request.", remedy=_who(self.authorizer, task))
+
+        task = await self.for_request(request_id)
+        return (await self._command(task, command, person(by), check))[0]
+
     async def withdraw(self, request_id: RequestId, by: Identity) -> AgentTask:
         """Take a request back, as its requester or an admin. Raises NotFound, Forbidden, NotPending."""
         task = await self.for_request(request_id)
@@ -431,12 +466,20 @@ class TaskService(StoredTasks):
         ]
         return tuple(told)
 
-    async def _command(self, task: AgentTask, command: Callable[[], Command], actor: Actor) -> tuple[AgentTask, bool]:
+    async def _command(
+        self,
+        task: AgentTask,
+        command: Callable[[], Command],
+        actor: Actor,
+        check: Callable[[AgentTask], None] = lambda _: None,
+    ) -> tuple[AgentTask, bool]:
         """The task afterwards, and whether the command changed it (False: it had been carried out before).
 
-        ``command`` is asked again for each try: time goes on, and the policy may have changed.
+        ``command`` is asked again for each try: time goes on, and the policy may have changed. So is ``check``, which
+        raises where it may not be carried out on the task as it is then.
         """
         while True:
+            check(task)
             drafts = [self.draft(fact, actor) for fact in decide(task, command())]
             if not drafts:
                 return task, False

@@ -288,6 +288,14 @@ class OwnerDone(AnswerModel):
     group: str | None
 
 
+class AwayDone(AnswerModel):
+    """Who decides for a person; neither: nobody."""
+
+    person: str
+    to: str | None
+    until: AwareDatetime | None
+
+
 class TokensRevoked(AnswerModel):
     """How many tokens were revoked."""
 

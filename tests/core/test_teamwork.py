@@ -1,0 +1,356 @@
+"""Reviewers beside deciding: claims, comments and escalations, delegates, and who of several people may say what."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.core.approval.approval import CallState, ResumeRequest
+from orchestrator.core.approval.command import Decide
+from orchestrator.core.approval.deciders import Deciders
+from orchestrator.core.approval.people import Away, Directory, Group
+from orchestrator.core.approval.presentation import hitl_response
+from orchestrator.core.approval.teamwork import Claim, Escalate, Remark, TeamCommand, Unclaim
+from orchestrator.core.approval.workflow import CLAIM_S, MAX_COMMENTS, Step, Workflow
+from orchestrator.core.audit.check import check
+from orchestrator.core.audit.rights import RightsBook
+from orchestrator.core.errors import Forbidden, InvalidDecision, NotPending, OrchestratorError, RequestExpired
+from orchestrator.core.task import facts
+from orchestrator.core.task.commands import decide
+from orchestrator.core.task.facts import CallId, RequestId
+from orchestrator.core.task.limits import next_deadline, overdue
+from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, GrantId, PolicyLoaded, TokenIssued
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.task.transcript import Transcript
+from tests.core.audited import Trail, made, says
+from tests.core.journal import NOW, REQUEST, Journal, person
+from tests.core.persons import LAW, done, paused, refused, said
+from tests.core.test_quorum import TUTOR_THEN_ADMIN, TWO, noted
+
+Q = RequestId(REQUEST)
+SOON = NOW + timedelta(seconds=30)
+AN_HOUR = timedelta(hours=1)
+
+
+def does(story: Journal, by: str, command: TeamCommand) -> tuple[facts.Fact, ...]:
+    """What somebody does with the request, appended."""
+    made = decide(story.task, command)
+    story.add(*made, by=person(by))
+    return made
+
+
+def cannot(kind: type[OrchestratorError], words: str, story: Journal, command: TeamCommand) -> OrchestratorError:
+    """The refusal of it."""
+    with pytest.raises(kind) as caught:
+        decide(story.task, command)
+    assert words in str(caught.value)
+    return caught.value
+
+
+def team(story: Journal) -> Any:
+    """The people of the request as reviewers see them."""
+    return hitl_response(story.task).team
+
+
+# -- claims ------------------------------------------------------------------------------
+
+
+def test_R6_a_claim_keeps_the_others_from_deciding_until_its_end() -> None:
+    """409 names who looks; an admin decides all the same, and time ends it."""
+    story = paused("ask")
+    does(story, "ann", Claim(Q, "ann", SOON))
+    until = SOON + timedelta(seconds=CLAIM_S)
+    assert (team(story).claimed_by, team(story).claimed_until) == ("ann", until)
+    error = refused(NotPending, "ann looks at the request until", story, by="bob", action="approve", now=SOON)
+    assert error.details["claimed_by"] == "ann"
+    refused(NotPending, "ann looks", story, by="bob", action="reject", now=until - timedelta(microseconds=1))
+    assert said(story, by="bob", action="approve", now=until)
+    assert said(story, by="ann", action="approve", now=SOON)
+    cannot(NotPending, "Take another one", story, Claim(Q, "bob", SOON))
+    assert decide(story.task, Claim(Q, "bob", SOON, overrides=True))
+    assert decide(story.task, Claim(Q, "bob", until))
+    assert decide(story.task, Claim(Q, "ann", SOON)), "the same person claims it for longer"
+
+
+def test_R6_a_claim_is_given_back_by_its_owner_or_an_admin() -> None:
+    """Nobody else; and where there is none nothing is recorded."""
+    story = paused("ask")
+    assert does(story, "ann", Unclaim(Q, "ann")) == ()
+    does(story, "ann", Claim(Q, "ann", SOON))
+    assert cannot(Forbidden, "The claim is ann's", story, Unclaim(Q, "bob")).http_status == 403
+    does(story, "eve", Unclaim(Q, "eve", overrides=True))
+    assert team(story) is None
+    assert said(story, by="bob", action="approve", now=SOON)
+
+
+def test_R6_who_has_approved_holds_nobody_up() -> None:
+    """The claim ends with the claimer's approval, and stays with that of somebody whom it does not keep."""
+    story = paused("ask", workflow=TWO)
+    does(story, "ann", Claim(Q, "ann", SOON))
+    done(story, by="ann", action="approve", now=SOON)
+    assert team(story).claimed_by == ""
+    assert said(story, by="bob", action="approve", now=SOON)
+    other = paused("ask", workflow=TWO)
+    does(other, "ann", Claim(Q, "ann", SOON))
+    done(other, by="bob", action="approve", now=SOON + AN_HOUR)
+    assert team(other).claimed_by == "ann"
+
+
+# -- comments ----------------------------------------------------------------------------
+
+
+def test_D23_a_comment_leaves_the_request_open_and_is_shown_to_the_next() -> None:
+    """Its text, who said it and when; so many and no more."""
+    story = paused("ask")
+    does(story, "ann", Remark(Q, "Is the chest empty?", SOON))
+    (comment,) = team(story).comments
+    assert (comment.by, comment.text) == ("ann", "Is the chest empty?")
+    assert story.record("c1").state is CallState.PENDING
+    assert Transcript().lines(story.items[-1]) == ["[REVIEW] ann says: Is the chest empty?"]
+    for _ in range(MAX_COMMENTS - 1):
+        does(story, "bob", Remark(Q, "no", SOON))
+    cannot(InvalidDecision, "100 comments", story, Remark(Q, "yes", SOON))
+
+
+def test_what_is_over_takes_nothing_more() -> None:
+    """Neither a closed request nor one whose time is over."""
+    story = paused("ask", expires_at=NOW + AN_HOUR)
+    late = NOW + AN_HOUR
+    for command in (Claim(Q, "ann", late), Remark(Q, "x", late), Escalate(Q, late)):
+        cannot(RequestExpired, "expired", story, command)
+    done(story, by="ann", action="approve")
+    for open_command in (Claim(Q, "ann", NOW), Unclaim(Q, "ann"), Remark(Q, "x", NOW), Escalate(Q, NOW)):
+        cannot(NotPending, "approved by ann", story, open_command)
+
+
+# -- escalations -------------------------------------------------------------------------
+
+
+def test_D21_an_escalation_keeps_the_id_and_resets_the_deadline() -> None:
+    """It goes on to the group that the workflow names, or to the admins, once."""
+    workflow = Workflow(steps=(Step(by="role:tutor", count=2),), escalate_to="group:heads")
+    story = paused("ask", workflow=workflow, expires_at=NOW + AN_HOUR, remind_at=NOW + AN_HOUR / 2)
+    created = story.task.request.created_at  # type: ignore[union-attr]
+    done(story, by="tom", action="approve")
+    does(story, "tim", Claim(Q, "tim", SOON))
+    (fact,) = does(story, "ann", Escalate(Q, SOON))
+    assert isinstance(fact, facts.ReviewNoted)
+    request = story.task.request
+    assert request is not None
+    assert (request.request_id, request.expires_at) == (REQUEST, SOON + (NOW + AN_HOUR - created))
+    assert request.remind_at == request.expires_at - AN_HOUR / 2  # type: ignore[operator]
+    assert (team(story).escalated_to, team(story).claimed_by) == ("group:heads", "")
+    assert team(story).progress == "1 of 2: tom; next: somebody in the group heads"
+    cannot(InvalidDecision, "somebody in the group heads decides it", story, Escalate(Q, SOON))
+    (last,) = done(story, by="hal", action="approve", now=SOON)
+    assert isinstance(last, facts.DecisionRecorded)
+    assert check(story.items) == []
+    plain = paused("ask")
+    (fact,) = does(plain, "ann", Escalate(Q, SOON))
+    assert isinstance(fact, facts.ReviewNoted)
+    assert (fact.to, fact.expires_at) == ("role:admin", None)
+
+
+def test_D21_it_is_escalated_by_itself_after_its_time() -> None:
+    """At that time and not before, once; what has expired by then is expired."""
+    at = NOW + AN_HOUR / 4
+    workflow = Workflow(steps=TWO.steps, escalate_after_s=900)
+    more: dict[str, Any] = {"workflow": workflow, "escalate_at": at, "expires_at": NOW + AN_HOUR}
+    story = paused("ask", **more)
+    assert next_deadline(story.task) == at
+    assert team(story).escalate_at == at
+    assert overdue(story.task, at - timedelta(microseconds=1)) == ()
+    (fact,) = overdue(story.task, at)
+    story.add(fact)
+    assert Transcript().lines(story.items[-1]) == ["[REVIEW] It went to other people."]
+    assert overdue(story.task, at) == ()
+    assert story.task.request.team.escalated_to == "role:admin"  # type: ignore[union-attr]
+    (late,) = overdue(paused("ask", **more).task, NOW + AN_HOUR)
+    assert late.kind == "request_ended"
+
+
+# -- who may, of several people ----------------------------------------------------------
+
+ROLES = {"tom": ("tutor",), "tim": ("tutor",), "ann": ("admin",), "rob": ("reviewer",), "sam": ("submitter",)}
+TUTORS: dict[str, Any] = {"tutor": frozenset({"view", "decide"})}
+ALL = Directory(people=frozenset(ROLES), roles={name: frozenset(roles) for name, roles in ROLES.items()})
+
+
+def asked(workflow: Workflow | None = TUTOR_THEN_ADMIN, user: str = "sam", **more: Any) -> Journal:
+    """A request of somebody's task."""
+    story = Journal()
+    story.submitted(user_id=user, roles=ROLES.get(user, ()), by=person(user), **more)
+    story.proposed([made("c1")], "ask")
+    story.reviewed("c1", workflow=workflow)
+    return story
+
+
+def who(task: AgentTask, action: Any = "approve", **setting: Any) -> set[str]:
+    """All who may say this."""
+    rule = Deciders(roles=TUTORS, **{"directory": ALL, **setting})
+    return {name for name, roles in ROLES.items() if rule.may_say(task, action, kind="person", name=name, roles=roles)}
+
+
+def test_R4_the_people_of_the_present_step_approve_and_those_of_any_step_reject() -> None:
+    """The words of a refusal name the present step; after an escalation only its people say anything."""
+    story = asked()
+    assert who(story.task) == {"tom", "tim"}
+    assert who(story.task, "reject") == {"tom", "tim", "ann", "sam"}
+    assert Deciders(roles=TUTORS).of(story.task) == "somebody with the role tutor"
+    done(story, by="tom", action="approve")
+    assert who(story.task) == {"ann", "tom"}, "who has approved may say so again, which counts once"
+    assert Deciders(roles=TUTORS).of(story.task) == "somebody with the role admin"
+    does(story, "ann", Escalate(Q, SOON))
+    assert (who(story.task), who(story.task, "reject")) == ({"ann"}, {"ann", "sam"})
+    assert who(story.task, "answer") == {"tom", "tim", "ann", "rob", "sam"}
+
+
+@pytest.mark.parametrize(
+    ("by", "user", "setting", "may"),
+    [
+        ("", "sam", {}, {"tom", "tim", "ann", "rob"}),
+        ("", "rob", {}, {"tom", "tim", "ann", "rob"}),
+        ("", "rob", {"approvers": "not_requester"}, {"tom", "tim", "ann"}),
+        ("", "sam", {"self_approval": True}, {"tom", "tim", "ann", "rob", "sam"}),
+        ("", "sam", {"approvers": "role:submitter"}, {"sam"}),
+        ("person:tom", "sam", {}, {"tom"}),
+        ("person:sam", "sam", {}, set()),
+        ("role:tutor", "tom", {"approvers": "not_requester"}, {"tim"}),
+        ("group:heads", "sam", {}, {"rob"}),
+        ("role:admin", "sam", {"approvers": "role:submitter"}, {"ann"}),
+    ],
+)
+def test_D22_who_counts_for_a_step(by: str, user: str, setting: dict[str, Any], may: set[str]) -> None:
+    """They need the right to decide, whoever submitted it; with ``not_requester`` its requester never counts (R2)."""
+    groups = {"directory": Directory(groups={"heads": Group(frozenset({"rob", "sam"}))})} if by[:5] == "group" else {}
+    assert who(asked(Workflow(steps=(Step(by=by, count=2),)), user).task, **{**groups, **setting}) == may
+
+
+def test_a_person_of_another_group_is_none_of_them() -> None:
+    """A step that names them lets nobody into the tasks of others."""
+    apart = Directory(groups={"a": Group(frozenset({"sam", "tim"})), "b": Group(frozenset({"tom"}))})
+    assert who(asked().task, directory=apart) == {"tim"}
+
+
+def test_who_a_request_concerns() -> None:
+    """The people of all its steps, whoever of them is asked now; of a plain request those who may decide it."""
+    rule = Deciders(roles=TUTORS, directory=ALL)
+
+    def concerned(story: Journal) -> set[str]:
+        return {
+            name for name, roles in ROLES.items() if rule.concerns(story.task, kind="person", name=name, roles=roles)
+        }
+
+    assert concerned(asked()) == {"tom", "tim", "ann"}
+    assert concerned(asked(None)) == {"tom", "tim", "ann", "rob"}
+    assert not rule.concerns(asked().task, kind="agent", name="tom", roles=("tutor",))
+
+
+# -- delegates ---------------------------------------------------------------------------
+
+
+def away(name: str, to: str, until: Any = SOON) -> Directory:
+    """Somebody is away, and another person decides for them."""
+    return Directory(people=ALL.people, roles=ALL.roles, away={name: Away(to, until)})
+
+
+def stands_for(story: Journal, name: str, directory: Directory, now: Any = NOW, **setting: Any) -> str | None:
+    """For whom somebody may approve."""
+    rule = Deciders(roles=TUTORS, directory=directory, now=now, **setting)
+    said: dict[CallId, Any] = {CallId("c1"): "approve"}
+    return rule.stands_for(story.task, said, kind="person", name=name, roles=ROLES[name])
+
+
+def test_a_delegate_says_what_the_person_who_is_away_may_say() -> None:
+    """Until they are back; by themselves where they may; never of a task of their own, and not for a delegate."""
+    story = asked()
+    assert stands_for(story, "sam", away("tom", "sam")) is None, "it is their own task"
+    assert stands_for(story, "rob", away("tom", "rob")) == "tom"
+    assert stands_for(story, "tim", away("tom", "tim")) == ""
+    assert stands_for(story, "rob", away("tom", "rob"), SOON) is None
+    assert stands_for(story, "rob", away("tom", "rob"), None) is None
+    assert stands_for(story, "rob", away("sam", "rob")) is None
+    assert stands_for(story, "ann", away("tom", "rob")) is None
+    gone = Directory(people=ALL.people, away={"tom": Away("rob", SOON)})
+    assert stands_for(story, "rob", gone) is None, "who has no token decides nothing"
+    own = asked(user="tom")
+    assert stands_for(own, "rob", away("tom", "rob"), approvers="not_requester") is None
+    rule = Deciders(roles=TUTORS, directory=away("tom", "rob"), now=NOW)
+    assert rule.concerns(story.task, kind="person", name="rob", roles=ROLES["rob"])
+    assert rule.may_say(story.task, "approve", kind="person", name="rob", roles=ROLES["rob"])
+    assert rule.stands_for(story.task, {}, kind="agent", name="rob", roles=()) is None
+
+
+def test_what_a_delegate_decides_names_both() -> None:
+    """In the decision, in the words that say how it was closed, and in the approvals that wait for more."""
+    for workflow, kind in ((None, "decision_recorded"), (TWO, "review_noted")):
+        story = paused("ask", workflow=workflow)
+        command = Decide(
+            request_id=Q,
+            resume=ResumeRequest(action="approve"),
+            by="ann",
+            now=NOW,
+            active_policy=LAW,
+            new_call_id=lambda: CallId("n1"),
+            new_grant_id=lambda: GrantId("g1"),
+            authorize=lambda _: "bob",
+        )
+        (fact,) = decide(story.task, command)
+        story.add(fact, by=person("ann"))
+        assert (fact.kind, fact.behalf) == (kind, "bob")  # type: ignore[union-attr]
+        assert story.task.closed[-1].how.startswith("approved by ann for bob")
+    line = Transcript()
+    for item in story.items[:-1]:
+        line.lines(item)
+    assert line.lines(story.items[-1])[0].startswith("[REVIEW] ann for bob approved, and more people have to")
+
+
+def test_A6_a_delegate_whom_nobody_asked_is_found() -> None:
+    """Before the person went away, after they were back, and where another one was asked."""
+    book = RightsBook()
+    system = Trail(task_id=facts.TaskId("system"))
+    for name, role in (("tom", "reviewer"), ("rob", "submitter"), ("sam", "submitter")):
+        system.add(TokenIssued(holder_kind="person", name=name, roles=(role,)), at=NOW)
+    gone, back = NOW + timedelta(minutes=10), NOW + timedelta(minutes=20)
+    value = AwayValue(to="rob", until=NOW + AN_HOUR)
+    system.add(DirectoryChanged(about="away", name="tom", value=value), person("tom"), gone)
+    system.add(DirectoryChanged(about="away", name="tom"), person("tom"), back)
+    for item in system.items:
+        book.take(item)
+    assert [book.why_not(item, ()) for item in system.items if item.fact.kind == "directory_changed"] == ["", ""]
+    other = Trail().add(DirectoryChanged(about="away", name="tom", value=value), person("rob")).items[-1]
+    assert "no item says that rob had the role admin" in book.why_not(other, ())
+    call = made("c1")
+
+    def found(at: Any, by: str = "rob") -> list[str]:
+        trail = Trail(call).requested(call).approved(call, by=person(by), at=at, behalf="tom")
+        return [one.detail for one in check(trail.items, rights=book) if one.what == "without_right"]
+
+    between = gone + timedelta(minutes=1)
+    assert found(between) == []
+    assert found(gone) == []
+    (words,) = found(gone - timedelta(minutes=1))
+    assert "rob decided for tom, and no item says that tom was away" in words
+    assert found(back + timedelta(minutes=1))
+    assert found(between, "sam")
+
+
+def test_A6_an_approval_that_waits_needs_the_right_as_well() -> None:
+    """As a claim and an escalation do; with ``self_approval`` a requester approves their own."""
+    call = made("c1")
+    book = RightsBook()
+    system = Trail(task_id=facts.TaskId("system"))
+    system.add(TokenIssued(holder_kind="person", name="alice", roles=("submitter",)))
+    for item in system.items:
+        book.take(item)
+
+    def found() -> list[str]:
+        trail = noted(Trail(call).requested(call, workflow=TWO), says(call, "approve"), by=person("alice"))
+        for what in ("claimed", "escalated", "commented"):
+            trail.add(facts.ReviewNoted(what=what, request_id=Q), person("alice"))
+        return [str(one.version) for one in check(trail.items, rights=book) if one.what == "without_right"]
+
+    assert found() == ["4", "5", "6"]
+    loaded = PolicyLoaded(source="policy.toml", policy_version="v1", sha256="0" * 64, self_approval=True)
+    book.take(system.add(loaded).items[-1])
+    assert found() == ["5", "6"]
