@@ -119,6 +119,18 @@ def test_D22_an_edit_starts_the_count_anew_with_its_editor() -> None:
     assert "A person (bob) edited this call" in turn.results[0][1]
 
 
+def test_D22_the_same_edit_by_two_people_is_enough() -> None:
+    """The second one changes nothing any more, so that it approves what the first one wrote."""
+    story = shown(WRITE, workflow=TWO)
+    done(story, by="ann", decisions=EDIT)
+    (last,) = done(story, by="bob", decisions=EDIT)
+    assert isinstance(last, facts.DecisionRecorded)
+    assert (last.decisions[0].action, of(story)) == ("approve", CallState.APPROVED)
+    assert story.record("c1").edited_by == "ann"
+    assert said(story, by="bob", decisions=EDIT) == ()
+    assert check(story.items) == []
+
+
 def test_D22_an_edit_whose_target_nobody_saw_is_shown_first() -> None:
     """It holds at once and lets nothing run: its call is shown in a new request, to as many people."""
     story = shown(WRITE, workflow=TWO)
@@ -175,6 +187,7 @@ def test_D22_quorum_and_workflows_are_put_together() -> None:
     both = with_quorum((one, two), 4)
     assert [(step.by, step.count) for step in both.steps] == [("role:tutor", 2), ("person:ann", 1), ("", 1)]
     assert (both.escalate_to, both.escalate_after_s, both.need) == ("group:heads", 60, 4)
+    assert with_quorum((two,), 1) == two
     assert with_quorum((TWO,), 3).steps == (Step(count=3),)
     with pytest.raises(ValueError, match="names nobody"):
         Step(by="tutors")

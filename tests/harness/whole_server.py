@@ -47,12 +47,17 @@ class Reviewer:
 
     async def hear(self, *kinds: str) -> dict[str, Any]:
         """The next frame, which has to be of one of these kinds; any when none is named."""
-        frame = await within(self.socket.recv())
+        message = await within(self.hear_whenever())
+        assert not kinds or message["type"] in kinds, message
+        return message
+
+    async def hear_whenever(self) -> dict[str, Any]:
+        """The next frame, however long that takes."""
+        frame = await self.socket.recv()
         assert isinstance(frame, str)
         message: dict[str, Any] = json.loads(frame)
         self.seq += 1
         assert message["seq"] == self.seq
-        assert not kinds or message["type"] in kinds, message
         return message
 
     async def either(self, first: str, second: str) -> dict[str, dict[str, Any]]:

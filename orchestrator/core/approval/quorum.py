@@ -57,7 +57,7 @@ def parted(
     """
     waiting: list[facts.Decision] = []
     holding: list[facts.Decision] = []
-    for one in decisions:
+    for one in map(_as_it_is, decisions) if team.workflow.need > 1 else decisions:
         vote = Vote(one.call_id, by, one.runs_digest or one.action_digest, one.step, behalf)
         if team.workflow.need == 1 or one.action not in _APPROVES or _is_unseen(one):
             holding.append(one)
@@ -67,6 +67,14 @@ def parted(
             _must_be_another(team, vote)
             (holding if team.reached_with(vote) else waiting).append(one)
     return tuple(waiting), tuple(holding)
+
+
+def _as_it_is(decision: facts.Decision) -> facts.Decision:
+    """An edit that changes nothing, such as one that somebody else made first, is an approval."""
+    if decision.action != "edit" or decision.runs_digest != decision.action_digest:
+        return decision
+    same = {"action": "approve", "args": None, "call_digest": "", "evaluation": None, "runs_digest": ""}
+    return decision.model_copy(update=same)
 
 
 def _is_unseen(decision: facts.Decision) -> bool:

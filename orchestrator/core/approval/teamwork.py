@@ -6,6 +6,7 @@ None of it lets a call run. An escalation gives the request to other people, kee
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import assert_never
 
 from orchestrator.core.approval.command import closed_request, expired
 from orchestrator.core.approval.workflow import MAX_COMMENTS, told_people, until_of_claim
@@ -88,6 +89,7 @@ def teamwork(task: AgentTask, command: TeamCommand) -> tuple[ReviewNoted, ...]:
             return (ReviewNoted(what="commented", request_id=request_id, text=text),)
         case Escalate(request_id=request_id, now=now):
             return (_escalate(open_request(task, request_id, now), now),)
+    assert_never(command)
 
 
 def _claim(request: OpenRequest, command: Claim) -> tuple[ReviewNoted, ...]:
