@@ -50,6 +50,7 @@ from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
 from orchestrator.web.people import Pairings, PeopleEndpoints
+from orchestrator.web.pins import PinEndpoints
 from orchestrator.web.policies import DecisionEndpoints, PolicyEndpoints
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.session import SessionEndpoints
@@ -85,6 +86,7 @@ class Endpoints(
     PolicyEndpoints,
     AuditEndpoints,
     PeopleEndpoints,
+    PinEndpoints,
     ScreenEndpoints,
     BackupEndpoints,
     RetentionEndpoints,

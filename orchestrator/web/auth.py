@@ -114,8 +114,11 @@ class TokenAuthorizer:
         if guest is not None:
             return guest
         row = await self.store.find_token(token_hash(token))
-        if row is None or row.revoked or row.kind == "pairing" or (row.kind == "computer" and is_copy(row.name)):
-            raise Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
+        unknown = Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
+        if row is None or row.revoked or row.kind in {"pairing", "pin"}:
+            raise unknown
+        if row.kind == "computer" and is_copy(row.name):
+            raise unknown
         owner = row.owner if row.kind == "agent" else ""
         return Identity(kind=row.kind, name=row.name, roles=row.rights, token_hash=row.token_hash, owner=owner)
 
@@ -128,6 +131,11 @@ class TokenAuthorizer:
         if row is None or row.revoked:
             raise Unauthenticated("Your token was revoked.", remedy="Ask an admin for a new one.")
         return replace(identity, name=row.name, roles=row.rights)
+
+    async def roles_of(self, name: str) -> tuple[str, ...]:
+        """The roles of a person, by their tokens that were not revoked; empty: they have no access."""
+        rows = [one for one in await self.store.list_tokens() if (one.kind, one.name) == ("person", name)]
+        return tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.rights))
 
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
         """Whether somebody may say this to a task, by the setting ``approvers`` and the request's workflow."""

@@ -243,6 +243,13 @@ class OwnerBody(_Body):
     group: str | None = None
 
 
+class PinBody(_Body):
+    """The PIN that one types in the game."""
+
+    pin: str
+    """6 to 12 digits."""
+
+
 class PairingBody(_Body):
     """A code for one computer, which gets this name and, if it has none, this label."""
 

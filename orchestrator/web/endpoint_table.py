@@ -486,6 +486,14 @@ _PEOPLE: Final = (
         body=forms.OwnerBody, who="admin",
     ),
     Endpoint(
+        "POST", "/v1/pin", "set_pin", "people", "Set the PIN by which one reviews in the game; the one before is void.",
+        _ok("It is set.", base.PinAnswer), body=forms.PinBody,
+    ),
+    Endpoint(
+        "DELETE", "/v1/pin", "remove_pin", "people", "Remove one's PIN: nobody reviews in the game by it any more.",
+        _ok("It is removed.", base.PinAnswer),
+    ),
+    Endpoint(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
         {201: Answer("The code, and the line to type.", (base.PairingMade,))}, body=forms.PairingBody, who="admin",
     ),

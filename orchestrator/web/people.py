@@ -57,7 +57,7 @@ class PeopleEndpoints(Room):
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
         identity = await self.who(request)
         self.authorizer.must(identity, "everything")
-        rows = [row for row in await self.service.store.list_tokens() if row.kind != "pairing"]
+        rows = [row for row in await self.service.store.list_tokens() if row.kind not in ("pairing", "pin")]
         shown = [
             TokenAnswer.made_from(
                 row,
@@ -79,6 +79,8 @@ class PeopleEndpoints(Room):
             rows = await self.service.store.list_tokens()
             for program in {one.name for one in rows if one.kind == "agent" and one.owner == name and not one.revoked}:
                 await self._revoked("agent", program, identity)
+            # Somebody else may get the name.
+            await self._revoked("pin", name, identity)
         return TokensRevoked(revoked=await self._revoked(kind, name, identity))
 
     async def _revoked(self, kind: str, name: str, by: Identity) -> int:

@@ -102,7 +102,7 @@ class RightsBook:
         """
         by = item.actor
         needed = self._needed(item, own)
-        if not needed or not (by.auth in _BY_TOKEN or by.at_computer):
+        if not needed or not (by.auth in _BY_TOKEN or by.at_computer or by.reviews_at):
             return ""
         behalf = item.fact.behalf if isinstance(item.fact, facts.DecisionRecorded | facts.ReviewNoted) else ""
         if behalf and not self._stood_in(by.id, behalf, item.at):
@@ -157,6 +157,9 @@ class RightsBook:
                 return frozenset() if item.actor.id == fact.name else _ADMIN
             case TokenIssued(holder_kind="pairing") | DirectoryChanged(about="owner"):
                 return self._pairing
+            case TokenIssued(holder_kind="pin") | TokenRevoked(holder_kind="pin") as fact if item.actor.id == fact.name:
+                # Everybody sets and removes a PIN of their own.
+                return frozenset()
             case (
                 DirectoryChanged() | PolicyLoaded() | TokenIssued() | TokenRevoked() | ComputerReleased() | TaskPruned()
             ):

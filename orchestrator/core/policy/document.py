@@ -1,7 +1,7 @@
 """A policy as its file says it: rules, the treatment of requests, and examples that prove it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -90,6 +90,32 @@ class RoleRights(Value):
     may: Annotated[tuple[Literal["view", "submit", "decide", "freeze", "pair", "audit"], ...], Field(min_length=1)]
 
 
+class InGameReview(Value):
+    """Where and by whom requests are decided in the game: the table ``[in_game_review]``."""
+
+    computers: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Globs on names of computers."""
+    people: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    """Besides ``people``, everybody with one of these roles."""
+    proof: Literal["pin", "paired"] = "pin"
+    """``paired``: the person owns the computer. ``pin``: they type their PIN there."""
+
+    @model_validator(mode="after")
+    def _names_somebody(self) -> Self:
+        if not self.people and not self.roles:
+            raise ValueError("in_game_review names nobody: say people or roles")
+        return self
+
+    def at(self, computer: str) -> bool:
+        """Whether somebody may review at a computer."""
+        return any(path_matches(glob, computer, ignore_case=False) for glob in self.computers)
+
+    def by(self, person: str, roles: Collection[str]) -> bool:
+        """Whether a person with these roles may review in the game."""
+        return person in self.people or not set(roles).isdisjoint(self.roles)
+
+
 Undo = Literal["offer", "auto"]
 """What happens to the changes of a task that failed or was canceled: people may take them back, or it is done."""
 
@@ -116,6 +142,8 @@ class Policy(Value):
     """Whether people who only submit decide what their own tasks ask, too."""
     approvals: tuple[ApprovalRule, ...] = ()
     """The people who have to approve some calls, beside what ``[requests]`` says of all."""
+    in_game_review: InGameReview | None = None
+    """Where and by whom requests are decided in the game; None: nowhere."""
     watch: tuple[str, ...] = ("**",)
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
     run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)

@@ -305,8 +305,12 @@ class TaskQueue(Protocol):
         """When the next entry falls due that nobody holds, ``but`` these; None: nothing is scheduled."""
 
 
-TokenKind = Literal["person", "computer", "agent", "pairing"]
-"""Whom a token is for; a pairing's is a code that becomes a computer's token, once."""
+TokenKind = Literal["person", "computer", "agent", "pairing", "pin"]
+"""Whom a token is for.
+
+A pairing's is a code that becomes a computer's token, once. A pin's is the PIN that a person types in the game: in
+place of a hash there are its salt and its slow hash, which no item has.
+"""
 
 
 @dataclass(frozen=True)

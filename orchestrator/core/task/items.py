@@ -25,6 +25,7 @@ ItemId = NewType("ItemId", str)
 
 AT_COMPUTER: Final = "computer:"
 """The text before the name of a computer in ``Actor.auth``: a person who types there counts as its owner."""
+_REVIEWS: Final = ("pin@", "paired@")
 
 
 class Actor(Value):
@@ -34,12 +35,18 @@ class Actor(Value):
     id: str
     auth: str = ""
     """How the identity was proved: ``token``, ``session`` (a browser's), ``library``, ``computer:NAME`` of the person
-    for whom somebody typed at that computer in the game, or empty for the system."""
+    for whom somebody typed at that computer in the game, ``pin@NAME`` and ``paired@NAME`` of one who reviews there and
+    typed their PIN or owns it, or empty for the system."""
 
     @property
     def at_computer(self) -> str:
         """The computer in the game at which it was said; empty: elsewhere."""
         return self.auth.removeprefix(AT_COMPUTER) if self.auth.startswith(AT_COMPUTER) else ""
+
+    @property
+    def reviews_at(self) -> str:
+        """The computer in the game at which a person proved who they are, and decides; empty: elsewhere."""
+        return self.auth.partition("@")[2] if self.auth.startswith(_REVIEWS) else ""
 
 
 SYSTEM: Final = Actor(kind="system", id="orchestrator")

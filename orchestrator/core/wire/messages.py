@@ -61,6 +61,8 @@ DESK: Final = "desk"
 """The capability of a computer at which a player can ask, and which takes ``told`` when it has not asked."""
 UNDO: Final = "undo"
 """The capability of a computer at which a player can take back what a task changed there."""
+REVIEW: Final = "review"
+"""The capability of a computer at which a person decides requests, where the policy allows it."""
 NEWS: Final = "news"
 """The desk id of what nobody at the computer asked for: the questions that wait there when it connects."""
 MAX_DESK_BYTES: Final = 4096
@@ -221,7 +223,10 @@ class Desk(WireMessage):
     desk: CallIdString
     """Drawn by the computer; an ``ask`` or ``undo`` that comes again with the same one begins no second task."""
     verb: str = Field(max_length=32)
-    """``ask tasks stop answer watch undo leave``; any other is answered with a sentence."""
+    """``ask tasks stop answer watch undo leave``, and ``review``, ``review_page``, ``review_decide``, ``review_end``.
+
+    Any other is answered with a sentence.
+    """
     task: ShortString | None = None
     """A task's id, or the beginning of one; None: the one that is meant is clear, or there is none."""
     after: Counter | None = None

@@ -256,6 +256,7 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "prompt": Row("commands", "prompt_app", "The text for models before each task: read it, check another."),
     "people": Row("people", "people_app", "People, and agents: list them, add one, revoke one."),
     "groups": Row("groups", "groups_app", "Groups of people and computers: list, fill, remove them."),
+    "pin": Row("pin", "pin_app", "The PIN by which you review in the game: set it, remove it."),
     "whoami": Row("groups", "whoami", "Show who you are here, and what you may do."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
     "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),

@@ -296,6 +296,12 @@ class AwayDone(AnswerModel):
     until: AwareDatetime | None
 
 
+class PinAnswer(AnswerModel):
+    """Whether the one who asks has a PIN now; nobody is told which."""
+
+    set: bool
+
+
 class TokensRevoked(AnswerModel):
     """How many tokens were revoked."""
 

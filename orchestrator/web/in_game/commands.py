@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, NotPending, OrchestratorError
 from orchestrator.core.model_view.masks import asks_to_see
 from orchestrator.core.ports import ComputerLine, Identity, TaskRow
 from orchestrator.core.task.choices import options_of
@@ -29,7 +29,9 @@ from orchestrator.runtime.logs import about
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.base import Defaults
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
-from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, News, Several, as_body, in_game, row
+from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, Narrator, News, Several, as_body, in_game, row
+from orchestrator.web.in_game.owner import owner_at, pair_again
+from orchestrator.web.in_game.review import Reviews
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +93,6 @@ class Limits:
 
 # -- For whom a player at a computer asks, with the rights that this person has now ------
 
-_PAIR: Final = "Pair it again: `cc-orchestrator pair {computer}`, and type its line here."
-
 
 async def person_at(authorizer: TokenAuthorizer, line: ComputerLine) -> Identity:
     """The person to whom the computer belongs, or who paired it, as a submitter at most.
@@ -102,18 +102,12 @@ async def person_at(authorizer: TokenAuthorizer, line: ComputerLine) -> Identity
     A player or a program at the computer is perhaps not that person, so no other role of theirs counts here. The rights
     are read for each request, since a token may be revoked and a role taken away. Each error says to pair again.
     """
-    pair = _PAIR.format(computer=line.computer)
-    store = authorizer.store
-    row = await store.find_token(line.fingerprint)
-    if row is None or row.revoked or row.kind != "computer":
-        raise Unauthenticated("The token of this computer is not good any more.", remedy=pair)
-    owner = authorizer.owner_of(line.computer, row.owner)
-    if not owner:
-        raise Forbidden("Nobody knows who paired this computer, so nobody can ask here.", remedy=pair)
-    rows = [one for one in await store.list_tokens() if one.kind == "person" and one.name == owner]
-    roles = tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.roles))
+    owner = await owner_at(authorizer, line)
+    roles = await authorizer.roles_of(owner)
     if not roles:
-        raise Forbidden(f"{owner}, to whom this computer belongs, has no access any more.", remedy=pair)
+        raise Forbidden(
+            f"{owner}, to whom this computer belongs, has no access any more.", remedy=pair_again(line.computer)
+        )
     submits = ("submitter",) if "submit" in authorizer.deciders.rights(roles) else ()
     return Identity(kind="person", name=owner, roles=submits, auth=f"{AT_COMPUTER}{line.computer}")
 
@@ -150,6 +144,7 @@ class InGameCommands:
         self._defaults = defaults
         self._refused = refused
         self._limits = Limits()
+        self._reviews = Reviews(service, authorizer)
         self._news = News(
             service,
             rows=self._asking,
@@ -188,6 +183,7 @@ class InGameCommands:
 
     def closed(self, line: ComputerLine) -> None:
         """Nobody looks any more; the tasks go on."""
+        self._reviews.closed(line)
         self._news.closed(line)
         for task in self._open.pop(line, {}).values():
             task.cancel()
@@ -215,7 +211,7 @@ class InGameCommands:
 
     def _wrong(self, line: ComputerLine, request: wire.Desk, body: bytes) -> OrchestratorError | None:
         """Why a request is not even looked at; None: it is."""
-        if request.verb not in self._verbs:
+        if request.verb not in self._verbs and request.verb not in self._reviews.verbs:
             return UnknownVerb(
                 f"This orchestrator does not know what {request.verb!r} is.",
                 remedy="Update the orchestrator; `cc help` lists what this client can do.",
@@ -242,8 +238,13 @@ class InGameCommands:
     async def _tried(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
         person: Identity | None = None
         try:
-            person = await person_at(self._authorizer, line)
             text = _read(body)
+            if request.verb in self._reviews.verbs:
+                person = self._reviews.who(line, text)
+                said = await self._reviews.perform(line, request.verb, text)
+                _tell(line, request.desk, done=True, value=said)
+                return
+            person = await person_at(self._authorizer, line)
             await self._verbs[request.verb](_Asked(line, request, text, person))
         except OrchestratorError as error:
             _tell_wrong(line, request.desk, error)
@@ -325,13 +326,21 @@ class InGameCommands:
     async def _follow(self, asked: _Asked, task: AgentTask) -> None:
         waits_for = self._service.authorizer.who_decides(task)
         line, after = asked.line, asked.request.after or 0
+        where = self._reviews.where(line)
         may = partial(person_at, self._authorizer, line)
 
         async def left() -> list[Line]:
             return await left_behind(self._undoing, line, await self._service.load(task.task_id))
 
         await follow(
-            self._service, line, asked.request.desk, task, after=after, waits_for=waits_for, may=may, left=left
+            self._service,
+            line,
+            asked.request.desk,
+            task,
+            after=after,
+            narrator=Narrator(waits_for, where),
+            may=may,
+            left=left,
         )
 
     async def _open_rows(self, person: Identity, line: ComputerLine) -> list[TaskRow]:

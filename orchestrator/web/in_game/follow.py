@@ -58,7 +58,7 @@ async def follow(
     task: AgentTask,
     *,
     after: int,
-    waits_for: str,
+    narrator: Narrator,
     may: Callable[[], Awaitable[object]],
     left: Callable[[], Awaitable[list[Line]]],
 ) -> None:
@@ -68,7 +68,7 @@ async def follow(
     said last.
     """
     feed = _Feed(present=task.version)
-    reading = asyncio.create_task(_read(service, task, after, Narrator(waits_for), feed))
+    reading = asyncio.create_task(_read(service, task, after, narrator, feed))
     reading.add_done_callback(lambda _: feed.changed.set())
     try:
         while True:

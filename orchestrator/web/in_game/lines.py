@@ -76,6 +76,8 @@ class Narrator:
 
     waits_for: str
     """The people who decide its requests, in words such as ``alice`` or ``somebody with the role reviewer``."""
+    where: str = ", outside the game"
+    """Where they do, as the end of a sentence."""
     doing: str = ""
     """The present work; empty: none, or it waits for a person."""
     _log: Transcript = field(default_factory=partial(Transcript, names_computers=False))
@@ -138,7 +140,7 @@ class Narrator:
             )
         if fact.reason == "outcome_unknown":
             return f"Nobody knows what became of {names}: {self.waits_for} has to look, outside the game."
-        return f"{names} waits for approval by {self.waits_for} (risk: {fact.risk.value}), outside the game."
+        return f"{names} waits for approval by {self.waits_for} (risk: {fact.risk.value}){self.where}."
 
     def _note_doing(self, item: AgentTaskItem) -> None:
         match item.fact:
