@@ -1223,6 +1223,7 @@ preload["cc"]=function()
 local disk=require("disk")
 local installed=require("installed")
 local pager=require("pager")
+local review=require("review")
 local shown=require("shown")
 local diagnosis=require("why")
 
@@ -1380,13 +1381,13 @@ end
 
 
 
-local OWN_VERBS={start=start,uninstall=uninstall}
+local OWN_VERBS={start=start,uninstall=uninstall,review=review.run}
 
 
 function cc.run(verb,...)
 verb=verb or"help"
 if OWN_VERBS[verb]then
-return OWN_VERBS[verb]()
+return OWN_VERBS[verb](...)
 end
 local answered,has_left=ask(shown.tell,verb,...)
 shown.finish(has_left)
@@ -1609,6 +1610,278 @@ end
 
 return installed
 end
+preload["json"]=function()
+
+
+
+
+
+
+
+
+local json={}
+
+
+json.MAX_DEPTH=16
+
+json.MAX_NUMBER=1e13
+
+
+json.NULL=setmetatable({},{__name="json.null"})
+
+local array_mark={__name="json.array"}
+
+local is_loose=false
+
+
+function json.array(list)
+return setmetatable(list,array_mark)
+end
+
+
+function json.is_array(value)
+return type(value)=="table"and getmetatable(value)==array_mark
+end
+
+
+
+local NAMED={['"']='\\"',["\\"]="\\\\"}
+
+local function escape(char)
+return NAMED[char]or string.format("\\u%04x",char:byte())
+end
+
+local function write_string(text)
+return'"'..text:gsub('[%c"\\\127-\255]',escape)..'"'
+end
+
+local function write_number(number)
+if number~=math.floor(number)or math.abs(number)>json.MAX_NUMBER then
+error("json: not an integer within range: "..tostring(number),0)
+end
+return string.format("%.0f",number)
+end
+
+local write_value
+
+local function write_list(list,out,depth)
+out[#out+1]="["
+for index=1,#list do
+if index>1 then
+out[#out+1]=","
+end
+write_value(list[index],out,depth)
+end
+out[#out+1]="]"
+end
+
+local function write_object(object,out,depth)
+local keys={}
+for key in pairs(object)do
+if type(key)~="string"then
+error("json: an object has a key that is no string",0)
+end
+keys[#keys+1]=key
+end
+table.sort(keys)
+out[#out+1]="{"
+for index,key in ipairs(keys)do
+out[#out+1]=(index>1 and","or"")..write_string(key)..":"
+write_value(object[key],out,depth)
+end
+out[#out+1]="}"
+end
+
+function write_value(value,out,depth)
+local kind=type(value)
+if depth==json.MAX_DEPTH and kind=="table"then
+error("json: nested too deep",0)
+end
+if kind=="string"then
+out[#out+1]=write_string(value)
+elseif kind=="number"then
+out[#out+1]=write_number(value)
+elseif kind=="boolean"then
+out[#out+1]=tostring(value)
+elseif kind=="table"and(json.is_array(value)or value[1]~=nil)then
+write_list(value,out,depth+1)
+elseif kind=="table"then
+write_object(value,out,depth+1)
+else
+error("json: cannot write a "..kind,0)
+end
+end
+
+
+function json.encode(value)
+local out={}
+write_value(value,out,0)
+return table.concat(out)
+end
+
+
+
+
+local SHORT={b="\b",f="\f",n="\n",r="\r",t="\t",['"']='"',["\\"]="\\",["/"]="/"}
+
+local function fail(what,position)
+error({json_error=what.." at byte "..position},0)
+end
+
+local function skip_blanks(text,position)
+return text:find("[^ \t\r\n]",position)or#text+1
+end
+
+local function read_escape(text,position)
+local letter=text:sub(position,position)
+if SHORT[letter]then
+return SHORT[letter],position+1
+end
+local hex=letter=="u"and text:match("^00(%x%x)",position+1)
+if not hex then
+fail("an escape that is not one byte",position)
+end
+return string.char(tonumber(hex,16)),position+5
+end
+
+local function read_string(text,position)
+local parts={}
+while true do
+local stop=text:find('["\\\0-\31\128-\255]',position)
+if not stop then
+fail("a string without an end",position)
+end
+parts[#parts+1]=text:sub(position,stop-1)
+local char=text:sub(stop,stop)
+if char=='"'then
+return table.concat(parts),stop+1
+elseif char~="\\"then
+fail("a byte that must be escaped",stop)
+end
+parts[#parts+1],position=read_escape(text,stop+1)
+end
+end
+
+local function read_number(text,position)
+if is_loose then
+local digits=text:match("^%-?%d+%.?%d*[eE]?[+-]?%d*",position)
+return tonumber(digits)or fail("a number that is none",position),position+#digits
+end
+local digits=text:match("^%-?%d+",position)
+local after=position+#digits
+if digits:find("^%-?0%d")or text:find("^[%.eE]",after)or#digits>15 then
+fail("a number that is no plain integer",position)
+end
+local number=tonumber(digits)
+if math.abs(number)>json.MAX_NUMBER then
+fail("a number out of range",position)
+end
+return number,after
+end
+
+local read_value
+
+local function read_list(text,position,depth)
+local list=json.array({})
+position=skip_blanks(text,position)
+if text:sub(position,position)=="]"then
+return list,position+1
+end
+while true do
+list[#list+1],position=read_value(text,position,depth)
+position=skip_blanks(text,position)
+local char=text:sub(position,position)
+if char=="]"then
+return list,position+1
+elseif char~=","then
+fail("a list without comma or end",position)
+end
+position=position+1
+end
+end
+
+local function read_member(text,position,object,depth)
+position=skip_blanks(text,position)
+if text:sub(position,position)~='"'then
+fail("an object without a key",position)
+end
+local key,value
+key,position=read_string(text,position+1)
+position=skip_blanks(text,position)
+if text:sub(position,position)~=":"or object[key]~=nil then
+fail("a key without a value, or twice",position)
+end
+value,position=read_value(text,position+1,depth)
+object[key]=value
+return skip_blanks(text,position)
+end
+
+local function read_object(text,position,depth)
+local object={}
+position=skip_blanks(text,position)
+if text:sub(position,position)=="}"then
+return object,position+1
+end
+while true do
+position=read_member(text,position,object,depth)
+local char=text:sub(position,position)
+if char=="}"then
+return object,position+1
+elseif char~=","then
+fail("an object without comma or end",position)
+end
+position=position+1
+end
+end
+
+function read_value(text,position,depth)
+position=skip_blanks(text,position)
+local char=text:sub(position,position)
+if depth==json.MAX_DEPTH and char:find("[%[{]")then
+fail("nesting too deep",position)
+elseif char=='"'then
+return read_string(text,position+1)
+elseif char=="{"then
+return read_object(text,position+1,depth+1)
+elseif char=="["then
+return read_list(text,position+1,depth+1)
+elseif text:find("^%-?%d",position)then
+return read_number(text,position)
+elseif text:sub(position,position+3)=="true"then
+return true,position+4
+elseif text:sub(position,position+4)=="false"then
+return false,position+5
+elseif is_loose and text:sub(position,position+3)=="null"then
+return json.NULL,position+4
+end
+return fail("no value",position)
+end
+
+local function read_whole(text)
+local value,position=read_value(text,1,0)
+if skip_blanks(text,position)<=#text then
+fail("something after the end",position)
+end
+return value
+end
+
+
+
+
+function json.decode(text,loose)
+is_loose=loose==true
+local ok,value=pcall(read_whole,text)
+is_loose=false
+if ok then
+return value
+elseif type(value)=="table"and value.json_error then
+return nil,value.json_error
+end
+return nil,tostring(value)
+end
+
+return json
+end
 preload["pager"]=function()
 
 
@@ -1679,6 +1952,439 @@ return ok
 end
 
 return pager
+end
+preload["panel"]=function()
+
+
+
+
+
+local panel={}
+
+local COLOURS=
+{added="lime",removed="red",hunk="cyan",title="yellow",alarm="red",keys="lightBlue"}
+
+local DRAWN="cc_orchestrator_drawn"
+
+local LEAST_COLUMNS,LEAST_ROWS=20,8
+
+local MOST_TYPED=400
+
+panel.LEFT={}
+
+
+local screen,monitor,width,height
+
+local touched={}
+
+
+
+function panel.open(name)
+screen,monitor=term.current(),name
+if name then
+if not peripheral or peripheral.getType(name)~="monitor"then
+return nil,"There is no monitor "..name.." at this computer."
+end
+screen=peripheral.wrap(name)
+screen.setTextScale(1)
+width,height=screen.getSize()
+if width<39 or height<13 then
+screen.setTextScale(0.5)
+end
+end
+width,height=screen.getSize()
+if width<LEAST_COLUMNS or height<LEAST_ROWS then
+return nil,("The screen has %d x %d letters; %d x %d are needed."):format(width,height,20,8)
+end
+return width,height
+end
+
+
+function panel.close()
+if screen then
+screen.setCursorBlink(false)
+screen.clear()
+screen.setCursorPos(1,1)
+end
+end
+
+local function put(row,text,kind)
+local colour=screen.isColour()and COLOURS[kind]
+if colour then
+screen.setTextColour(colors[colour])
+end
+screen.setCursorPos(1,row)
+screen.write((text..(" "):rep(width)):sub(1,width))
+if colour then
+screen.setTextColour(colors.white)
+end
+end
+
+
+function panel.show(title,rows)
+touched={}
+screen.setCursorBlink(false)
+screen.clear()
+put(1,title,"title")
+for index,row in ipairs(rows)do
+put(index+1,row.text,row.is)
+touched[index+1]=row.key and{{1,width,row.key}}or nil
+end
+end
+
+
+local function put_buttons(row,buttons)
+local labels,size={},-1
+for index,button in ipairs(buttons)do
+labels[index],size=button[2],size+#button[2]+1
+end
+if size>width then
+for index,button in ipairs(buttons)do
+labels[index]=button[3]or button[2]
+end
+end
+local x=1
+touched[row]={}
+for index,button in ipairs(buttons)do
+table.insert(touched[row],{x,x+#labels[index]-1,button[1]})
+x=x+#labels[index]+1
+end
+put(row,table.concat(labels," "),"keys")
+end
+
+local function at(x,y)
+for _,area in ipairs(touched[y]or{})do
+if x>=area[1]and x<=area[2]then
+return area[3]
+end
+end
+end
+
+
+local function next_event()
+while true do
+local name,first,second,third=os.pullEventRaw()
+if name=="terminate"then
+error(panel.LEFT,0)
+elseif name=="char"or name=="paste"then
+return name,first
+elseif name=="key"then
+return name,keys.getName(first)
+elseif name=="monitor_touch"and first==monitor or name=="mouse_click"and not monitor then
+return"touch",at(second,third)
+end
+end
+end
+
+
+local function forget_keys()
+local mark=tostring(math.random(1000000))..os.clock()
+os.queueEvent(DRAWN,mark)
+repeat
+local name,what=os.pullEventRaw()
+if name=="terminate"then
+error(panel.LEFT,0)
+end
+until name==DRAWN and what==mark
+end
+
+
+local STANDS_FOR={right="n",pageDown="n",enter="n",left="b",pageUp="b"}
+
+
+
+function panel.choose(buttons,others)
+put_buttons(height,buttons)
+local known={}
+for _,button in ipairs(buttons)do
+known[button[1]]=true
+end
+forget_keys()
+while true do
+local name,what=next_event()
+local key=name=="key"and STANDS_FOR[what]or name~="key"and what
+key=key and key:lower()
+if key and(known[key]or others and others[key])then
+return key
+end
+end
+end
+
+
+function panel.is_sure(question)
+put(height-1,question,"alarm")
+return panel.choose({{"y","[Y]es"},{"x","[X] no"}})=="y"
+end
+
+local function put_typed(typed,is_secret)
+local seen=is_secret and("*"):rep(#typed)or typed
+local room=width-3
+put(height-1,"> "..seen:sub(-room))
+screen.setCursorPos(math.min(#seen,room)+3,height-1)
+screen.setCursorBlink(true)
+end
+
+
+local DIGITS={}
+for digit in("1234567890"):gmatch(".")do
+DIGITS[#DIGITS+1]={digit,digit}
+end
+
+
+function panel.line(question,is_secret)
+local typed=""
+put(height-3,question,"title")
+put(height-2,"")
+if is_secret and monitor then
+put_buttons(height-2,DIGITS)
+end
+put_buttons(height,{{"enter","[Enter] sends"},{"tab","[Tab] back"}})
+forget_keys()
+while true do
+put_typed(typed,is_secret)
+local name,what=next_event()
+if what=="enter"or what=="tab"then
+screen.setCursorBlink(false)
+return what=="enter"and typed or nil
+elseif name=="key"and what=="backspace"then
+typed=typed:sub(1,-2)
+elseif name~="key"and what then
+typed=(typed..what):sub(1,MOST_TYPED)
+end
+end
+end
+
+return panel
+end
+preload["review"]=function()
+
+
+
+
+
+
+local json=require("json")
+local panel=require("panel")
+
+local review={}
+
+local ASK,TOLD,LEFT="cc_orchestrator_ask","cc_orchestrator_told","cc_orchestrator_left"
+local ANSWER_WITHIN_S=2
+local OLD_CLIENT="The client here is older than its `cc`: type `cc update`."
+local NO_CLIENT="The client does not answer: start it with `cc start`, or restart the computer."
+
+local GOES_ON={not_pending=true,expired=true,start_again=true,busy=true,invalid_decision=true}
+
+
+local session
+
+local function queue(verb,fields)
+local nonce=("%.0f.%d"):format(os.epoch("utc"),math.random(1000000))
+fields.session=session
+os.queueEvent(ASK,nonce,"-review",verb,json.encode(fields))
+return nonce
+end
+
+
+local function ask(verb,fields)
+local nonce,timer,heard=queue(verb,fields),os.startTimer(ANSWER_WITHIN_S),false
+while true do
+local event,first,text,is_last,kind=os.pullEventRaw()
+if event==TOLD and first==nonce then
+heard=true
+if is_last and kind=="review"then
+return json.decode(text)
+elseif is_last then
+local code=kind and kind:match("^refused (.+)$")
+return nil,kind and text or OLD_CLIENT,code
+end
+elseif event=="timer"and first==timer and not heard then
+return nil,NO_CLIENT
+elseif event=="terminate"then
+os.queueEvent(LEFT,nonce)
+error(panel.LEFT,0)
+end
+end
+end
+
+
+local function stop(why)
+error({says=why},0)
+end
+
+
+local function step(verb,fields)
+local told,why,code=ask(verb,fields)
+if not told and not GOES_ON[code]then
+stop(why)
+end
+return told,why
+end
+
+
+
+local NEXT,BACK,TO_LIST={"n","[N]ext","[N]"},{"b","[B]ack","[B]"},{"l","[L]ist","[L]"}
+local APPROVE,REJECT={"a","[A]pprove","[A]"},{"r","[R]eject","[R]"}
+local ANSWER={"a","[A]nswer","[A]"}
+
+local function buttons_of(entry,page)
+local is_last,list=page.page==page.pages,{}
+list[#list+1]=not is_last and NEXT or nil
+list[#list+1]=page.page>1 and BACK or nil
+if entry.task and entry.is=="asks"then
+list[#list+1]=ANSWER
+else
+list[#list+1]=is_last and page.whole and APPROVE or nil
+list[#list+1]=REJECT
+end
+list[#list+1]=TO_LIST
+return list
+end
+
+
+local function decide(entry,page,action,text)
+local fields={id=entry.id,digest=page.digest,nonce=page.nonce,action=action,text=text}
+fields.task=entry.is=="asks"and entry.task or nil
+local told,why=step("review_decide",fields)
+return told and told.said or why
+end
+
+local function approve(entry,page)
+return panel.is_sure("Approve all of it?")and decide(entry,page,"approve")or nil
+end
+
+local function reject(entry,page)
+local reason=panel.line("Why? Or nothing.")
+return reason and decide(entry,page,"reject",reason)
+end
+
+local function answer(entry,page)
+local text=panel.line("The answer:")
+return text and text~=""and decide(entry,page,"answer",text)or nil
+end
+
+
+local function read(entry)
+local pages,at={},1
+while true do
+if not pages[at]then
+local before=pages[at-1]
+local wanted={id=entry.id,page=at,nonce=before and before.nonce}
+wanted.task=entry.is=="asks"and entry.task or nil
+local told,why=step("review_page",wanted)
+if not told then
+return why
+end
+pages[at]=told
+end
+local page,said=pages[at],nil
+local is_cut=at==page.pages and not page.whole
+local title=is_cut and"Too long: decide it elsewhere"or entry.title
+panel.show(("%d/%d %s"):format(at,page.pages,title),page.rows)
+local key=panel.choose(buttons_of(entry,page),{q=true})
+if key=="n"then
+at=at+1
+elseif key=="b"then
+at=at-1
+elseif key=="l"or key=="q"then
+return nil
+elseif key=="r"then
+said=reject(entry,page)
+elseif entry.is=="asks"then
+said=answer(entry,page)
+else
+said=approve(entry,page)
+end
+if said then
+return said
+end
+end
+end
+
+
+
+local function outside(list)
+return list.outside>0 and(" %d more outside the game."):format(list.outside)or""
+end
+
+
+local function rows_of(list,said,room)
+local rows,known={},{q=true}
+if said then
+rows[1]={text=said,is="alarm"}
+end
+for index,entry in ipairs(list.list)do
+if#rows<room then
+local key=tostring(index)
+known[key]=true
+rows[#rows+1]={text=("%s %s %s"):format(key,entry.is,entry.title),key=key}
+end
+end
+return rows,known
+end
+
+
+local function lead(list,height)
+local said
+while#list.list>0 do
+local rows,known=rows_of(list,said,height-2)
+panel.show(("%d wait: type one"):format(#list.list+list.more),rows)
+local key=panel.choose({{"u","[U]pdate"},{"q","[Q]uit"}},known)
+if key=="q"then
+return""
+end
+said=list.list[tonumber(key)]and read(list.list[tonumber(key)])
+local told,why=step("review",{})
+list,said=told or list,said or why
+end
+return(said and said.." "or"").."Nothing waits for "..list.person.."."..outside(list)
+end
+
+
+local function open(person,width,height)
+local pin
+while true do
+local told,why,code=ask("review",{person=person,pin=pin,columns=width,rows=height})
+if told then
+session=told.session
+return told
+elseif code~="pin_wanted"and code~="wrong_pin"then
+stop(why)
+end
+panel.show("cc review",{})
+pin=panel.line(why,true)
+if not pin then
+return nil
+end
+end
+end
+
+
+function review.run(...)
+local words={...}
+local person=words[1]~="on"and words[1]or nil
+local where=person and 2 or 1
+local width,height=panel.open(words[where]=="on"and words[where+1]or nil)
+if not width then
+return printError(height)
+end
+local ok,said=pcall(function()
+local list=open(person,width,height)
+return list and lead(list,height)
+end)
+if session then
+queue("review_end",{})
+session=nil
+end
+panel.close()
+if ok then
+print(said or"")
+elseif said~=panel.LEFT then
+printError(type(said)=="table"and said.says or said)
+end
+end
+
+return review
 end
 preload["sha256"]=function()
 

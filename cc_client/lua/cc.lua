@@ -8,6 +8,7 @@
 local disk = require("disk")
 local installed = require("installed")
 local pager = require("pager")
+local review = require("review")
 local shown = require("shown")
 local diagnosis = require("why")
 
@@ -165,13 +166,13 @@ end
 
 -- The command -------------------------------------------------------------------------------------
 
-local OWN_VERBS = { start = start, uninstall = uninstall }
+local OWN_VERBS = { start = start, uninstall = uninstall, review = review.run }
 
 --- @tparam ?string verb what to do; nil: help
 function cc.run(verb, ...)
   verb = verb or "help"
   if OWN_VERBS[verb] then
-    return OWN_VERBS[verb]()
+    return OWN_VERBS[verb](...)
   end
   local answered, has_left = ask(shown.tell, verb, ...)
   shown.finish(has_left)

@@ -31,6 +31,11 @@ local PASSING =
 --- Between two lines that travel together.
 local BETWEEN = "\30"
 
+--- The steps of `cc review`; what comes back is for that program. A review that nobody goes on with is over.
+local REVIEW_STEPS = { review = true, review_page = true, review_decide = true, review_end = true }
+local REVIEWED_FOR_MS = 300000
+local reviewed_until_ms = 0
+
 --- Desk id = `{request, verb, task, text, state, since_ms, version}`; state is `waiting` (for a
 -- connection), `asked` or `following`.
 local open = {}
@@ -189,6 +194,22 @@ function desk.VERBS.tasks(request)
   begin(request, "tasks")
 end
 
+--- The program `cc` of an earlier installer knows no review and asks the client for it.
+function desk.VERBS.review(request)
+  request.tell("This `cc` is older than the client: run the installer again.", true, "bad")
+end
+
+desk.VERBS["-review"] = function(request)
+  local step, body = request.words[1], request.words[2]
+  reviewed_until_ms = step == "review_end" and 0 or os.epoch("utc") + REVIEWED_FOR_MS
+  begin(request, step, nil, body)
+end
+
+--- Whether somebody reviews here: nobody may type from outside then, as if they were that person.
+function desk.is_reviewed()
+  return os.epoch("utc") < reviewed_until_ms
+end
+
 --- For `cc help`.
 desk.HELP = {
   { "ask TEXT", "begins a task for this computer and shows its steps" },
@@ -197,6 +218,7 @@ desk.HELP = {
   { "answer [TASK] TEXT", "answers the question of a task; alone it shows what is asked" },
   { "stop [TASK]", "stops a task" },
   { "undo [TASK]", "puts back what a task changed here" },
+  { "review [NAME]", "shows what you may decide; `on MONITOR` shows it there" },
 }
 
 -- What the orchestrator says ----------------------------------------------------------------------
@@ -313,6 +335,12 @@ function SHOWN.tasks(id, item, _, rows)
   finish(id, together(list_of(rows, item.only)), "lines")
 end
 
+for step in pairs(REVIEW_STEPS) do
+  SHOWN[step] = function(id, _, _, _, body)
+    finish(id, body, "review")
+  end
+end
+
 function SHOWN.stop(id, _, message, lines)
   table.insert(lines, 1, { is = "good", text = "Stopped: " .. tostring(message.task) .. "." })
   finish(id, together(lines), "lines")
@@ -361,9 +389,10 @@ function desk.told(message, body, log)
     elseif #list > 0 then
       shown_list = listed(list)
     end
-    finish(id, message.message or message.code or "The orchestrator refused it.", "bad")
+    local kind = REVIEW_STEPS[item.verb] and message.code and "refused " .. message.code or "bad"
+    finish(id, message.message or message.code or "The orchestrator refused it.", kind)
   else
-    SHOWN[item.verb](id, item, message, list)
+    SHOWN[item.verb](id, item, message, list, body)
   end
 end
 
@@ -398,12 +427,11 @@ function desk.disconnected(ended)
   end
   session = nil
   for id, item in pairs(open) do
-    if item.verb == "stop" or item.verb == "answer" then
-      finish(
-        id,
-        "The connection was lost before the answer came: `cc tasks` shows whether it was done.",
-        "bad"
-      )
+    local is_step = REVIEW_STEPS[item.verb]
+    if item.verb == "stop" or item.verb == "answer" or is_step then
+      local shows = is_step and "`cc review` shows what still waits."
+        or "`cc tasks` shows whether it was done."
+      finish(id, "The connection was lost before the answer came: " .. shows, "bad")
     else
       item.follows = item.state == "following"
       ask_or_wait(id, item)

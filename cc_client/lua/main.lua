@@ -51,6 +51,7 @@ local function capabilities()
     "labels",
     "mirror",
     "observe",
+    "review",
     "screen_of",
     "tabs",
     "undo",

@@ -4,6 +4,7 @@
 -- cannot be seen from outside cannot be typed at. docs/protocol.md section 1.8 is the specification.
 -- @module typing
 
+local desk = require("desk")
 local input = require("input")
 local json = require("json")
 local screen = require("screen")
@@ -90,6 +91,8 @@ local function obstacle()
     return "unseen", why
   elseif not screen.is_in_front() then
     return "other_tab", "Another tab is in front at this computer: what is typed would go there."
+  elseif desk.is_reviewed() then
+    return "reviewed", "Somebody reviews at this computer: nobody types there from outside meanwhile."
   end
 end
 

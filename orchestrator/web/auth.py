@@ -115,9 +115,9 @@ class TokenAuthorizer:
             return guest
         row = await self.store.find_token(token_hash(token))
         unknown = Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
-        if row is None or row.revoked or row.kind in {"pairing", "pin"}:
+        if row is None or row.revoked or row.kind == "pairing":
             raise unknown
-        if row.kind == "computer" and is_copy(row.name):
+        if row.kind == "pin" or (row.kind == "computer" and is_copy(row.name)):
             raise unknown
         owner = row.owner if row.kind == "agent" else ""
         return Identity(kind=row.kind, name=row.name, roles=row.rights, token_hash=row.token_hash, owner=owner)

@@ -1,0 +1,201 @@
+--- A screen of rows with keys below them, for `cc review`: on the computer itself, or on a monitor that is touched.
+--
+-- Nothing is decided by a key that was pressed before its row was drawn: those are dropped.
+-- @module panel
+
+local panel = {}
+
+local COLOURS =
+  { added = "lime", removed = "red", hunk = "cyan", title = "yellow", alarm = "red", keys = "lightBlue" }
+--- An own event: what stands before it in the queue was pressed before it.
+local DRAWN = "cc_orchestrator_drawn"
+--- The server hands out no pages for less.
+local LEAST_COLUMNS, LEAST_ROWS = 20, 8
+--- As much as is typed at once: escaped it fits a message.
+local MOST_TYPED = 400
+--- What is raised by Ctrl-T.
+panel.LEFT = {}
+
+--- Where rows go, and the name of the monitor; nil: it is the computer's own screen.
+local screen, monitor, width, height
+--- Row = what is touched there: `{first, last, key}` each.
+local touched = {}
+
+--- Begins on the computer's own screen, or on the monitor of a name.
+-- @treturn ?number columns, rows; nil and why not
+function panel.open(name)
+  screen, monitor = term.current(), name
+  if name then
+    if not peripheral or peripheral.getType(name) ~= "monitor" then
+      return nil, "There is no monitor " .. name .. " at this computer."
+    end
+    screen = peripheral.wrap(name)
+    screen.setTextScale(1)
+    width, height = screen.getSize()
+    if width < 39 or height < 13 then
+      screen.setTextScale(0.5)
+    end
+  end
+  width, height = screen.getSize()
+  if width < LEAST_COLUMNS or height < LEAST_ROWS then
+    return nil, ("The screen has %d x %d letters; %d x %d are needed."):format(width, height, 20, 8)
+  end
+  return width, height
+end
+
+--- Leaves an empty screen behind.
+function panel.close()
+  if screen then
+    screen.setCursorBlink(false)
+    screen.clear()
+    screen.setCursorPos(1, 1)
+  end
+end
+
+local function put(row, text, kind)
+  local colour = screen.isColour() and COLOURS[kind]
+  if colour then
+    screen.setTextColour(colors[colour])
+  end
+  screen.setCursorPos(1, row)
+  screen.write((text .. (" "):rep(width)):sub(1, width))
+  if colour then
+    screen.setTextColour(colors.white)
+  end
+end
+
+--- Shows a title, rows `{is, text}` and nothing else.
+function panel.show(title, rows)
+  touched = {}
+  screen.setCursorBlink(false)
+  screen.clear()
+  put(1, title, "title")
+  for index, row in ipairs(rows) do
+    put(index + 1, row.text, row.is)
+    touched[index + 1] = row.key and { { 1, width, row.key } } or nil
+  end
+end
+
+--- Buttons side by side, each `{key, label}`: whole, or only their keys where there is no room.
+local function put_buttons(row, buttons)
+  local labels, size = {}, -1
+  for index, button in ipairs(buttons) do
+    labels[index], size = button[2], size + #button[2] + 1
+  end
+  if size > width then
+    for index, button in ipairs(buttons) do
+      labels[index] = button[3] or button[2]
+    end
+  end
+  local x = 1
+  touched[row] = {}
+  for index, button in ipairs(buttons) do
+    table.insert(touched[row], { x, x + #labels[index] - 1, button[1] })
+    x = x + #labels[index] + 1
+  end
+  put(row, table.concat(labels, " "), "keys")
+end
+
+local function at(x, y)
+  for _, area in ipairs(touched[y] or {}) do
+    if x >= area[1] and x <= area[2] then
+      return area[3]
+    end
+  end
+end
+
+--- The next event that means something: a key of a button, a named key, a character, or a text that was pasted.
+local function next_event()
+  while true do
+    local name, first, second, third = os.pullEventRaw()
+    if name == "terminate" then
+      error(panel.LEFT, 0)
+    elseif name == "char" or name == "paste" then
+      return name, first
+    elseif name == "key" then
+      return name, keys.getName(first)
+    elseif name == "monitor_touch" and first == monitor or name == "mouse_click" and not monitor then
+      return "touch", at(second, third)
+    end
+  end
+end
+
+--- Drops what was pressed before now.
+local function forget_keys()
+  local mark = tostring(math.random(1000000)) .. os.clock()
+  os.queueEvent(DRAWN, mark)
+  repeat
+    local name, what = os.pullEventRaw()
+    if name == "terminate" then
+      error(panel.LEFT, 0)
+    end
+  until name == DRAWN and what == mark
+end
+
+--- What the keys without a character stand for.
+local STANDS_FOR = { right = "n", pageDown = "n", enter = "n", left = "b", pageUp = "b" }
+
+--- Shows buttons below the rows and waits for one of them, or for the key of a row.
+-- @tparam table others further keys, as `{q = true}`
+function panel.choose(buttons, others)
+  put_buttons(height, buttons)
+  local known = {}
+  for _, button in ipairs(buttons) do
+    known[button[1]] = true
+  end
+  forget_keys()
+  while true do
+    local name, what = next_event()
+    local key = name == "key" and STANDS_FOR[what] or name ~= "key" and what
+    key = key and key:lower()
+    if key and (known[key] or others and others[key]) then
+      return key
+    end
+  end
+end
+
+--- Asks whether it is meant: a key of its own says so.
+function panel.is_sure(question)
+  put(height - 1, question, "alarm")
+  return panel.choose({ { "y", "[Y]es" }, { "x", "[X] no" } }) == "y"
+end
+
+local function put_typed(typed, is_secret)
+  local seen = is_secret and ("*"):rep(#typed) or typed
+  local room = width - 3
+  put(height - 1, "> " .. seen:sub(-room))
+  screen.setCursorPos(math.min(#seen, room) + 3, height - 1)
+  screen.setCursorBlink(true)
+end
+
+--- What a touch in a line of digits stands for.
+local DIGITS = {}
+for digit in ("1234567890"):gmatch(".") do
+  DIGITS[#DIGITS + 1] = { digit, digit }
+end
+
+--- Asks for a line; nil: the player goes back. A secret is shown as stars and, on a monitor, touched as digits.
+function panel.line(question, is_secret)
+  local typed = ""
+  put(height - 3, question, "title")
+  put(height - 2, "")
+  if is_secret and monitor then
+    put_buttons(height - 2, DIGITS)
+  end
+  put_buttons(height, { { "enter", "[Enter] sends" }, { "tab", "[Tab] back" } })
+  forget_keys()
+  while true do
+    put_typed(typed, is_secret)
+    local name, what = next_event()
+    if what == "enter" or what == "tab" then
+      screen.setCursorBlink(false)
+      return what == "enter" and typed or nil
+    elseif name == "key" and what == "backspace" then
+      typed = typed:sub(1, -2)
+    elseif name ~= "key" and what then
+      typed = (typed .. what):sub(1, MOST_TYPED)
+    end
+  end
+end
+
+return panel
