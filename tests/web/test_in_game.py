@@ -580,6 +580,17 @@ async def test_the_owner_is_who_made_the_code(tmp_path: Path) -> None:
         assert (await tasks_of(server))[0]["user_id"] == "ann"
 
 
+async def test_a_player_asks_as_the_person_to_whom_the_computer_was_given(tmp_path: Path) -> None:
+    """Not as the one who paired it, also where nobody is in a group."""
+    async with running(tmp_path, model=Listening(ASKS)) as server:
+        token = await computer_of(server, await second_admin(server))
+        await server.person("bob")
+        assert (await server.ask("POST", "/v1/computers/3/owner", {"person": "bob"})).status_code == 200
+        async with player(server, token) as here:
+            await here.ask("ask", "fix")
+        assert (await tasks_of(server))[0]["user_id"] == "bob"
+
+
 async def test_no_verb_decides(tmp_path: Path) -> None:
     """A player never approves or rejects: such verbs are unknown, and the request stays open."""
     async with game(tmp_path, WRITES) as (server, here):
