@@ -773,6 +773,12 @@ local screen,monitor,width,height
 local touched={}
 
 
+function panel.size()
+width,height=screen.getSize()
+return width,height
+end
+
+
 
 function panel.open(name)
 screen,monitor=term.current(),name
@@ -782,16 +788,17 @@ return nil,"There is no monitor "..name.." at this computer."
 end
 screen=peripheral.wrap(name)
 screen.setTextScale(1)
-width,height=screen.getSize()
+panel.size()
 if width<39 or height<13 then
 screen.setTextScale(0.5)
 end
 end
-width,height=screen.getSize()
+panel.size()
 if width<LEAST_COLUMNS or height<LEAST_ROWS then
-return nil,("The screen has %d x %d letters; %d x %d are needed."):format(width,height,20,8)
+local sentence="The screen has %d x %d letters; %d x %d are needed."
+return nil,sentence:format(width,height,LEAST_COLUMNS,LEAST_ROWS)
 end
-return width,height
+return true
 end
 
 
@@ -816,8 +823,23 @@ end
 end
 
 
+function panel.wrapped(text)
+local rows={""}
+for word in text:gmatch("%S+")do
+local longer=rows[#rows]==""and word or rows[#rows].." "..word
+if#longer>width then
+rows[#rows+1]=word
+else
+rows[#rows]=longer
+end
+end
+return rows
+end
+
+
 function panel.show(title,rows)
 touched={}
+panel.size()
 screen.setCursorBlink(false)
 screen.clear()
 put(1,title,"title")
@@ -828,17 +850,24 @@ end
 end
 
 
-local function put_buttons(row,buttons)
+local function labels_of(buttons)
 local labels,size={},-1
 for index,button in ipairs(buttons)do
 labels[index],size=button[2],size+#button[2]+1
 end
-if size>width then
+for turn=1,3 do
 for index,button in ipairs(buttons)do
-labels[index]=button[3]or button[2]
+if size>width and button.goes==turn then
+labels[index],size=button[2]:sub(1,3),size-#button[2]+3
 end
 end
-local x=1
+end
+return labels
+end
+
+
+local function put_buttons(row,buttons)
+local labels,x=labels_of(buttons),1
 touched[row]={}
 for index,button in ipairs(buttons)do
 table.insert(touched[row],{x,x+#labels[index]-1,button[1]})
@@ -865,6 +894,8 @@ elseif name=="char"or name=="paste"then
 return name,first
 elseif name=="key"then
 return name,keys.getName(first)
+elseif name=="term_resize"and not monitor or name=="monitor_resize"and first==monitor then
+return"resize","resize"
 elseif name=="monitor_touch"and first==monitor or name=="mouse_click"and not monitor then
 return"touch",at(second,third)
 end
@@ -899,7 +930,7 @@ while true do
 local name,what=next_event()
 local key=name=="key"and STANDS_FOR[what]or name~="key"and what
 key=key and key:lower()
-if key and(known[key]or others and others[key])then
+if key and(known[key]or others and others[key]or name=="resize")then
 return key
 end
 end
@@ -925,15 +956,22 @@ for digit in("1234567890"):gmatch(".")do
 DIGITS[#DIGITS+1]={digit,digit}
 end
 
-
-function panel.line(question,is_secret)
-local typed=""
-put(height-3,question,"title")
+local function put_question(question,is_secret)
+local rows=panel.wrapped(question)
+for index,text in ipairs(rows)do
+put(height-2-#rows+index-1,text,"title")
+end
 put(height-2,"")
 if is_secret and monitor then
 put_buttons(height-2,DIGITS)
 end
 put_buttons(height,{{"enter","[Enter] sends"},{"tab","[Tab] back"}})
+end
+
+
+function panel.line(question,is_secret)
+local typed=""
+put_question(question,is_secret)
 forget_keys()
 while true do
 put_typed(typed,is_secret)
@@ -943,6 +981,9 @@ screen.setCursorBlink(false)
 return what=="enter"and typed or nil
 elseif name=="key"and what=="backspace"then
 typed=typed:sub(1,-2)
+elseif name=="resize"then
+panel.show("",{})
+put_question(question,is_secret)
 elseif name~="key"and what then
 typed=(typed..what):sub(1,MOST_TYPED)
 end
@@ -968,7 +1009,8 @@ local ANSWER_WITHIN_S=2
 local OLD_CLIENT="The client here is older than its `cc`: type `cc update`."
 local NO_CLIENT="The client does not answer: start it with `cc start`, or restart the computer."
 
-local GOES_ON={not_pending=true,expired=true,start_again=true,busy=true,invalid_decision=true}
+local GOES_ON=
+{not_pending=true,expired=true,start_again=true,busy=true,invalid_decision=true}
 
 
 local session
@@ -1018,9 +1060,9 @@ end
 
 
 
-local NEXT,BACK,TO_LIST={"n","[N]ext","[N]"},{"b","[B]ack","[B]"},{"l","[L]ist","[L]"}
-local APPROVE,REJECT={"a","[A]pprove","[A]"},{"r","[R]eject","[R]"}
-local ANSWER={"a","[A]nswer","[A]"}
+local NEXT,BACK={"n","[N]ext",goes=2},{"b","[B]ack",goes=1}
+local APPROVE,ANSWER={"a","[A]pprove",goes=3},{"a","[A]nswer",goes=3}
+local REJECT,TO_LIST={"r","[R]eject",goes=2},{"l","[L]ist",goes=1}
 
 local function buttons_of(entry,page)
 local is_last,list=page.page==page.pages,{}
@@ -1059,25 +1101,31 @@ return text and text~=""and decide(entry,page,"answer",text)or nil
 end
 
 
+local function page_of(entry,at,before)
+local columns,rows=panel.size()
+local wanted={id=entry.id,page=at,nonce=before and before.nonce,columns=columns,rows=rows}
+wanted.task=entry.is=="asks"and entry.task or nil
+local told,why=step("review_page",wanted)
+return told or why
+end
+
+
 local function read(entry)
 local pages,at={},1
 while true do
-if not pages[at]then
-local before=pages[at-1]
-local wanted={id=entry.id,page=at,nonce=before and before.nonce}
-wanted.task=entry.is=="asks"and entry.task or nil
-local told,why=step("review_page",wanted)
-if not told then
-return why
-end
-pages[at]=told
-end
+pages[at]=pages[at]or page_of(entry,at,pages[at-1])
 local page,said=pages[at],nil
+if type(page)=="string"then
+return page
+end
 local is_cut=at==page.pages and not page.whole
 local title=is_cut and"Too long: decide it elsewhere"or entry.title
 panel.show(("%d/%d %s"):format(at,page.pages,title),page.rows)
 local key=panel.choose(buttons_of(entry,page),{q=true})
-if key=="n"then
+if key=="resize"then
+
+pages,at={},1
+elseif key=="n"then
 at=at+1
 elseif key=="b"then
 at=at-1
@@ -1103,10 +1151,11 @@ return list.outside>0 and(" %d more outside the game."):format(list.outside)or""
 end
 
 
-local function rows_of(list,said,room)
-local rows,known={},{q=true}
-if said then
-rows[1]={text=said,is="alarm"}
+local function rows_of(list,said)
+local rows,known,_,height={},{q=true},panel.size()
+local room=height-2
+for _,text in ipairs(said and panel.wrapped(said)or{})do
+rows[#rows+1]={text=text,is="alarm"}
 end
 for index,entry in ipairs(list.list)do
 if#rows<room then
@@ -1119,27 +1168,29 @@ return rows,known
 end
 
 
-local function lead(list,height)
+local function lead(list)
 local said
 while#list.list>0 do
-local rows,known=rows_of(list,said,height-2)
-panel.show(("%d wait: type one"):format(#list.list+list.more),rows)
+local rows,known=rows_of(list,said)
+panel.show(("%d wait: type a number"):format(#list.list+list.more),rows)
 local key=panel.choose({{"u","[U]pdate"},{"q","[Q]uit"}},known)
 if key=="q"then
 return""
 end
+if key~="resize"then
 said=list.list[tonumber(key)]and read(list.list[tonumber(key)])
 local told,why=step("review",{})
 list,said=told or list,said or why
+end
 end
 return(said and said.." "or"").."Nothing waits for "..list.person.."."..outside(list)
 end
 
 
-local function open(person,width,height)
+local function open(person)
 local pin
 while true do
-local told,why,code=ask("review",{person=person,pin=pin,columns=width,rows=height})
+local told,why,code=ask("review",{person=person,pin=pin})
 if told then
 session=told.session
 return told
@@ -1159,13 +1210,13 @@ function review.run(...)
 local words={...}
 local person=words[1]~="on"and words[1]or nil
 local where=person and 2 or 1
-local width,height=panel.open(words[where]=="on"and words[where+1]or nil)
-if not width then
-return printError(height)
+local can_show,why=panel.open(words[where]=="on"and words[where+1]or nil)
+if not can_show then
+return printError(why)
 end
 local ok,said=pcall(function()
-local list=open(person,width,height)
-return list and lead(list,height)
+local list=open(person)
+return list and lead(list)
 end)
 if session then
 queue("review_end",{})

@@ -21,8 +21,14 @@ local screen, monitor, width, height
 --- Row = what is touched there: `{first, last, key}` each.
 local touched = {}
 
+--- Columns and rows as they are now: a tab that opens takes a row, and a monitor grows.
+function panel.size()
+  width, height = screen.getSize()
+  return width, height
+end
+
 --- Begins on the computer's own screen, or on the monitor of a name.
--- @treturn ?number columns, rows; nil and why not
+-- @treturn boolean true; or nil and why not
 function panel.open(name)
   screen, monitor = term.current(), name
   if name then
@@ -31,16 +37,17 @@ function panel.open(name)
     end
     screen = peripheral.wrap(name)
     screen.setTextScale(1)
-    width, height = screen.getSize()
+    panel.size()
     if width < 39 or height < 13 then
       screen.setTextScale(0.5)
     end
   end
-  width, height = screen.getSize()
+  panel.size()
   if width < LEAST_COLUMNS or height < LEAST_ROWS then
-    return nil, ("The screen has %d x %d letters; %d x %d are needed."):format(width, height, 20, 8)
+    local sentence = "The screen has %d x %d letters; %d x %d are needed."
+    return nil, sentence:format(width, height, LEAST_COLUMNS, LEAST_ROWS)
   end
-  return width, height
+  return true
 end
 
 --- Leaves an empty screen behind.
@@ -64,9 +71,24 @@ local function put(row, text, kind)
   end
 end
 
+--- A sentence of ours in rows, broken at blanks.
+function panel.wrapped(text)
+  local rows = { "" }
+  for word in text:gmatch("%S+") do
+    local longer = rows[#rows] == "" and word or rows[#rows] .. " " .. word
+    if #longer > width then
+      rows[#rows + 1] = word
+    else
+      rows[#rows] = longer
+    end
+  end
+  return rows
+end
+
 --- Shows a title, rows `{is, text}` and nothing else.
 function panel.show(title, rows)
   touched = {}
+  panel.size()
   screen.setCursorBlink(false)
   screen.clear()
   put(1, title, "title")
@@ -76,18 +98,25 @@ function panel.show(title, rows)
   end
 end
 
---- Buttons side by side, each `{key, label}`: whole, or only their keys where there is no room.
-local function put_buttons(row, buttons)
+--- The labels of buttons: where there is no room the words go, those that a player guesses first.
+local function labels_of(buttons)
   local labels, size = {}, -1
   for index, button in ipairs(buttons) do
     labels[index], size = button[2], size + #button[2] + 1
   end
-  if size > width then
+  for turn = 1, 3 do
     for index, button in ipairs(buttons) do
-      labels[index] = button[3] or button[2]
+      if size > width and button.goes == turn then
+        labels[index], size = button[2]:sub(1, 3), size - #button[2] + 3
+      end
     end
   end
-  local x = 1
+  return labels
+end
+
+--- Buttons side by side, each `{key, label}`; `goes`: when its word does, the last with 3.
+local function put_buttons(row, buttons)
+  local labels, x = labels_of(buttons), 1
   touched[row] = {}
   for index, button in ipairs(buttons) do
     table.insert(touched[row], { x, x + #labels[index] - 1, button[1] })
@@ -104,7 +133,7 @@ local function at(x, y)
   end
 end
 
---- The next event that means something: a key of a button, a named key, a character, or a text that was pasted.
+--- The next event that means something: a character, a pasted text, a named key, what was touched, or `resize`.
 local function next_event()
   while true do
     local name, first, second, third = os.pullEventRaw()
@@ -114,6 +143,8 @@ local function next_event()
       return name, first
     elseif name == "key" then
       return name, keys.getName(first)
+    elseif name == "term_resize" and not monitor or name == "monitor_resize" and first == monitor then
+      return "resize", "resize"
     elseif name == "monitor_touch" and first == monitor or name == "mouse_click" and not monitor then
       return "touch", at(second, third)
     end
@@ -135,7 +166,7 @@ end
 --- What the keys without a character stand for.
 local STANDS_FOR = { right = "n", pageDown = "n", enter = "n", left = "b", pageUp = "b" }
 
---- Shows buttons below the rows and waits for one of them, or for the key of a row.
+--- Shows buttons below the rows and waits for one of them, or for the key of a row; `resize`: it has to be shown anew.
 -- @tparam table others further keys, as `{q = true}`
 function panel.choose(buttons, others)
   put_buttons(height, buttons)
@@ -148,7 +179,7 @@ function panel.choose(buttons, others)
     local name, what = next_event()
     local key = name == "key" and STANDS_FOR[what] or name ~= "key" and what
     key = key and key:lower()
-    if key and (known[key] or others and others[key]) then
+    if key and (known[key] or others and others[key] or name == "resize") then
       return key
     end
   end
@@ -174,15 +205,22 @@ for digit in ("1234567890"):gmatch(".") do
   DIGITS[#DIGITS + 1] = { digit, digit }
 end
 
---- Asks for a line; nil: the player goes back. A secret is shown as stars and, on a monitor, touched as digits.
-function panel.line(question, is_secret)
-  local typed = ""
-  put(height - 3, question, "title")
+local function put_question(question, is_secret)
+  local rows = panel.wrapped(question)
+  for index, text in ipairs(rows) do
+    put(height - 2 - #rows + index - 1, text, "title")
+  end
   put(height - 2, "")
   if is_secret and monitor then
     put_buttons(height - 2, DIGITS)
   end
   put_buttons(height, { { "enter", "[Enter] sends" }, { "tab", "[Tab] back" } })
+end
+
+--- Asks for a line; nil: the player goes back. A secret is shown as stars and, on a monitor, touched as digits.
+function panel.line(question, is_secret)
+  local typed = ""
+  put_question(question, is_secret)
   forget_keys()
   while true do
     put_typed(typed, is_secret)
@@ -192,6 +230,9 @@ function panel.line(question, is_secret)
       return what == "enter" and typed or nil
     elseif name == "key" and what == "backspace" then
       typed = typed:sub(1, -2)
+    elseif name == "resize" then
+      panel.show("", {})
+      put_question(question, is_secret)
     elseif name ~= "key" and what then
       typed = (typed .. what):sub(1, MOST_TYPED)
     end

@@ -65,9 +65,9 @@ end
 
 -- Pages -------------------------------------------------------------------------------------------
 
-local NEXT, BACK, TO_LIST = { "n", "[N]ext", "[N]" }, { "b", "[B]ack", "[B]" }, { "l", "[L]ist", "[L]" }
-local APPROVE, REJECT = { "a", "[A]pprove", "[A]" }, { "r", "[R]eject", "[R]" }
-local ANSWER = { "a", "[A]nswer", "[A]" }
+local NEXT, BACK = { "n", "[N]ext", goes = 2 }, { "b", "[B]ack", goes = 1 }
+local APPROVE, ANSWER = { "a", "[A]pprove", goes = 3 }, { "a", "[A]nswer", goes = 3 }
+local REJECT, TO_LIST = { "r", "[R]eject", goes = 2 }, { "l", "[L]ist", goes = 1 }
 
 local function buttons_of(entry, page)
   local is_last, list = page.page == page.pages, {}
@@ -105,26 +105,32 @@ local function answer(entry, page)
   return text and text ~= "" and decide(entry, page, "answer", text) or nil
 end
 
+--- A page from the orchestrator, for the screen as it is; a sentence: why there is none.
+local function page_of(entry, at, before)
+  local columns, rows = panel.size()
+  local wanted = { id = entry.id, page = at, nonce = before and before.nonce, columns = columns, rows = rows }
+  wanted.task = entry.is == "asks" and entry.task or nil
+  local told, why = step("review_page", wanted)
+  return told or why
+end
+
 --- Turns the pages of one entry until it is decided or left; what is said then.
 local function read(entry)
   local pages, at = {}, 1
   while true do
-    if not pages[at] then
-      local before = pages[at - 1]
-      local wanted = { id = entry.id, page = at, nonce = before and before.nonce }
-      wanted.task = entry.is == "asks" and entry.task or nil
-      local told, why = step("review_page", wanted)
-      if not told then
-        return why
-      end
-      pages[at] = told
-    end
+    pages[at] = pages[at] or page_of(entry, at, pages[at - 1])
     local page, said = pages[at], nil
+    if type(page) == "string" then
+      return page
+    end
     local is_cut = at == page.pages and not page.whole
     local title = is_cut and "Too long: decide it elsewhere" or entry.title
     panel.show(("%d/%d %s"):format(at, page.pages, title), page.rows)
     local key = panel.choose(buttons_of(entry, page), { q = true })
-    if key == "n" then
+    if key == "resize" then
+      -- The pages were made for the screen as it was.
+      pages, at = {}, 1
+    elseif key == "n" then
       at = at + 1
     elseif key == "b" then
       at = at - 1
@@ -150,10 +156,11 @@ local function outside(list)
 end
 
 --- Rows for as many entries as fit, and the keys that open them.
-local function rows_of(list, said, room)
-  local rows, known = {}, { q = true }
-  if said then
-    rows[1] = { text = said, is = "alarm" }
+local function rows_of(list, said)
+  local rows, known, _, height = {}, { q = true }, panel.size()
+  local room = height - 2
+  for _, text in ipairs(said and panel.wrapped(said) or {}) do
+    rows[#rows + 1] = { text = text, is = "alarm" }
   end
   for index, entry in ipairs(list.list) do
     if #rows < room then
@@ -166,27 +173,29 @@ local function rows_of(list, said, room)
 end
 
 --- Shows the list, and what it leads to, until the player leaves or nothing waits; what is said last.
-local function lead(list, height)
+local function lead(list)
   local said
   while #list.list > 0 do
-    local rows, known = rows_of(list, said, height - 2)
-    panel.show(("%d wait: type one"):format(#list.list + list.more), rows)
+    local rows, known = rows_of(list, said)
+    panel.show(("%d wait: type a number"):format(#list.list + list.more), rows)
     local key = panel.choose({ { "u", "[U]pdate" }, { "q", "[Q]uit" } }, known)
     if key == "q" then
       return ""
     end
-    said = list.list[tonumber(key)] and read(list.list[tonumber(key)])
-    local told, why = step("review", {})
-    list, said = told or list, said or why
+    if key ~= "resize" then
+      said = list.list[tonumber(key)] and read(list.list[tonumber(key)])
+      local told, why = step("review", {})
+      list, said = told or list, said or why
+    end
   end
   return (said and said .. " " or "") .. "Nothing waits for " .. list.person .. "." .. outside(list)
 end
 
 --- Opens a session, with a PIN where one is asked for; nil: the player left.
-local function open(person, width, height)
+local function open(person)
   local pin
   while true do
-    local told, why, code = ask("review", { person = person, pin = pin, columns = width, rows = height })
+    local told, why, code = ask("review", { person = person, pin = pin })
     if told then
       session = told.session
       return told
@@ -206,13 +215,13 @@ function review.run(...)
   local words = { ... }
   local person = words[1] ~= "on" and words[1] or nil
   local where = person and 2 or 1
-  local width, height = panel.open(words[where] == "on" and words[where + 1] or nil)
-  if not width then
-    return printError(height)
+  local can_show, why = panel.open(words[where] == "on" and words[where + 1] or nil)
+  if not can_show then
+    return printError(why)
   end
   local ok, said = pcall(function()
-    local list = open(person, width, height)
-    return list and lead(list, height)
+    local list = open(person)
+    return list and lead(list)
   end)
   if session then
     queue("review_end", {})

@@ -14,6 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
+from math import ceil
 from typing import Final
 
 from starlette.requests import Request
@@ -87,7 +88,7 @@ class WrongPins:
         if len(self._times) > _KEPT:
             del self._times[next(iter(self._times))]
         if len(times) >= WRONG_PINS:
-            minutes = int((times[0] + WRONG_PINS_WITHIN - now).total_seconds() // 60) + 1
+            minutes = ceil((times[0] + WRONG_PINS_WITHIN - now).total_seconds() / 60)
             raise TooManyPins(f"{WRONG_PINS} PINs were wrong here.", remedy=f"Try again in {minutes} min.")
         times.append(now)
         is_right = await asyncio.to_thread(is_pin, pin, kept)

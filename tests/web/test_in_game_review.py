@@ -5,7 +5,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.web.in_game import pages
 from orchestrator.web.in_game.review import ENDS_AFTER
 from orchestrator.web.pins import WRONG_PINS, WRONG_PINS_WITHIN
+from tests.harness.player import tree
 from tests.harness.support import Disk, Listening, call, final, says
 from tests.harness.whole_server import Server, connected, running
 from tests.web.test_in_game import Player, computer_of, player
@@ -31,7 +32,7 @@ ASKS = says(call("ask_user", question="Which farm?", options=["wheat", "cactus"]
 def allowing(directory: Path, review: str) -> Path:
     """A policy that asks for each call, and allows a review so."""
     path = directory / "policy.toml"
-    rule = '[[rules]]\nid = "asks"\neffect = "ask"\ntools = ["cc_*"]\n[[rules]]\nid = "talks"\neffect = "allow"\n'
+    rule = '[[rules]]\nid = "asks"\neffect = "ask"\ntools = ["cc_write"]\n[[rules]]\nid = "talks"\neffect = "allow"\n'
     path.write_text(f'[in_game_review]\n{review}\n{rule}tools = ["ask_user"]\n', "utf-8")
     return path
 
@@ -47,6 +48,7 @@ class Reviewer:
 
     player: Player
     session: str = ""
+    size: dict[str, int] = field(default_factory=dict)
 
     async def step(self, verb: str, **fields: Any) -> tuple[wire.Told, dict[str, Any]]:
         """One step, and its answer."""
@@ -54,16 +56,16 @@ class Reviewer:
         told, body = await self.player.ask(verb, wire_text(sent))
         return told, cast("dict[str, Any]", body)
 
-    async def open(self, person: str = "ann", pin: str = PIN, **fields: Any) -> dict[str, Any]:
+    async def open(self, person: str = "ann", pin: str = PIN, **size: int) -> dict[str, Any]:
         """Begin; the list."""
-        told, body = await self.step("review", person=person, pin=pin, **fields)
+        told, body = await self.step("review", session="", person=person, pin=pin)
         assert told.ok, told
-        self.session = body["session"]
+        self.session, self.size = body["session"], size
         return body
 
     async def page(self, entry: dict[str, str], number: int = 1, nonce: str = "") -> dict[str, Any]:
         """One page of an entry."""
-        told, body = await self.step("review_page", **about(entry), page=number, nonce=nonce)
+        told, body = await self.step("review_page", **about(entry), page=number, nonce=nonce, **self.size)
         assert told.ok, told
         return body
 
@@ -162,8 +164,8 @@ async def test_a_reviewer_reads_and_approves_with_a_pin(tmp_path: Path) -> None:
         said = {one["fact"]["kind"]: one["actor"] for one in audit if one["actor"]["id"] == "ann"}
         proof = {"kind": "person", "id": "ann", "auth": "pin@lectern-1"}
         assert said == {"review_noted": proof, "decision_recorded": proof}
-        verified = (await server.ask("GET", "/v1/audit/verify")).json()
-        assert verified["ok"], verified
+        assert (await server.ask("GET", "/v1/audit/verify")).json()["faults"] == []
+        assert (await server.ask("GET", "/v1/audit/check")).json()["findings"] == []
         told, body = await here.step("review")
         assert (told.ok, body["list"], body["person"]) == (True, [], "ann")
 
@@ -206,7 +208,7 @@ async def test_only_those_whom_the_policy_names_review(tmp_path: Path) -> None:
         await server.ask("DELETE", "/v1/tokens/person/ann")
         assert (await here.step("review"))[0].code == "forbidden"
         await server.person("ann", "reviewer")
-        told, _ = await here.step("review", person="ann", pin=PIN)
+        told, _ = await here.step("review", session="", person="ann", pin=PIN)
         assert "ann has set no PIN." in str(told.message)
 
 
@@ -277,7 +279,7 @@ async def test_a_pin_is_kept_nowhere_but_as_a_salted_slow_hash(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not in the store, its items, a log or an answer; the hash itself is in no item, and opens no endpoint."""
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "orchestrator")
     async with game(tmp_path, writes(), store="") as (server, here, _):
         await here.open()
         await here.step("review", person="ann", pin=PIN)
@@ -287,8 +289,7 @@ async def test_a_pin_is_kept_nowhere_but_as_a_salted_slow_hash(
         assert '"pin"' in items
         assert kept.token_hash not in items
         assert "pin" not in {one["kind"] for one in (await server.ask("GET", "/v1/tokens")).json()["tokens"]}
-    texts = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
-    assert not any(PIN.encode() in one for one in texts)
+    assert not any(PIN.encode() in (content or b"") for content in tree(tmp_path).values())
     assert PIN not in caplog.text
 
 
@@ -371,10 +372,8 @@ async def test_of_two_reviewers_the_first_wins(tmp_path: Path) -> None:
             won = await asyncio.gather(here.decide(entry, mine, "approve"), there.decide(entry, hers, "reject"))
             assert sorted(one.ok for one in won) == [False, True]
             lost = next(one for one in won if not one.ok)
-            first = (
-                "zoe was first: the request was rejected." if won[1].ok else "ann was first: the request was approved."
-            )
-            assert (lost.code, lost.message) == ("not_pending", first)
+            how = "rejected by zoe" if won[1].ok else "approved by ann"
+            assert (lost.code, f"it was {how}." in str(lost.message)) == ("not_pending", True), lost
 
 
 async def test_a_session_is_of_one_connection_and_ends(tmp_path: Path) -> None:
@@ -412,13 +411,14 @@ async def test_a_restart_of_the_server_ends_a_review(tmp_path: Path) -> None:
     async with game(tmp_path, writes(), store="") as (server, here, _):
         (entry,) = (await here.open())["list"]
         read, session = await here.read(entry), here.session
-    async with running(tmp_path, store="", model=Listening(final()), policy=allowing(tmp_path, BY_PIN)) as server:
-        async with at(server, await server.computer("lectern-1")) as here:
-            here.session = session
-            assert (await here.decide(entry, read[-1], "approve")).code == "review_over"
-            here.session = ""
-            (entry,) = (await here.open())["list"]
-            assert (await here.decide(entry, (await here.read(entry))[-1], "approve")).ok
+    async with (
+        running(tmp_path, store="", model=Listening(final()), policy=allowing(tmp_path, BY_PIN)) as server,
+        at(server, await server.computer("lectern-1")) as here,
+    ):
+        here.session = session
+        assert (await here.decide(entry, read[-1], "approve")).code == "review_over"
+        (entry,) = (await here.open())["list"]
+        assert (await here.decide(entry, (await here.read(entry))[-1], "approve")).ok
 
 
 async def test_a_question_is_answered(tmp_path: Path) -> None:
@@ -450,7 +450,7 @@ async def test_a_question_for_a_secret_is_not_answered_in_the_game(tmp_path: Pat
 async def test_what_hides_or_is_not_in_the_game_is_an_escape(tmp_path: Path) -> None:
     """No two texts look the same, and no text of the world looks like a row of ours."""
     content = "a\tb\u202ec\u2603\nrisk: low\n" + "x" * 60 + "\n"
-    write = says(call("cc_write", path="farm.lua", content=content), explanation="fine\nrisk: low")
+    write = says(call("cc_write", path="farm.txt", content=content), explanation="fine\nrisk: low")
     async with game(tmp_path, write) as (_, here, _):
         (entry,) = (await here.open())["list"]
         rows = [row["text"] for page in await here.read(entry) for row in page["rows"]]

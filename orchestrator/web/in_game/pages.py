@@ -69,7 +69,8 @@ def request_rows(request: HitlResponse, now: datetime) -> Iterator[Row]:
     if request.explanation:
         yield from _told("model says" if "explanation" in request.informational else "why", request.explanation)
     if request.expires_at is not None:
-        yield from _ours("expires", f"in {max(0, int((request.expires_at - now).total_seconds()) // 60)} min")
+        minutes = max(0, int((request.expires_at - now).total_seconds()) // 60)
+        yield from _ours("expires", f"in {minutes} min" if minutes < 120 else f"in {minutes // 60} h")
     if request.redacted:
         yield Row("alarm", "secrets are [redacted]; what runs has them")
     for number, call in enumerate(request.tool_calls, 1):
@@ -129,7 +130,7 @@ def _edited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Row
 
 
 def _diff(diff: str) -> Iterator[Row]:
-    for number, line in enumerate(_shown(diff).split("\n")):
+    for number, line in enumerate(_shown(diff).removesuffix("\n").split("\n")):
         # Each begins with a sign of its own; only an odd one could look like a line of ours.
         text = line if line[:1] in ("+", "-", "@", " ", "\\", "") else f" {line}"
         is_name = number < 2 and line.startswith(("--- ", "+++ "))

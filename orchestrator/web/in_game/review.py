@@ -120,7 +120,6 @@ class _Session:
     pin: str
     """As it is kept; empty: another proof counted."""
     ends_at: datetime
-    size: tuple[int, int]
     views: dict[str, _View] = field(default_factory=dict)
 
 
@@ -209,7 +208,7 @@ class Reviews:
         for name in here[: len(here) + 1 - MOST_SESSIONS]:
             del self._sessions[name]
         name = secrets.token_hex(16)
-        session = _Session(line, identity, pin, self._service.clock.now() + ENDS_AFTER, (sent.columns, sent.rows))
+        session = _Session(line, identity, pin, self._service.clock.now() + ENDS_AFTER)
         self._sessions[name] = session
         return await self._list(name, session)
 
@@ -231,11 +230,11 @@ class Reviews:
         if session is None or session.line is not line or now >= session.ends_at:
             self._sessions.pop(sent.session, None)
             raise ReviewOver("This review is over.", remedy="Type `cc review` again.")
-        rule, identity = await self._reviewer(line, session.identity.name)
+        _, identity = await self._reviewer(line, session.identity.name)
         pin = await pin_of(self._service, identity.name) if session.pin else None
         if identity.auth != session.identity.auth or (pin.token_hash if pin else "") != session.pin:
             del self._sessions[sent.session]
-            raise ReviewOver(f"This review is over: the proof that counts here is {rule.proof}, or the PIN changed.")
+            raise ReviewOver("This review is over: the proof that counts changed.", remedy="Type `cc review` again.")
         session.identity, session.ends_at = identity, now + ENDS_AFTER
         return session
 
@@ -310,7 +309,7 @@ class Reviews:
             task = await self._request(session, sent)
             shown = await show(task)
             rows, digest = pages.request_rows(shown, self._service.clock.now()), shown.action_digest
-        made = pages.paged(rows, *session.size)
+        made = pages.paged(rows, sent.columns, sent.rows)
         return task, _View(digest, made, tuple(secrets.token_hex(8) for _ in made.pages))
 
     async def _request(self, session: _Session, sent: _Sent) -> AgentTask:
@@ -318,7 +317,7 @@ class Reviews:
         task = await self._service.for_request(request_id)
         must_decide(self._authorizer, session.identity, task)
         if task.request is None or task.request.request_id != request_id:
-            raise _first(closed_request(task, request_id))
+            raise closed_request(task, request_id)
         return task
 
     async def _question(self, session: _Session, sent: _Sent) -> tuple[AgentTask, CallRecord]:
@@ -350,10 +349,7 @@ class Reviews:
         if sent.action == "approve":
             _must_have_read(sent, view)
         resume = ResumeRequest(action=sent.action, reason=sent.text, expected_digest=sent.digest or None)  # type: ignore[arg-type]
-        try:
-            await self._service.decide(RequestId(sent.id), resume, session.identity)
-        except NotPending as error:
-            raise _first(error) from None
+        await self._service.decide(RequestId(sent.id), resume, session.identity)
         return "Approved." if sent.action == "approve" else "Rejected."
 
     async def _answer(self, session: _Session, sent: _Sent) -> str:
@@ -378,14 +374,6 @@ def _must_have_read(sent: _Sent, view: _View) -> None:
         raise InvalidDecision(
             f"Only {view.told} of {len(view.nonces)} pages were shown.", remedy="Read it to its end, then approve."
         )
-
-
-def _first(error: NotPending) -> NotPending:
-    """The refusal of a request that somebody else decided: it names them."""
-    by, how = error.details.get("decided_by"), error.details.get("how")
-    if not by or how == "expired":
-        return error
-    return NotPending(f"{by} was first: the request was {how}.", remedy="", details=error.details)
 
 
 def _questions(task: AgentTask) -> list[CallRecord]:

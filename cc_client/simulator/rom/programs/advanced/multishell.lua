@@ -64,15 +64,18 @@ local function focus(tab)
   end
 end
 
---- With two tabs the first row is theirs. Tabs that stay in their place are only painted again, where that is asked.
+--- With two tabs the first row is theirs. Where one tab moves, all are told, as in the game.
 local function resize(is_asked)
   local top = #tabs > 1 and 2 or 1
   for _, tab in ipairs(tabs) do
     local _, y = tab.window.getPosition()
-    if y ~= top or is_asked then
-      tab.window.reposition(1, top, WIDTH, HEIGHT - top + 1)
-      resume(tab, "term_resize")
+    if y ~= top then
+      is_asked = true
     end
+  end
+  for _, tab in ipairs(is_asked and { unpack(tabs) } or {}) do
+    tab.window.reposition(1, top, WIDTH, HEIGHT - top + 1)
+    resume(tab, "term_resize")
   end
   draw_bar()
 end
