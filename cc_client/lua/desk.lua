@@ -425,7 +425,7 @@ function desk.disconnected(ended)
   if session ~= ended then
     return
   end
-  session = nil
+  session, reviewed_until_ms = nil, 0
   for id, item in pairs(open) do
     local is_step = REVIEW_STEPS[item.verb]
     if item.verb == "stop" or item.verb == "answer" or is_step then
@@ -448,6 +448,7 @@ local LATE = {
 
 --- This client ends: waiting callers hear it.
 function desk.close()
+  reviewed_until_ms = 0
   for id, item in pairs(open) do
     local what = item.version and "the task goes on, `cc watch` shows it again."
       or "try again, or `cc start`."

@@ -377,6 +377,46 @@ describe("desk", function()
     expect(here:count("error")).to_be(0)
   end)
 
+  it("hands the steps of a review on, and what comes back to the program", function()
+    local here, machine = welcomed()
+    local nonce = type_command("-review", "review_page", '{"page":1}')
+    local asked = here:last_of("desk")
+    expect({ asked.verb, asked.bytes }).to_be({ "review_page", '{"page":1}' })
+    here:receive({ type = "told", desk = asked.desk, ok = true, done = true }, '{"page":1}')
+    expect(last(told_to(machine, nonce))).to_be({ '{"page":1}', true, "review" })
+    nonce = type_command("-review", "review", "{}")
+    local refusal = { ok = false, done = true, code = "pin_wanted", message = "Type the PIN of ann." }
+    answer(here, here:last_of("desk").desk, refusal)
+    expect(last(told_to(machine, nonce))).to_be({ refusal.message, true, "refused pin_wanted" })
+    expect(told_to(machine, type_command("review", "ann"))[1]).to_be({
+      "This `cc` is older than the client: run the installer again.",
+      true,
+      "bad",
+    })
+  end)
+
+  it("never sends a step of a review twice", function()
+    local here, machine = welcomed()
+    local nonce = type_command("-review", "review_decide", "{}")
+    here.session:finish("gone")
+    here:welcome(6)
+    expect(here:count("desk")).to_be(0)
+    expect(last(told_to(machine, nonce))[1]).to_contain("`cc review` shows what still waits.")
+  end)
+
+  it("lets nobody type from outside until a review is over", function()
+    local _, machine = welcomed()
+    expect(desk.is_reviewed()).to_be(false)
+    type_command("-review", "review", "{}")
+    expect(desk.is_reviewed()).to_be(true)
+    machine.now_ms = machine.now_ms + 300001
+    expect(desk.is_reviewed()).to_be(false)
+    type_command("-review", "review_page", "{}")
+    expect(desk.is_reviewed()).to_be(true)
+    type_command("-review", "review_end", "{}")
+    expect(desk.is_reviewed()).to_be(false)
+  end)
+
   it("says at its end that the task goes on", function()
     local here, machine = welcomed()
     local nonce = type_command("watch")

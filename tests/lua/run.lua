@@ -20,6 +20,7 @@ local SPECS = {
   "mirror",
   "monitors",
   "pager",
+  "panel",
   "peripherals",
   "programs",
   "session",
