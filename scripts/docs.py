@@ -15,7 +15,7 @@ import lock
 import promises
 import tools
 import vendor
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from orchestrator.adapters.store.column_rules import DECIDES, GONE, ROW
@@ -58,10 +58,12 @@ def settings() -> str:
     head = ("flag", "variable", "key in the file", "default", "unit", "meaning")
     lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|"]
     for name, field in Settings.model_fields.items():
-        flag, variable = f"--{name.replace('_', '-')}", ENV_PREFIX + name.upper()
+        flag, variable = f"`--{name.replace('_', '-')}`", ENV_PREFIX + name.upper()
+        if field.annotation is SecretStr:
+            flag = ""
         key = "" if name == "data_dir" else f"`{name}`"
         unit = field.json_schema_extra.get("unit", "") if isinstance(field.json_schema_extra, dict) else ""
-        lines.append(f"| `{flag}` | `{variable}` | {key} | {default(name, field)} | {unit} | {field.description} |")
+        lines.append(f"| {flag} | `{variable}` | {key} | {default(name, field)} | {unit} | {field.description} |")
     return "\n".join(lines)
 
 
@@ -71,7 +73,7 @@ def default(name: str, field: FieldInfo) -> str:
         return "`~/.local/share/cc-orchestrator`"
     if isinstance(field.default, bool):
         return f"`{str(field.default).lower()}`"
-    return f"`{field.default}`" if field.default not in (None, "") else ""
+    return f"`{field.default}`" if field.default not in (None, "", {}, SecretStr("")) else ""
 
 
 def metrics() -> str:

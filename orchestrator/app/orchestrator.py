@@ -8,6 +8,7 @@ import platform
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from orchestrator.adapters.bus import InstallationBus, installation_of, open_bus
@@ -28,7 +29,7 @@ from orchestrator.computers.hub import Hub
 from orchestrator.computers.nodes import MeetingElsewhere, Node, Presence, join, new_node_id
 from orchestrator.computers.nodes.node import SETTINGS
 from orchestrator.core.audit.shared import UPDATES
-from orchestrator.core.errors import BusAway, OrchestratorError
+from orchestrator.core.errors import BusAway, InvalidRequest, OrchestratorError
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import Bus, ChatModel, Clock, Identity, PlayersDesk, Store, Workspace
 from orchestrator.core.wire.wire import ComputerId
@@ -55,6 +56,7 @@ from orchestrator.web.auth import TokenAuthorizer, check_approvers
 from orchestrator.web.base import Defaults
 from orchestrator.web.in_game import InGameCommands
 from orchestrator.web.install import client_offered
+from orchestrator.web.oidc import ClaimRules, Provider
 
 # -- What all other parts stand on: the store and the bus, open, the tasks over both, and the active policy
 
@@ -339,7 +341,31 @@ def _endpoints(
         about=about(settings, undoing.world.workspace, only_demo=settings.only_demo and models.by_name),
         remote_keys=settings.remote_keys,
         update_secret=update_secret,
+        provider=_provider(settings),
+        claim_rules=ClaimRules(
+            settings.oidc_name_claim, settings.oidc_roles_claim, settings.oidc_roles, settings.oidc_groups
+        ),
+        by_provider=timedelta(hours=settings.oidc_session_h),
     )
+
+
+def _provider(settings: Settings) -> Provider | None:
+    """The provider at which people sign in; None: only tokens do. Raises InvalidRequest."""
+    if not settings.oidc_issuer:
+        return None
+    for name in ("oidc_client_id", "oidc_roles"):
+        if not getattr(settings, name):
+            raise InvalidRequest(
+                f"oidc_issuer is set, and {name} is not.", remedy="docs/people.md says which settings a provider needs."
+            )
+    try:
+        from orchestrator.web.provider import OidcProvider
+    except ImportError:
+        raise InvalidRequest(
+            "Signing in with a provider needs the package authlib.", remedy="pip install 'cc-orchestrator[oidc]'"
+        ) from None
+    secret = settings.oidc_client_secret.get_secret_value()
+    return OidcProvider(settings.oidc_issuer, settings.oidc_client_id, secret)
 
 
 def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:

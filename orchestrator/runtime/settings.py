@@ -13,7 +13,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from orchestrator.core.errors import InvalidRequest, said_of
 from orchestrator.core.text.visible import one_line
@@ -33,6 +33,11 @@ DEMO_CHANGE: Final = ("ollama pull qwen2.5-coder:7b", "cc-orchestrator serve --c
 
 _ADDRESS: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
+_ISSUER: Final = re.compile(
+    r"(?:https://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])|http://(?:localhost|127\.0\.0\.1|\[::1\]))"
+    r"(?::[0-9]{1,5})?(?:/[\w./~%-]*)?",
+    re.ASCII,
+)
 _OLLAMA: Final = re.compile(r"(?:https?://)?[\w.:%\[\]-]+(?:/[\w./%~-]*)?(?:#[1-9][0-9]?)?", re.ASCII)
 """As OLLAMA_HOST may be written, the scheme and the port may be left out, and perhaps a limit of its own."""
 _DURATION: Final = re.compile("[0-9]{1,6}[smh]")
@@ -86,6 +91,32 @@ class Settings(BaseModel):
         "requester",
         "The people who decide: `requester` (reviewers and admins their own, and those of submitters and programs), "
         "`not_requester` or `role:NAME`.",
+    )
+    oidc_issuer: str = _setting(
+        "",
+        "The OpenID provider at which people may sign in, as it names itself, such as `https://login.example.org`; "
+        "empty: only tokens sign in.",
+    )
+    oidc_client_id: str = _setting("", "The name under which the provider knows this server.")
+    oidc_client_secret: SecretStr = _setting(
+        SecretStr(""),
+        "The secret that the provider gave this server; empty: it is registered as a public client. No flag: other "
+        "users of a machine see flags.",
+    )
+    oidc_name_claim: str = _setting("preferred_username", "The claim of an `id_token` that has the person's name here.")
+    oidc_roles_claim: str = _setting(
+        "groups", "The claim that `oidc_roles` and `oidc_groups` look at; `realm_access.roles` is a claim in a claim."
+    )
+    oidc_roles: dict[str, tuple[str, ...]] = _setting(
+        {},
+        "The roles here of a value of that claim: `teachers=reviewer+submitter, staff=admin`, in the file also a "
+        "table. Who has none of them does not come in.",
+    )
+    oidc_groups: dict[str, tuple[str, ...]] = _setting(
+        {}, "The groups here of a value of that claim, in the same form; the provider decides who is in these groups."
+    )
+    oidc_session_h: float = _setting(
+        12.0, "How long a sign-in with the provider lasts at most.", "h", gt=0, le=2160, allow_inf_nan=False
     )
     remote_keys: Literal["owner", "off"] = _setting(
         "owner",
@@ -247,6 +278,26 @@ class Settings(BaseModel):
                 ip_network(one)
             except ValueError:
                 raise ValueError("it must be addresses or networks such as 10.0.0.0/8, with commas") from None
+        return value
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _a_provider(cls, value: str) -> str:
+        if value and not _ISSUER.fullmatch(value):
+            raise ValueError("it must be https://, a host and perhaps a path; http:// only for this very machine")
+        return value
+
+    @field_validator("oidc_roles", "oidc_groups", mode="before")
+    @classmethod
+    def _one_table(cls, value: Any) -> Any:
+        """The text of the flag and the variable, and single names of the file, as the table that they are."""
+        if isinstance(value, str):
+            pairs = [one.rpartition("=") for one in value.split(",") if one.strip()]
+            if not all(key.strip() and listed.strip() for key, _, listed in pairs):
+                raise ValueError("it must be such as teachers=reviewer+submitter, staff=admin")
+            return {key.strip(): tuple(one.strip() for one in listed.split("+")) for key, _, listed in pairs}
+        if isinstance(value, dict):
+            return {key: (one,) if isinstance(one, str) else one for key, one in value.items()}
         return value
 
     @field_validator("ollama_url", "proxies", mode="before")

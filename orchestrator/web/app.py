@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
@@ -47,13 +48,14 @@ from orchestrator.web.errors import (
 from orchestrator.web.events import EventStream, over_socket
 from orchestrator.web.home import HomeEndpoints, Times
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
+from orchestrator.web.oidc import AT_ONCE, ClaimRules, Provider, ProviderEndpoints
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
 from orchestrator.web.people import Pairings, PeopleEndpoints
 from orchestrator.web.pins import PinEndpoints
+from orchestrator.web.people import Pairings
 from orchestrator.web.policies import DecisionEndpoints, PolicyEndpoints
 from orchestrator.web.reviewer import serve_reviewer
-from orchestrator.web.session import SessionEndpoints
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import RehearsalEndpoints, TaskEndpoints, UndoEndpoints
 from orchestrator.web.watch import WatchEndpoints
@@ -93,7 +95,7 @@ class Endpoints(
     InstallEndpoints,
     DoctorEndpoints,
     ModelEndpoints,
-    SessionEndpoints,
+    ProviderEndpoints,
     WatchEndpoints,
     TransferEndpoints,
     PageEndpoints,
@@ -123,6 +125,9 @@ class Endpoints(
         about: About = NOWHERE,
         remote_keys: str = "owner",
         update_secret: str = "",
+        provider: Provider | None,
+        claim_rules: ClaimRules,
+        by_provider: timedelta,
     ) -> None:
         self.service = service
         self.authorizer = authorizer
@@ -146,7 +151,10 @@ class Endpoints(
         self.unsent = unsent
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)
-        self.browsers = Browsers(service, authorizer, Place(about.host, about.public_url))
+        self.browsers = Browsers(service, authorizer, Place(about.host, about.public_url), by_provider)
+        self.provider, self.claim_rules = provider, claim_rules
+        self.provider_name = "" if provider is None else provider.name
+        self.exchanging, self.naming = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
         self.token_tries = Tries("tokens", "sign in again")
         self.users = {}
         self.closing = asyncio.Event()

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from orchestrator.core.approval.deciders import Deciders, Saying
 from orchestrator.core.approval.people import BUILT_IN_ROLES, Directory, Holder, Right
@@ -21,6 +21,10 @@ from orchestrator.core.text.lookalikes import is_mark, why_not, why_not_beside
 from orchestrator.core.wire.wire import ComputerId
 
 _NO_TOKEN = "Send a token: Authorization: Bearer TOKEN. The first start wrote one to admin.token in the data directory."
+
+
+BY_PROVIDER: Final = "oidc:"
+"""The text before the account of a provider, where others have the hash of a token. No token has a hash like it."""
 
 
 def new_token(kind: str) -> str:
@@ -197,7 +201,7 @@ async def issue_token(
     """
     check_name(name)
     if kind != "computer":
-        await _check_unlike(store, kind, name)
+        await check_unlike(store, kind, name)
     odd = sorted(set(roles) - set(known))
     fits = {"person": bool(roles), "computer": not roles, "agent": set(roles) <= {"submitter"}}
     if odd or not fits[kind]:
@@ -219,7 +223,7 @@ def paired_roles(paired_id: int | None, label: str = "") -> tuple[str, ...]:
     return (*known, f"{LABELLED}{label}") if label else known
 
 
-async def _check_unlike(store: Store, kind: Literal["person", "agent"], name: str) -> None:
+async def check_unlike(store: Store, kind: Literal["person", "agent"], name: str) -> None:
     """Raises InvalidRequest where people would take the name for another one that was ever given, or that is reserved.
 
     A program and a person never have the same name: names tell who decided, and whose task it is.

@@ -24,7 +24,7 @@ from orchestrator.core.ports import Identity, SignInRow
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.system_facts import SignedIn, SignedOut
 from orchestrator.engine.tasks import TaskService, person
-from orchestrator.web.auth import TokenAuthorizer
+from orchestrator.web.auth import BY_PROVIDER, TokenAuthorizer
 
 # -- Under which name a browser asks for this server, and whose page makes it ask --------
 #
@@ -57,10 +57,15 @@ class Place:
     def __init__(self, bound: str, public_url: str) -> None:
         self._bound = _normal(bound)
         self._public = _origin(public_url)
+        self._public_url = public_url
 
     def secure(self, connection: HTTPConnection) -> bool:
         """Whether browsers reach this server by https."""
         return _scheme(connection) == "https" or (self._public is not None and self._public.scheme == "https")
+
+    def address(self, connection: HTTPConnection) -> str:
+        """The address of this server, without a path; :meth:`check_host` goes before."""
+        return self._public_url or f"{_scheme(connection)}://{connection.headers.get('host', '')}"
 
     def check_host(self, connection: HTTPConnection) -> None:
         """Raises Forbidden for a name that is not known to be ours."""
@@ -166,7 +171,9 @@ class Browser:
 class Browsers:
     """Signs browsers in and out, and knows them again."""
 
-    def __init__(self, service: TaskService, authorizer: TokenAuthorizer, place: Place) -> None:
+    def __init__(self, service: TaskService, authorizer: TokenAuthorizer, place: Place, by_provider: timedelta) -> None:
+        """``by_provider``: how long a sign-in with a provider lasts at most."""
+        self._by_provider = by_provider
         self._service = service
         self._store = service.store
         self._authorizer = authorizer
@@ -180,13 +187,13 @@ class Browsers:
         note = self._service.draft(SignedIn(name=identity.name, peer=peer), person(identity))
         row = SignInRow(_hash(secret), identity.token_hash, identity.name, note.at, note.at)
         gone = await self._store.add_sign_in(row, most=MOST, note=note)
-        return secret, _browser(secret, row, identity), gone
+        return secret, self._browser(secret, row, identity), gone
 
     async def known(self, secret: str) -> Browser:
         """The browser that has a secret. Raises Unauthenticated."""
         now = self._service.clock.now()
         row = await self._store.find_sign_in(_hash(secret))
-        if row is not None and is_over(row, now):
+        if row is not None and self._is_over(row, now):
             await self._store.end_sign_in(row.session_hash)
             row = None
         if row is None:
@@ -200,7 +207,7 @@ class Browsers:
             await self._store.use_sign_in(row.session_hash, now)
             row = replace(row, used_at=now)
         identity = Identity(kind="person", name=token.name, roles=token.roles, token_hash=token.token_hash)
-        return _browser(secret, row, identity)
+        return self._browser(secret, row, identity)
 
     async def sign_out(self, browser: Browser) -> None:
         """For good."""
@@ -212,23 +219,21 @@ class Browsers:
         present = await self._authorizer.present(identity)
         if identity.session_hash:
             row = await self._store.find_sign_in(identity.session_hash)
-            if row is None or is_over(row, self._service.clock.now()):
+            if row is None or self._is_over(row, self._service.clock.now()):
                 raise _signed_out()
         return present
 
     async def standing(self) -> Collection[str]:
         """The hashes of all that are signed in now."""
         now = self._service.clock.now()
-        return {row.session_hash for row in await self._store.list_sign_ins() if not is_over(row, now)}
+        return {row.session_hash for row in await self._store.list_sign_ins() if not self._is_over(row, now)}
 
     # -- cookies -------------------------------------------------------------------------
 
     def secret_of(self, connection: HTTPConnection) -> str | None:
         """The secret that a browser sent; None: none, or two of which one cannot be ours."""
-        name = self._cookie_name(connection)
-        pairs = (part.partition("=") for line in connection.headers.getlist("cookie") for part in line.split(";"))
-        found = [value.strip() for key, _, value in pairs if key.strip() == name]
-        return found[0] if len(found) == 1 and _SECRET.fullmatch(found[0]) else None
+        found = cookie_of(connection, self._cookie_name(connection))
+        return found if found is not None and _SECRET.fullmatch(found) else None
 
     def set_cookie(self, connection: HTTPConnection, response: Response, secret: str) -> None:
         """Let the browser keep a secret; empty: let it forget the one that it has."""
@@ -256,24 +261,30 @@ class Browsers:
     def _cookie_name(self, connection: HTTPConnection) -> str:
         return SECURE_COOKIE if self.place.secure(connection) else COOKIE
 
+    def _is_over(self, row: SignInRow, now: datetime) -> bool:
+        """Whether a sign-in has ended by time."""
+        return now >= self._ends_at(row) or row.begun_at - now > _AHEAD
+
+    def _ends_at(self, row: SignInRow) -> datetime:
+        longest = self._by_provider if row.token_hash.startswith(BY_PROVIDER) else LONGEST
+        return min(row.used_at + UNUSED, row.begun_at + longest)
+
+    def _browser(self, secret: str, row: SignInRow, identity: Identity) -> Browser:
+        auth = "oidc" if row.token_hash.startswith(BY_PROVIDER) else "session"
+        known = replace(identity, auth=auth, session_hash=row.session_hash)
+        # It follows from the secret, which does not follow from it: it is the same for all tabs, and kept nowhere.
+        csrf = hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
+        return Browser(known, csrf, self._ends_at(row))
+
     def _signed_out(self, identity: Identity) -> Draft:
         return self._service.draft(SignedOut(name=identity.name), person(identity))
 
 
-def is_over(row: SignInRow, now: datetime) -> bool:
-    """Whether a sign-in has ended by time."""
-    return now >= _ends_at(row) or row.begun_at - now > _AHEAD
-
-
-def _ends_at(row: SignInRow) -> datetime:
-    return min(row.used_at + UNUSED, row.begun_at + LONGEST)
-
-
-def _browser(secret: str, row: SignInRow, identity: Identity) -> Browser:
-    known = replace(identity, auth="session", session_hash=row.session_hash)
-    # It follows from the secret, which does not follow from it: it is the same for all tabs, and kept nowhere.
-    csrf = hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
-    return Browser(known, csrf, _ends_at(row))
+def cookie_of(connection: HTTPConnection, name: str) -> str | None:
+    """The cookie of a name that a browser sent; None: none, or two of which one cannot be ours."""
+    pairs = (part.partition("=") for line in connection.headers.getlist("cookie") for part in line.split(";"))
+    found = [value.strip() for key, _, value in pairs if key.strip() == name]
+    return found[0] if len(found) == 1 else None
 
 
 def _signed_out() -> Unauthenticated:

@@ -560,6 +560,37 @@ _BROWSERS: Final = (
         {204: Answer("It is signed out.", media="")}, who="browser",
     ),
     Endpoint(
+        "GET", "/v1/session/oidc", "oidc", "browsers",
+        "Sign a browser in with the provider of the settings `oidc_*`: it is led to the provider's page.",
+        {303: Answer("To the provider's page; `Set-Cookie` has the attempt, for ten minutes.", media="")},
+        {
+            403: "another site's page asks, or another name was asked for",
+            404: "no provider is set up",
+            502: "`provider_away`: the provider does not answer as it should",
+        },
+        who="anybody",
+    ),
+    Endpoint(
+        "GET", "/v1/session/oidc/callback", "oidc_callback", "browsers",
+        "Where the provider sends the browser back: it is signed in, and led to the page.",
+        {303: Answer("To `/`; `Set-Cookie` has the cookie.", media="")},
+        {
+            401: "`sign_in_refused`: another browser or server began it, or the provider's word cannot be believed",
+            403: "the account has no role here, or its name is taken, revoked or does not fit",
+            404: "no provider is set up",
+            409: "`conflict`: groups were changed at the same time",
+            429: "ten refused sign-ins within a minute from one address",
+            502: "`provider_away`: the provider does not answer as it should",
+        },
+        takes=(
+            _free("code", "The provider's code, which counts once."),
+            _free("state", "As the provider was given it."),
+            _free("iss", "The provider, where it says so."),
+            _free("error", "Why the provider did not sign anybody in."),
+        ),
+        who="anybody",
+    ),
+    Endpoint(
         "GET", "/v1/watch", "watch", "browsers", "Hear at once of every task and computer that changes.",
         {
             200: Answer(

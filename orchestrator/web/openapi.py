@@ -53,6 +53,7 @@ _WHY: Final = {
     422: "`invalid_request`: the first thing that does not fit",
     426: "",
     429: "`too_many_tries`",
+    502: "",
     503: "`store_busy`: another program keeps the store locked",
 }
 """The code of each refusal, and what it means where the endpoint itself does not say."""

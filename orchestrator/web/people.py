@@ -75,6 +75,12 @@ class PeopleEndpoints(Room):
         self.authorizer.must(identity, "everything")
         kind, name = request.path_params["kind"], request.path_params["name"]
         if kind == "person":
+            return TokensRevoked(revoked=await self.revoke_person(name, person(identity)))
+        return TokensRevoked(revoked=await self._revoked(kind, name, person(identity)))
+
+    async def revoke_person(self, name: str, by: Actor, *, programs: bool = True) -> int:
+        """Revoke all tokens of a person, and those of their programs; how many of their own there were."""
+        if programs:
             # A program's tasks count as its owner's, so it ends with its owner; first, so that none outlives a crash.
             rows = await self.service.store.list_tokens()
             for program in {one.name for one in rows if one.kind == "agent" and one.owner == name and not one.revoked}:
@@ -82,10 +88,12 @@ class PeopleEndpoints(Room):
             # Somebody else may get the name.
             await self._revoked("pin", name, identity)
         return TokensRevoked(revoked=await self._revoked(kind, name, identity))
+                await self._revoked("agent", program, by)
+        return await self._revoked("person", name, by)
 
-    async def _revoked(self, kind: str, name: str, by: Identity) -> int:
+    async def _revoked(self, kind: str, name: str, by: Actor) -> int:
         """How many tokens of a holder were revoked."""
-        note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), person(by))
+        note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), by)
         count = await self.service.store.revoke_tokens(kind, name, note=note)
         await self.sockets.hang_up(kind, name)
         self._computer_changed(kind, name)

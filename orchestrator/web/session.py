@@ -23,6 +23,8 @@ class SessionEndpoints(Room):
 
     about: About
     token_tries: Tries
+    provider_name: str
+    """The provider at which people may sign in instead; empty: none."""
 
     async def sign_in(self, request: Request) -> Response:
         """``POST /v1/session``: a cookie for a person's token."""
@@ -45,10 +47,16 @@ class SessionEndpoints(Room):
 
     async def session(self, request: Request) -> Response:
         """``GET /v1/session``: who is signed in, and what the page shows with what it changes."""
-        browser = await self.browser(request)
+        try:
+            browser = await self.browser(request)
+        except Unauthenticated as error:
+            error.details.update(self._ways())
+            raise
         if browser is None:
             # Every page asks so when it is loaded: that is not an attempt to be written down.
-            return await explained(request, _nobody())
+            nobody = _nobody()
+            nobody.details.update(self._ways())
+            return await explained(request, nobody)
         return as_json(self._of(browser), 200)
 
     async def sign_out(self, request: Request) -> Response:
@@ -59,6 +67,10 @@ class SessionEndpoints(Room):
         answer = Response(status_code=204)
         self.browsers.set_cookie(request, answer, "")
         return answer
+
+    def _ways(self) -> dict[str, str]:
+        """The details of the answer to somebody who is not signed in: the provider that they may use."""
+        return {"provider": self.provider_name} if self.provider_name else {}
 
     def _of(self, browser: Browser) -> SessionAnswer:
         held = self.authorizer.holder(browser.identity).rights

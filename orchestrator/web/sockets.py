@@ -353,7 +353,7 @@ class OpenSockets:
         holder = (identity.kind, identity.name)
         self._open[holder].add(one)
         self._count[holder, identity.token_hash] += 1
-        if identity.auth in ("token", "session"):
+        if identity.auth in ("token", "session", "oidc"):
             # A connection that came in otherwise has no token that could be revoked.
             self._tokens[one] = identity.token_hash
         if identity.session_hash:

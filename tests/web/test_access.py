@@ -36,6 +36,8 @@ NOT_HERE: Final = {
     "sign_in",
     "session",
     "sign_out",
+    "oidc",
+    "oidc_callback",
     "stop",
 }
 """What is looked at by the tests below, is for everybody, or is only for a browser."""

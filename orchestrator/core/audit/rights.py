@@ -34,7 +34,7 @@ from orchestrator.core.task.system_facts import (
 
 GRACE: Final = timedelta(seconds=1)
 """Between the look at the clock that a rule is checked by and the time of the item lie milliseconds."""
-_BY_TOKEN: Final = frozenset({"token", "session"})
+_BY_TOKEN: Final = frozenset({"token", "session", "oidc"})
 """How somebody proved who they are, if a token was read for it; so does who types at a computer."""
 _ADMIN: Final = frozenset({"admin"})
 

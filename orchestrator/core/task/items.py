@@ -37,6 +37,9 @@ class Actor(Value):
     """How the identity was proved: ``token``, ``session`` (a browser's), ``library``, ``computer:NAME`` of the person
     for whom somebody typed at that computer in the game, ``pin@NAME`` and ``paired@NAME`` of one who reviews there and
     typed their PIN or owns it, or empty for the system."""
+    """How the identity was proved: ``token``, ``session`` (a browser's), ``oidc`` (a browser's, by
+    a provider), ``library``, ``computer:NAME`` of the person
+    for whom somebody typed at that computer in the game, or empty for the system."""
 
     @property
     def at_computer(self) -> str:

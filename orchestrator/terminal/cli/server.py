@@ -8,9 +8,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import typer
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from orchestrator.core.errors import InvalidRequest
@@ -90,16 +91,20 @@ def demo(
     raise typer.Exit(code)
 
 
-_UNITS: Final = {"s": "seconds", "tokens": "tokens", "days": "days", "bytes": "bytes"}
+_UNITS: Final = {"s": "seconds", "h": "hours", "tokens": "tokens", "days": "days", "bytes": "bytes"}
 
 
 def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     """A setting as a flag: what it means, and its default, as the settings themselves say it."""
     wanted = [one for one in get_args(field.annotation) if one is not type(None)]
     plain = wanted[0] if type(None) in get_args(field.annotation) else field.annotation
+    if get_origin(field.annotation) is dict:
+        plain = str
     unit = field.json_schema_extra.get("unit") if isinstance(field.json_schema_extra, dict) else None
     counted = f" In {_UNITS[str(unit)]}." if unit else ""
-    default = f" Default {field.default}." if field.default not in ("", None, False) and not field.is_required() else ""
+    default = (
+        f" Default {field.default}." if field.default not in ("", None, False, {}) and not field.is_required() else ""
+    )
     if name == "data_dir":
         default = " Default ~/.local/share/cc-orchestrator."
     option = typer.Option(
@@ -109,8 +114,10 @@ def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-# Each setting is a flag, so that none is forgotten.
-_FLAGS: Final = [_flag(name, field) for name, field in Settings.model_fields.items()]
+# Each setting is a flag, so that none is forgotten; all users of a machine see flags, so a secret is none.
+_FLAGS: Final = [
+    _flag(name, field) for name, field in Settings.model_fields.items() if field.annotation is not SecretStr
+]
 _FLAGS.append(
     inspect.Parameter(
         "choose_model",

@@ -1,20 +1,30 @@
 // The person who is signed in with this browser. `where`: asking, in, out, or away (the server does not say).
+// `provider`: where people may sign in instead of by a token; empty: nowhere, undefined: the server did not say yet.
 import { ask, get, hold, post } from "./api.js";
 import { Store } from "./store.js";
 
 export const session = new Store({ where: "asking", name: "", roles: [], rights: [], version: "" });
+const PLACE = "place";
+
+export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
 
 function entered(told) {
   // Signed in elsewhere in this browser: the content here is another person's.
   if (session.value.where === "in" && told.name !== session.value.name) return location.reload();
   hold({ csrf: told.csrf });
   session.set({ where: "in", name: told.name, roles: told.roles, rights: told.rights, version: told.version });
+  session.patch({ where: "in", name: told.name, roles: told.roles, version: told.version, ended: undefined });
+  // After the provider's page, which keeps no place of ours.
+  const place = sessionStorage.getItem(PLACE);
+  sessionStorage.removeItem(PLACE);
+  if (place && !location.hash) location.hash = place;
 }
 
 // `ended`: nobody asked for it.
 function left({ ended = false } = {}) {
   hold({ csrf: "" });
   session.set({ where: "out", name: "", roles: [], rights: [], version: "", ended });
+  session.patch({ where: "out", name: "", roles: [], version: "", ended });
 }
 
 hold({ signedOut: () => left({ ended: session.value.ended || session.value.where === "in" }) });
@@ -24,9 +34,17 @@ export async function look() {
   try {
     entered(await get("/v1/session"));
   } catch (error) {
-    if (error.status !== 401 && session.value.where === "asking") session.patch({ where: "away" });
+    if (error.status === 401) session.patch({ provider: error.details.provider ?? "" });
+    else if (session.value.where === "asking") session.patch({ where: "away" });
   }
   return session.value.where === "in";
+}
+
+// To the provider's page, and from there back to this place.
+export function leaveForProvider() {
+  // The page that tells of a refusal leads back to no place.
+  if (location.hash) sessionStorage.setItem(PLACE, location.hash);
+  location.assign("/v1/session/oidc");
 }
 
 export async function signIn(token) {

@@ -1,6 +1,6 @@
-// Signing in by a token.
+// Signing in by a token, or with the provider of the installation.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { session, signIn } from "../lib/session.js";
+import { leaveForProvider, look, session, signIn } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { LOGO, Trouble, useDoing } from "../lib/ui.js";
 
@@ -8,10 +8,12 @@ export function SignIn() {
   const [token, setToken] = useState("");
   const { busy, problem, doing } = useDoing();
   const field = useRef(null);
-  const { ended } = useStore(session);
+  const { ended, provider } = useStore(session);
   useEffect(() => {
     document.title = "Sign in · cc-orchestrator";
     field.current.focus();
+    // Somebody who was signed in when the page was loaded was not told.
+    if (provider === undefined) look();
   }, []);
   const submit = (event) => {
     event.preventDefault();
@@ -36,6 +38,7 @@ export function SignIn() {
         value=${token} onInput=${(event) => setToken(event.target.value)} />
       <${Trouble} problem=${problem} />
       <button class="primary" disabled=${busy || !token.trim()}>${busy ? "Signing in…" : "Sign in"}</button>
+      ${provider && html`<button type="button" onClick=${leaveForProvider}>Sign in with ${provider}</button>`}
     </form>
   </main>`;
 }
