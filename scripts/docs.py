@@ -34,6 +34,7 @@ from orchestrator.runtime.program import ENV_PREFIX
 from orchestrator.runtime.settings import Settings
 from orchestrator.web.computers import NotASocket, TooManyKeys, WrongSubprotocol
 from orchestrator.web.endpoint_table import ENDPOINTS, Answer, Endpoint
+from orchestrator.web.oidc import ProviderAway, SignInRefused
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.peers import TooManyTries
 from orchestrator.web.people import CodeExpired, CodeUnknown, CodeUsed
@@ -147,7 +148,8 @@ ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Unreadable, errors.InvalidRequest,
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
     errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, errors.Conflict,
-    CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.JournalBroken, AuditBroken, errors.StoreDamaged,
+    CodeUnknown, CodeUsed, CodeExpired, SignInRefused, TooManyTries, errors.JournalBroken, AuditBroken,
+    errors.StoreDamaged, ProviderAway,
     errors.StoreBusy, errors.StoreAway, errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse,
     errors.ComputerAway, CannotType, TooManyKeys, TooManyWatch, TooManyStreams,
 )  # fmt: skip

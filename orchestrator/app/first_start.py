@@ -271,6 +271,9 @@ def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
     return {
         "approvers": settings.approvers,
         "remote_keys": settings.remote_keys,
+        "oidc_issuer": settings.oidc_issuer or "none",
+        "oidc_roles": "; ".join(f"{value}={'+'.join(roles)}" for value, roles in settings.oidc_roles.items()) or "none",
+        "oidc_session_h": f"{settings.oidc_session_h:g}",
         "lease_s": f"{settings.lease_s:g}",
         # The node that holds this singleton job prunes the store for all.
         "retain_days": str(settings.retain_days),

@@ -259,6 +259,7 @@ LIES: dict[str, dict[str, Any]] = {
     "another client": {"lies": {"aud": "other"}},
     "other clients": {"lies": {"aud": ["other", "others"]}},
     "another client beside us, for which it is": {"lies": {"aud": [CLIENT, "other"], "azp": "other"}},
+    "another client, in our name": {"lies": {"aud": "other", "azp": CLIENT}},
     "another issuer": {"lies": {"iss": "https://evil.example"}},
     "no issuer": {"lies": {"iss": None}},
     "no account": {"lies": {"sub": None}},

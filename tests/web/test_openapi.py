@@ -91,7 +91,9 @@ def test_every_operation_says_what_it_is_for_and_how_it_refuses() -> None:
     for name, one in operations().items():
         assert re.fullmatch(r"[A-Z][^\n]+\.", one["summary"]), name
         assert set(one["tags"]) <= tags
-        assert ("401" in one["responses"]) == (one.get("security") != [] or name in ("pair", "sign_in", "oidc_callback")), name
+        assert ("401" in one["responses"]) == (
+            one.get("security") != [] or name in ("pair", "sign_in", "oidc_callback")
+        ), name
         for status, answer in one["responses"].items():
             found = DOCUMENT["components"]["responses"][status] if "$ref" in answer else answer
             assert found["description"].strip("."), (name, status)
