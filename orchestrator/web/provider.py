@@ -36,6 +36,8 @@ SKEW_S: Final = 30
 """The most that the provider's clock may differ."""
 KEEP_S: Final = 3600.0
 """How long addresses and keys are used before they are read again."""
+AGAIN_S: Final = 5.0
+"""How long a provider that did not answer is not asked again: those who wait for it hear so together."""
 WITHIN_S: Final = 10.0
 """The time that the provider has for one answer."""
 MOST_BYTES: Final = 512 * 1024
@@ -54,6 +56,7 @@ class OidcProvider:
         self._reading = asyncio.Lock()
         self._known: tuple[float, dict[str, Any]] | None = None
         self._keys: tuple[float, KeySet] | None = None
+        self._failed: tuple[float, ProviderAway] | None = None
 
     async def address(self, attempt: Attempt, back: str) -> str:
         """The address of the provider's page for an attempt. Raises ProviderAway."""
@@ -129,13 +132,22 @@ class OidcProvider:
         """The provider's description of itself. Raises ProviderAway."""
         async with self._reading:
             if self._known is None or time.monotonic() - self._known[0] >= KEEP_S:
-                found = await self._read(get_well_known_url(self._issuer, external=True))
-                if found.get("issuer") != self._issuer:
-                    raise self._away(ValueError("it has another name than oidc_issuer says"))
-                if not all(is_safe(str(found.get(one))) for one in _ADDRESSES):
-                    raise self._away(ValueError("an address of it is missing, or is without https"))
-                self._known = (time.monotonic(), found)
+                if self._failed is not None and time.monotonic() - self._failed[0] < AGAIN_S:
+                    raise ProviderAway(self._failed[1].message, remedy=self._failed[1].remedy)
+                try:
+                    self._known = (time.monotonic(), await self._described())
+                except ProviderAway as error:
+                    self._failed = (time.monotonic(), error)
+                    raise
             return self._known[1]
+
+    async def _described(self) -> dict[str, Any]:
+        found = await self._read(get_well_known_url(self._issuer, external=True))
+        if found.get("issuer") != self._issuer:
+            raise self._away(ValueError("it has another name than oidc_issuer says"))
+        if not all(is_safe(str(found.get(one))) for one in _ADDRESSES):
+            raise self._away(ValueError("an address of it is missing, or is without https"))
+        return found
 
     async def _key_set(self, known: Mapping[str, Any]) -> KeySet:
         """The provider's keys. Raises ProviderAway."""

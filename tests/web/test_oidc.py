@@ -32,6 +32,7 @@ from orchestrator.terminal.cli.server import _FLAGS
 from orchestrator.testing.drafts import ManualClock
 from orchestrator.web.oidc import ATTEMPT_LIFE
 from orchestrator.web.peers import WRONG_TRIES
+from orchestrator.web.provider import MOST_BYTES
 from tests.harness.browsing import Tab, plain, set_cookies
 from tests.harness.endpoints import Writing
 from tests.harness.oidc_provider import CLIENT, FIRST, SECRET, OidcProvider, oidc_provider
@@ -320,7 +321,10 @@ async def test_an_attempt_lasts_ten_minutes(server: Server, provider: OidcProvid
     clock.advance(ATTEMPT_LIFE.total_seconds() - 301)
     await tab_of(server, await begun.end(server))
     clock.advance(302)
-    refused(await late.end(server), 401, "sign_in_refused")
+    answer = await late.end(server)
+    refused(answer, 401, "sign_in_refused")
+    assert "more than ten minutes" in answer.json()["error"]["message"]
+    assert len(provider.sent) == 1
 
 
 async def test_another_provider_does_not_answer_for_ours(server: Server, provider: OidcProvider) -> None:
@@ -402,7 +406,7 @@ WRONG_FORMS: dict[str, dict[str, Any]] = {
     "a list": {"answers": {"/.well-known/openid-configuration": JSONResponse([])}},
     "no JSON": {"answers": {"/.well-known/openid-configuration": Response("<html>")}},
     "an error": {"answers": {"/.well-known/openid-configuration": Response(status_code=500)}},
-    "without an end": {"answers": {"/.well-known/openid-configuration": Response(b" " * 600_000)}},
+    "too much": {"says": {"more": "x" * MOST_BYTES}},
 }
 
 
@@ -414,6 +418,15 @@ async def test_a_provider_that_is_none_is_told(provider: OidcProvider, tmp_path:
         refused(await plain(server, "GET", "/v1/session/oidc"), 502, "provider_away")
         answer = await plain(server, "POST", "/v1/session", {"token": server.admin}, Origin=server.url)
         assert answer.status_code == 201
+
+
+async def test_a_provider_that_hangs_is_asked_once_for_all_who_wait(provider: OidcProvider, tmp_path: Path) -> None:
+    """A crowd that finds it away is told at once, not one after the other."""
+    provider.answers["/.well-known/openid-configuration"] = Response(status_code=500)
+    async with with_provider(provider, tmp_path) as server:
+        answers = await asyncio.gather(*(plain(server, "GET", "/v1/session/oidc") for _ in range(20)))
+        assert {one.status_code for one in answers} == {502}
+        assert provider.asked["/.well-known/openid-configuration"] == 1
 
 
 @pytest.mark.parametrize("path", ["/token", "/jwks"])
@@ -480,6 +493,16 @@ async def test_roles_that_change_at_the_provider_change_here(server: Server, pro
     provider.person["groups"] = ["staff"]
     assert (await signed_in(server, provider)).told["roles"] == ["admin"]
     await sound(server)
+
+
+async def test_who_has_no_role_leaves_nothing_behind(provider: OidcProvider, tmp_path: Path) -> None:
+    """Neither a person nor a member of a group, however often they come."""
+    provider.person["groups"] = ["guests"]
+    async with with_provider(provider, tmp_path, oidc_groups={"guests": ("visitors",)}) as server:
+        for _ in range(2):
+            await denied(server, provider, 403, "forbidden", "no role")
+        assert await people(server) == []
+        assert (await server.ask("GET", "/v1/groups")).json()["groups"] == []
 
 
 async def test_a_name_that_an_admin_gave_belongs_to_no_account(server: Server, provider: OidcProvider) -> None:
