@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from orchestrator.core.approval.people import Group
-from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError, Unauthenticated
 from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.core.task.items import Actor
 from orchestrator.core.task.system_facts import DirectoryChanged, GroupValue, TokenIssued
@@ -56,7 +56,6 @@ _CALLBACK: Final = "/v1/session/oidc/callback"
 _NAMING: Final = "oidc"
 """The singleton job that changes a person's row: of two sign-ins at two nodes, one comes after the other."""
 _NAMING_S: Final = 10.0
-_TRIES: Final = 5
 
 
 class ProviderAway(OrchestratorError):
@@ -321,23 +320,20 @@ class ProviderEndpoints(SessionEndpoints, PeopleEndpoints):
             raise Forbidden(error.message, remedy="Have your name changed at your provider, or ask an admin.") from None
 
     async def _set_groups(self, account: Account) -> None:
-        """Put a person into the groups that the provider names, and out of the others that it might name."""
+        """Put a person into the groups that the provider names, and out of the others that it might name.
+
+        Raises Conflict where an admin changes one of them at this moment.
+        """
+        await self.directory.load()
         for name in sorted(self.claim_rules.all_groups):
-            for last in range(_TRIES - 1, -1, -1):
-                await self.directory.load()
-                group = self.directory.present.groups.get(name, Group())
-                people = group.people - {account.name} | ({account.name} if name in account.groups else set())
-                if people == group.people:
-                    break
-                value = GroupValue(people=tuple(sorted(people)), computers=tuple(sorted(group.computers)))
-                fact = DirectoryChanged(about="group", name=name, value=value)
-                number = self.directory.number_of(fact.entry)
-                try:
-                    await self.directory.set(self.service.draft(fact, PROVIDER), self.service.bus, expected=number)
-                    break
-                except Conflict:
-                    if not last:
-                        raise
+            group = self.directory.present.groups.get(name, Group())
+            people = group.people - {account.name} | ({account.name} if name in account.groups else set())
+            if people == group.people:
+                continue
+            value = GroupValue(people=tuple(sorted(people)), computers=tuple(sorted(group.computers)))
+            fact = DirectoryChanged(about="group", name=name, value=value)
+            number = self.directory.number_of(fact.entry)
+            await self.directory.set(self.service.draft(fact, PROVIDER), self.service.bus, expected=number)
 
     # -- answers -------------------------------------------------------------------------
 

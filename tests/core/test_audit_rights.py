@@ -78,6 +78,14 @@ RELEASED = ComputerReleased(computer=ComputerId("3"), by="sam")
 ADMINS = [POLICY, RELEASED, PRUNED, TokenIssued(holder_kind="person", name="eve"), revoked(NOW).fact]
 
 
+@pytest.mark.parametrize("auth", ["token", "session", "oidc", "computer:3"])
+def test_a6_however_somebody_came_in_it_takes_the_role(auth: str) -> None:
+    """By a token, by a browser, by a provider, or at a computer in the game."""
+    act = item(POLICY, Actor(kind="person", id="sam", auth=auth))
+    assert "had the role admin" in why([issued("reviewer")], act)
+    assert why([issued("admin")], act) == ""
+
+
 @pytest.mark.parametrize("act", ADMINS)
 def test_a6_only_an_admin_changes_what_holds_for_all(act: Fact) -> None:
     """Policies, tokens, frozen computers and pruned tasks."""

@@ -59,6 +59,10 @@ class OidcProvider:
     """How often each path was asked."""
     sent: list[dict[str, str]] = field(default_factory=list)
     """The forms that reached the token endpoint."""
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it is not set, the token endpoint says nothing."""
+    arrived: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    """One for each request that reached the token endpoint."""
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     async def answer(self, request: Request) -> Response:
@@ -97,6 +101,8 @@ class OidcProvider:
         return RedirectResponse(f"{asked['redirect_uri']}?{back}", 303)
 
     async def _token(self, request: Request) -> Response:
+        self.arrived.put_nowait(None)
+        await self.goes_on.wait()
         form = dict(parse_qsl((await request.body()).decode()))
         self.sent.append(form)
         basic = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
@@ -133,6 +139,7 @@ class OidcProvider:
 async def oidc_provider(host: str = "127.0.0.1") -> AsyncIterator[OidcProvider]:
     """A provider on a free port; ``host``: how it names itself, ``localhost`` makes it another site for browsers."""
     provider = OidcProvider()
+    provider.goes_on.set()
     app = Starlette(routes=[Route("/{path:path}", provider.answer, methods=["GET", "POST"])])
     with create_server(("127.0.0.1", 0)) as listener:
         provider.issuer = f"http://{host}:{listener.getsockname()[1]}"
