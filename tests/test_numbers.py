@@ -8,7 +8,7 @@ import pytest
 from orchestrator.computers.hub import mirror
 from orchestrator.runtime import logs
 from orchestrator.terminal import progress as metering
-from orchestrator.web import browsers, connections, events, peers, people, sockets, watch
+from orchestrator.web import browsers, connections, events, oidc, peers, people, provider, sockets, watch
 
 DOCS = Path(__file__).parent.parent / "docs"
 PROMISED = [
@@ -18,6 +18,10 @@ PROMISED = [
     ("protocol.md", "A person has at most 20; the oldest makes room.", browsers.MOST, 20),
     ("protocol.md", "Ten wrong tokens within a minute from one address are answered with 429.",
      (peers.WRONG_TRIES, peers.WRONG_WITHIN_S), (10, 60)),
+    ("protocol.md", "(`__Host-cc_oidc` by https; `HttpOnly`, `SameSite=Lax`, ten minutes)", oidc.ATTEMPT_LIFE,
+     timedelta(minutes=10)),
+    ("protocol.md", "RS256 or ES256, for this client, by this issuer, with this nonce, and within 30 s of the clock",
+     (provider.ALGORITHMS, provider.SKEW_S), (("RS256", "ES256"), 30)),
     ("protocol.md", "ten unknown codes within a minute from one computer, or 100 from one address, a further",
      (peers.WRONG_TRIES, people.MOST_OF_ADDRESS), (10, 100)),
     ("protocol.md", "and each code from there waits 0.25 s", people.SLOW_S, 0.25),

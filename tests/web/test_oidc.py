@@ -204,16 +204,20 @@ async def test_without_a_provider_there_is_none(tmp_path: Path) -> None:
         assert (await plain(server, "GET", "/v1/session")).json()["error"].get("details", {}) == {}
 
 
-async def test_behind_a_proxy_with_tls_the_cookies_are_the_hosts(provider: OidcProvider, tmp_path: Path) -> None:
-    """The provider leads back to the public address, and cookies have the prefix that the browser checks."""
-    async with with_provider(provider, tmp_path, public_url="https://cc.example.org") as server:
-        begun = await plain(server, "GET", "/v1/session/oidc")
+async def test_behind_a_proxy_with_tls_any_node_takes_a_browser_back(provider: OidcProvider, tmp_path: Path) -> None:
+    """The provider leads to the public address, cookies have the prefix that the browser checks, no node keeps any."""
+    public = {"public_url": "https://cc.example.org"}
+    async with (
+        with_provider(provider, tmp_path / "one", **public) as one,
+        with_provider(provider, tmp_path / "two", **public) as other,
+    ):
+        begun = await plain(one, "GET", "/v1/session/oidc")
         ((name, morsel),) = set_cookies(begun).items()
         assert (name, morsel["secure"], morsel["path"]) == ("__Host-cc_oidc", True, "/")
         back = await provider.approve(begun.headers["location"])
         assert back.startswith("https://cc.example.org/v1/session/oidc/callback?")
         path = back.removeprefix("https://cc.example.org")
-        answer = await plain(server, "GET", path, Cookie=f"{name}={morsel.value}", Host="cc.example.org")
+        answer = await plain(other, "GET", path, Cookie=f"{name}={morsel.value}", Host="cc.example.org")
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         assert "__Host-cc_session" in set_cookies(answer)
 
