@@ -174,8 +174,9 @@ class OidcProvider:
         return httpx2.AsyncClient(transport=_Bounded(self._tls), timeout=WITHIN_S, trust_env=False)
 
     def _client(self, known: Mapping[str, Any], back: str) -> AsyncOAuth2Client:
-        methods = known.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        method = "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
+        methods = known.get("token_endpoint_auth_methods_supported")
+        only_post = isinstance(methods, list) and methods and "client_secret_basic" not in methods
+        method = "client_secret_post" if only_post else "client_secret_basic"
         return AsyncOAuth2Client(
             self._client_id,
             self._client_secret or None,
@@ -212,13 +213,17 @@ def _fault(error: Exception) -> str:
 
 
 class _Bounded(httpx2.AsyncHTTPTransport):
-    """A transport whose answers end with an error when they pass ``MOST_BYTES``."""
+    """A transport whose answers end with an error when they pass ``MOST_BYTES``, or could grow by being unpacked."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["Accept-Encoding"] = "identity"
         answer = await super().handle_async_request(request)
+        if answer.headers.get("Content-Encoding", "identity") != "identity":
+            await answer.aclose()
+            raise httpx2.ReadError("the answer is compressed")
         answer.stream = _Most(answer.stream)
         return answer
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gzip
 import hmac
 import json
 import logging
@@ -446,6 +447,24 @@ async def test_a_provider_that_is_none_is_told(provider: OidcProvider, tmp_path:
         refused(await plain(server, "GET", "/v1/session/oidc"), 502, "provider_away")
         answer = await plain(server, "POST", "/v1/session", {"token": server.admin}, Origin=server.url)
         assert answer.status_code == 201
+
+
+async def test_an_answer_that_would_be_unpacked_is_not_read(provider: OidcProvider, tmp_path: Path) -> None:
+    """A small one could become a large one; this one is as it should be but for that."""
+    path = "/.well-known/openid-configuration"
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        told = (await http.get(provider.issuer + path)).content
+    provider.answers[path] = Response(gzip.compress(told), headers={"Content-Encoding": "gzip"})
+    async with with_provider(provider, tmp_path) as server:
+        refused(await plain(server, "GET", "/v1/session/oidc"), 502, "provider_away")
+
+
+async def test_a_client_shows_its_secret_as_the_provider_takes_it(provider: OidcProvider, tmp_path: Path) -> None:
+    """In the body, where the provider takes no header."""
+    provider.says = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
+    async with with_provider(provider, tmp_path) as server:
+        await (await begin(server, provider)).end(server)
+    assert provider.sent[0]["client_secret"] == SECRET
 
 
 async def test_a_provider_that_hangs_is_asked_once_for_all_who_wait(provider: OidcProvider, tmp_path: Path) -> None:
