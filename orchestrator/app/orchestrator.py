@@ -133,6 +133,7 @@ async def open_ground(
             prompt=in_force(settings.data_dir),
             node=node,
             model_wait_s=settings.model_wait_s,
+            directory=directory,
         )
         policy = PolicyKeeper(service, settings.policy_path, file, Checkpoints(settings.data_dir))
         await policy.begin()

@@ -17,6 +17,7 @@ something about it, what to do next (``remedy``).
     │   └── RequestExpired    it was, and nobody answered in time
     ├── InvalidDecision       a decision does not fit what it decides
     ├── TaskEnded             the task is over and takes no more commands
+    ├── PersonFrozen          nothing of this person starts or is decided until somebody unfreezes them
     ├── BeingUndone           another undo that wants exactly the same goes on
     ├── Conflict              somebody appended first: fold again
     ├── LeaseLost             another actor owns the task: stop at once
@@ -162,6 +163,13 @@ class BeingUndone(OrchestratorError):
     http_status = 409
 
 
+class PersonFrozen(OrchestratorError):
+    """A person is frozen: nothing of theirs starts, and nobody decides what their tasks ask."""
+
+    code = "frozen"
+    http_status = 409
+
+
 class Conflict(OrchestratorError):
     """Somebody appended to the task first; fold again, then decide whether it still holds."""
 
@@ -273,7 +281,8 @@ class CallVoid(OrchestratorError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-        """``below_fence``, ``busy`` or ``journal_failed``; ``unseen``: a look that led nowhere."""
+        """``below_fence``, ``busy`` or ``journal_failed``; ``unseen``: a look that led nowhere; ``frozen``: its person
+        was frozen before it was sent."""
 
 
 class CallLost(OrchestratorError):

@@ -1,8 +1,8 @@
-"""The groups and owners of an installation as this node knows them: read from the store, and again when they change."""
+"""The groups, owners and freezes of an installation as this node knows them: read again when they change."""
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from orchestrator.core.approval.people import Away, Directory, Group, Owner
@@ -10,14 +10,22 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
 from orchestrator.core.task.items import Draft
 from orchestrator.core.task.system_facts import AwayValue, GroupValue, OwnerValue
+from orchestrator.core.approval.people import Directory, Freeze, Group, Owner
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
+from orchestrator.core.task.items import Draft
+from orchestrator.core.task.system_facts import FreezeValue, GroupValue, OwnerValue
 from orchestrator.core.wire.wire import ComputerId
 
 logger = logging.getLogger(__name__)
 
 SUBJECT: Final = "directory"
 """The subject of the bus that tells of a change, also of the people and programs that have tokens."""
-LOOK_EVERY_S: Final = 2.5
-"""A notification that was lost is missed for so long; a store that one process has for itself loses none."""
+LOOK_EVERY_S: Final = 0.75
+"""A notification that was lost is missed for so long; a store that one process has for itself loses none.
+
+A freeze holds within a second, on a node that did not hear of it as well.
+"""
 
 
 class DirectoryKeeper:
@@ -28,6 +36,7 @@ class DirectoryKeeper:
         self._present = Directory()
         self._numbers: dict[str, int] = {}
         self._changed = asyncio.Event()
+        self._listeners: list[Callable[[], object]] = []
 
     @property
     def present(self) -> Directory:
@@ -42,7 +51,15 @@ class DirectoryKeeper:
         """Read all of it."""
         rows, tokens = await self._store.directory(), await self._store.list_tokens()
         self._numbers = {row.fact.entry: row.number for row in rows}
-        self._present = directory_of(rows, tokens)
+        before, self._present = self._present, directory_of(rows, tokens)
+        if before != self._present:
+            for hear in tuple(self._listeners):
+                hear()
+
+    def listen(self, hear: Callable[[], object]) -> Callable[[], None]:
+        """Call ``hear`` after each change; what is returned ends that."""
+        self._listeners.append(hear)
+        return lambda: self._listeners.remove(hear)
 
     async def set(self, note: Draft, bus: Bus, *, expected: int) -> None:
         """Set an entry, as ``Store.set_entry``, and tell all nodes. Raises Conflict, InvalidRequest."""
@@ -76,6 +93,7 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
     groups: dict[str, Group] = {}
     owners: dict[ComputerId, Owner] = {}
     away: dict[str, Away] = {}
+    freezes: dict[str, Freeze] = {}
     for row in rows:
         match row.fact.value:
             case GroupValue() as value:
@@ -84,6 +102,8 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
                 owners[ComputerId(row.fact.name)] = Owner(value.person, value.group)
             case AwayValue() as value:
                 away[row.fact.name] = Away(value.to, value.until)
+            case FreezeValue() as value:
+                freezes[row.fact.name] = Freeze(row.fact.name, value.by, value.at, value.reason)
             case None:
                 pass
     held = list(tokens)
@@ -94,3 +114,4 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
         if one.kind == "person" and not one.revoked:
             roles[one.name] = roles.get(one.name, frozenset()) | {*one.rights}
     return Directory(groups=groups, owners=owners, programs=programs, people=people, roles=roles, away=away)
+    return Directory(groups=groups, owners=owners, programs=programs, people=people, freezes=freezes)

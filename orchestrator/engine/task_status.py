@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from orchestrator.core.approval.people import Freeze
 from orchestrator.core.errors import JournalBroken, NewerSchema
 from orchestrator.core.ports import Store, TaskRow
 from orchestrator.core.task.facts import TaskEnded, TaskId
@@ -23,8 +24,13 @@ _DEEP: Final = 20
 """Undos of undos that are followed: with each the answer is the other one."""
 
 
-async def waits_for(task: AgentTask, store: Store, world: Environment) -> str:
-    """Why a task stands where it does: a parked one waits for a computer that is away, or is another task's."""
+async def waits_for(task: AgentTask, store: Store, world: Environment, freeze: Freeze | None = None) -> str:
+    """Why a task stands where it does: a parked one waits for a computer that is away, or is another task's.
+
+    ``freeze``: the one that holds for its person.
+    """
+    if freeze is not None and task.ended is None:
+        return str(freeze)
     if task.ended is not None or task.status is TaskStatus.PAUSED or task.phase is Phase.WAITING:
         return task.status_reason
     # A restoration looks at all of its computers before it proposes anything.

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -154,10 +154,12 @@ class Workers:
     async def work(self) -> None:
         """Work until canceled, or until all is handed over."""
         unsubscribe = self.service.bus.subscribe("tasks.due", lambda _: self._due.set())
+        deaf = self.service.directory.listen(self._due.set)
         try:
             async with asyncio.TaskGroup() as group:
                 self._working = {group.create_task(self._worker()) for _ in range(self.count)}
         finally:
+            deaf()
             unsubscribe()
 
     async def drain(self, within_s: float, *, cut_models: bool = False) -> None:
@@ -199,15 +201,18 @@ class Workers:
         async with self._turn:
             while not self._leaving.begun:
                 self._due.clear()
-                if not self.may_act():
+                frozen = self.service.directory.present.frozen_users()
+                if not self.may_act() or frozen is None:
                     await self._leaving.pause(_HELD_S)
                     continue
                 try:
-                    lease = await self.service.store.lease(self.holder, self.lease_s, but=self._left_to_newer())
+                    lease = await self.service.store.lease(
+                        self.holder, self.lease_s, but=self._left_to_newer(), frozen=frozen
+                    )
                     if lease is not None:
                         self._not_had = 0
                         return lease
-                    await self._idle()
+                    await self._idle(frozen)
                     pause_s = _AGAIN_S
                 except Exception as error:
                     # A worker that ended would be missed until the next start of the server.
@@ -217,8 +222,8 @@ class Workers:
                     pause_s = min(2 * pause_s, _AGAIN_AT_MOST_S)
         return None
 
-    async def _idle(self) -> None:
-        due = await self.service.store.next_due(but=self._left_to_newer())
+    async def _idle(self, frozen: Collection[str]) -> None:
+        due = await self.service.store.next_due(but=self._left_to_newer(), frozen=frozen)
         seconds = min(_IDLE_S, self.lease_s * _OF_A_LEASE)
         left_s = math.inf if due is None else (due - self.service.clock.now()).total_seconds()
         if left_s > 0:

@@ -312,8 +312,8 @@ class Progress:
                 self._done += isinstance(item.fact, facts.ToolFinished) or item.fact.state == "finished"
             case facts.DecisionRecorded() | facts.QuestionAnswered():
                 self._doing = "going on"
-            case facts.CancelRequested():
-                self._doing = "stopping"
+            case facts.CancelRequested() | facts.WorkFrozen():
+                self._doing = "stopping" if item.fact.kind == "cancel_requested" else "frozen"
             case facts.WorkFailed():
                 self._doing = f"trying again, {item.fact.count} of {item.fact.most}"
             case facts.TaskEnded():

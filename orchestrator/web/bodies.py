@@ -250,6 +250,20 @@ class PinBody(_Body):
     """6 to 12 digits."""
 
 
+class UnfreezeBody(_Body):
+    """The frozen: a person, a group or everybody; one of the three."""
+
+    person: str | None = Field(default=None, min_length=1, max_length=64)
+    group: str | None = Field(default=None, min_length=1, max_length=64)
+    everybody: bool = False
+
+
+class FreezeBody(UnfreezeBody):
+    """The people who are to be frozen, and why."""
+
+    reason: str = Field(default="", max_length=200)
+
+
 class PairingBody(_Body):
     """A code for one computer, which gets this name and, if it has none, this label."""
 

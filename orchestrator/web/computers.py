@@ -340,6 +340,7 @@ class ScreenEndpoints(ComputerEndpoints):
             raise InvalidRequest("A request types either text or keys.", remedy="Send one of `text` and `keys`.")
         strokes = of_keys(body.keys or ()) if body.text is None else of_text(body.text)
         await self._must_type(identity, record.computer)
+        self.service.must_be_free(identity.name, "types at no computer")
         if record.frozen is not None:
             raise CannotType(frozen_sentence(record.frozen), remedy=frozen_remedy(record.frozen))
         self.computers.mirror.must_take_keys(record.computer)

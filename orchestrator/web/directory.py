@@ -1,14 +1,17 @@
-"""The endpoints to groups and owners, and to what somebody may do themselves."""
+"""The endpoints to groups, owners and freezes, and to what somebody may do themselves."""
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
 from starlette.requests import Request
 
-from orchestrator.core.approval.people import NO_GROUP, RIGHTS, Group, Owner
+from orchestrator.core.approval.people import EVERYBODY, NO_GROUP, OF_GROUP, RIGHTS, Freeze, Group, Owner
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, GroupValue, OwnerValue
+from orchestrator.core.task.states import TaskStatus
+from orchestrator.core.task.system_facts import DirectoryChanged, FreezeValue, GroupValue, OwnerValue
 from orchestrator.core.text.lookalikes import why_not
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import DirectoryKeeper
@@ -21,6 +24,27 @@ from orchestrator.web.bodies import AwayBody, GroupBody, OwnerBody, read_body
 
 class DirectoryEndpoints(Room):
     """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away`` and ``/v1/computers/{name}/owner``."""
+from orchestrator.web.answers.base import (
+    FreezeAnswer,
+    FreezeDone,
+    FreezeEnded,
+    FreezeList,
+    GroupAnswer,
+    GroupGone,
+    GroupList,
+    OwnerDone,
+    WhoAmI,
+)
+from orchestrator.web.auth import check_name
+from orchestrator.web.base import Room, no_computer
+from orchestrator.web.bodies import FreezeBody, GroupBody, OwnerBody, UnfreezeBody, read_body
+
+_OPEN: Final = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
+_MOST_OPEN: Final = 10_000
+
+
+class DirectoryEndpoints(Room):
+    """``/v1/whoami``, ``/v1/groups``, ``/v1/freezes`` and ``/v1/computers/{name}/owner``."""
 
     directory: DirectoryKeeper
 
@@ -94,6 +118,73 @@ class DirectoryEndpoints(Room):
             )
         await self._set(DirectoryChanged(about="group", name=name), identity, self.directory.number_of(f"group {name}"))
         return GroupGone(name=name)
+
+    async def freeze(self, request: Request) -> FreezeDone:
+        """``POST /v1/freeze``: nothing of these people starts from now on, on any node."""
+        identity = await self.who(request)
+        self.authorizer.must(identity, "freeze")
+        body = await read_body(request, FreezeBody)
+        name = await self._to_freeze(identity, body)
+        freeze = Freeze(name, identity.name, self.service.clock.now(), body.reason.strip())
+        value = FreezeValue(by=freeze.by, reason=freeze.reason, at=freeze.at)
+        fact = DirectoryChanged(about="freeze", name=name, value=value)
+        await self._set(fact, identity, self.directory.number_of(f"freeze {name}"))
+        return FreezeDone.made_from(freeze, tasks=await self._tell_of(self.directory.present.frozen_users()))
+
+    async def unfreeze(self, request: Request) -> FreezeEnded:
+        """``POST /v1/unfreeze``: their tasks go on where they were."""
+        identity = await self.who(request)
+        self.authorizer.must(identity, "freeze")
+        name = await self._to_freeze(identity, await read_body(request, UnfreezeBody))
+        freeze = self.directory.present.freezes.get(name)
+        own = freeze is not None and freeze.name == identity.name != freeze.by
+        if own and "everything" not in self.authorizer.holder(identity).rights:
+            raise Forbidden("Nobody ends their own freeze that somebody else set.", remedy="Ask an admin.")
+        if freeze is not None:
+            frozen = self.directory.present.frozen_users()
+            fact = DirectoryChanged(about="freeze", name=name)
+            await self._set(fact, identity, self.directory.number_of(f"freeze {name}"))
+            await self._tell_of(frozen)
+        whom = (freeze or Freeze(name, "", self.service.clock.now())).whom
+        return FreezeEnded(name=name, whom=whom, ended=freeze is not None)
+
+    async def freezes(self, request: Request) -> FreezeList:
+        """``GET /v1/freezes``: those that the asker may end, and those that hold for them."""
+        identity = await self.who(request, agents=True)
+        holder, present = self.authorizer.holder(identity), self.directory.present
+        own = {EVERYBODY, holder.name, *(f"{OF_GROUP}{one}" for one in present.groups_of(holder.name))}
+        shown = [
+            one for name, one in sorted(present.freezes.items()) if name in own or present.may_freeze(holder, name)
+        ]
+        return FreezeList(freezes=[FreezeAnswer.made_from(one) for one in shown])
+
+    async def _to_freeze(self, identity: Identity, body: UnfreezeBody) -> str:
+        """The name of a freeze. Raises InvalidRequest, NotFound for people out of reach, Forbidden for everybody."""
+        if [body.person is not None, body.group is not None, body.everybody].count(True) != 1:
+            raise InvalidRequest(
+                "A freeze is of one person, one group, or everybody.", remedy="Name one of person, group, everybody."
+            )
+        await self.directory.load()
+        name = body.person or (f"{OF_GROUP}{body.group}" if body.group else EVERYBODY)
+        reached = self.directory.present.may_freeze(self.authorizer.holder(identity), name)
+        if name == EVERYBODY and not reached:
+            raise Forbidden(f"{identity.name} may not freeze everybody.", remedy="Name a group of your own.")
+        if body.person and (not reached or body.person not in self.directory.present.people):
+            raise _no_person(body.person)
+        if body.group and (not reached or body.group not in self.directory.present.groups):
+            raise _no_group(body.group)
+        return name
+
+    async def _tell_of(self, users: frozenset[str] | None) -> int:
+        """Have pages look again at the open tasks of users; None: of all. How many there are."""
+        rows = [
+            row
+            for status in _OPEN
+            for row in await self.service.store.list_tasks(status=status, users=users, limit=_MOST_OPEN)
+        ]
+        for row in rows:
+            self.service.bus.publish("tasks", {"task_id": row.task_id, "version": row.version})
+        return len(rows)
 
     async def set_owner(self, request: Request) -> OwnerDone:
         """``POST /v1/computers/{name}/owner``: the person or the group that a computer belongs to from now on."""
@@ -179,13 +270,14 @@ class DirectoryEndpoints(Room):
         has = {(row.kind, row.name) for row in rows if not row.revoked}
         for one in people:
             if ("person", one) not in has:
-                raise NotFound(
-                    f"There is no person {one[:64]!r}.",
-                    remedy=f"`cc-orchestrator people add {one[:64]}` adds one.",
-                )
+                raise _no_person(one)
         for one in computers:
             if ("computer", one) not in has:
                 raise no_computer(one)
+
+
+def _no_person(name: str) -> NotFound:
+    return NotFound(f"There is no person {name[:64]!r}.", remedy=f"`cc-orchestrator people add {name[:64]}` adds one.")
 
 
 def _no_group(name: str) -> NotFound:

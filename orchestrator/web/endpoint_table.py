@@ -492,6 +492,20 @@ _PEOPLE: Final = (
     Endpoint(
         "DELETE", "/v1/pin", "remove_pin", "people", "Remove one's PIN: nobody reviews in the game by it any more.",
         _ok("It is removed.", base.PinAnswer),
+        "POST", "/v1/freeze", "freeze", "people",
+        "Freeze a person, a group or everybody: nothing of theirs starts or is decided, and their programs stop.",
+        _ok("It holds.", base.FreezeDone), {409: "`conflict`: somebody changed it meanwhile"},
+        body=forms.FreezeBody, who="admin",
+    ),
+    Endpoint(
+        "POST", "/v1/unfreeze", "unfreeze", "people", "End a freeze: the tasks go on where they were.",
+        _ok("It is over.", base.FreezeEnded), {409: "`conflict`: somebody changed it meanwhile"},
+        body=forms.UnfreezeBody, who="admin",
+    ),
+    Endpoint(
+        "GET", "/v1/freezes", "freezes", "people",
+        "List the freezes that one may end, and those that hold for oneself.",
+        _ok("The freezes, by name.", base.FreezeList), who="program", stored=False,
     ),
     Endpoint(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",

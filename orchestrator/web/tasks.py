@@ -224,6 +224,9 @@ class TaskEndpoints(Room):
         """
         if row.status is TaskStatus.COMPLETED:
             return "unverified" if await self.proofs.missing(row) else ""
+        freeze = self.service.directory.present.frozen(row.user_id)
+        if freeze is not None and row.status in (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED):
+            return str(freeze)
         away = row.status is TaskStatus.QUEUED and not all(self._online(one) for one in row.computers)
         if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING) and not away:
             return ""
@@ -235,7 +238,8 @@ class TaskEndpoints(Room):
             return error.message
 
     async def _reason(self, task: AgentTask) -> str:
-        return await waits_for(task, self.service.store, self.undoing.world)
+        freeze = self.service.directory.present.frozen(task.user_id)
+        return await waits_for(task, self.service.store, self.undoing.world, freeze)
 
     async def task(self, request: Request) -> TaskLong:
         """``GET /v1/tasks/{id}``."""

@@ -214,6 +214,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
         SYSTEM,
         facts.WorkFailed(effect="Observe", reason="Computer 3 did not answer.", because="unanswered", count=4, most=25),
     ),
+    (SYSTEM, facts.WorkFrozen(by="rita", of="group:class-7b", reason="We talk now.")),
     (
         SYSTEM,
         facts.TaskEnded(
@@ -439,6 +440,12 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         SYSTEM,
         facts.ReviewNoted(
             what="escalated", request_id=_REQUEST, to="role:admin", expires_at=_AT + timedelta(seconds=3600)
+        "freeze",
+        _ALICE,
+        system_facts.DirectoryChanged(
+            about="freeze",
+            name="group:class-7b",
+            value=system_facts.FreezeValue(by="alice", reason="We talk now.", at=_AT),
         ),
     ),
     (

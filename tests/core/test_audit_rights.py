@@ -113,6 +113,15 @@ def test_a6_a_role_is_needed_in_a_task(act: Fact, by_items: tuple[str, ...], rig
     assert (why([item(START), issued(*by_items)], item(act, SAM), ["sam"]) == "") is right
 
 
+def test_a6_a_freeze_takes_the_right_of_a_role() -> None:
+    """An admin's, or that of a role of the policy."""
+    tutors = item(POLICY.model_copy(update={"roles": {"tutor": ("freeze",)}}))
+    frozen = item(DirectoryChanged(about="freeze", name="ann"), SAM)
+    assert why([tutors, issued("tutor")], frozen) == ""
+    assert why([issued("admin")], frozen) == ""
+    assert "had the role admin" in why([issued("reviewer")], frozen)
+
+
 def test_a6_to_reject_what_others_ask_takes_a_role() -> None:
     """Only those whose task it is need none, as with an owner."""
     assert why([issued("submitter")], item(decided("reject"), SAM), ["alice", ""])

@@ -36,6 +36,7 @@ STATUS = {
     "RequestExpired": ("expired", 409),
     "InvalidDecision": ("invalid_decision", 409),
     "TaskEnded": ("task_ended", 409),
+    "PersonFrozen": ("frozen", 409),
     "Conflict": ("conflict", 409),
     "LeaseLost": ("lease_lost", 409),
     "ComputerClaimed": ("computer_claimed", 409),

@@ -114,7 +114,7 @@ def fact_of(kind: str, story: Journal) -> Fact:
 
 REQUEST_ID = RequestId(REQUEST)
 PINS = {"task_pinned": "same", "task_unpinned": "same", "work_failed": "same"}
-ANYTIME = {**PINS, "cancel_requested": "same", "task_ended": "ended"}
+ANYTIME = {**PINS, "work_frozen": "same", "cancel_requested": "same", "task_ended": "ended"}
 WORK = {
     "request_ended": "same",
     "review_noted": "same",

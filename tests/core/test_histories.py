@@ -211,6 +211,7 @@ class Histories(RuleBasedStateMachine):
         if task.phase is not Phase.ENDED:
             if task.cancel_reason is None:
                 yield "cancel_requested", lambda _: facts.CancelRequested(reason="enough")
+            yield "work_frozen", lambda _: facts.WorkFrozen(by="rita", of="*")
             yield (
                 "task_ended",
                 lambda draw: facts.TaskEnded(
@@ -649,6 +650,7 @@ WEIGHTS = {
     "limit_reached": 1,
     "model_awaited": 1,
     "work_failed": 1,
+    "work_frozen": 1,
     "reply_refused": 1,
     "cancel_requested": 1,
     "task_ended": 1,

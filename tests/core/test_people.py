@@ -1,5 +1,7 @@
 """Roles, groups and owners: the rights of a person, and whose things they reach."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from orchestrator.core.approval.people import (
@@ -7,6 +9,7 @@ from orchestrator.core.approval.people import (
     RIGHTS,
     TOLD_RIGHTS,
     Directory,
+    Freeze,
     Group,
     Holder,
     Owner,
@@ -118,3 +121,43 @@ def test_the_policy_names_owners() -> None:
     assert one.owners_of(mine) == ("group:b",)
     assert one.owners_of(barn) == ()
     assert (str(one.owners[farm]), str(one.owners[mine])) == ("sam", "group b")
+
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+FREEZES = {
+    "sam": Freeze("sam", "rita", AT, "talks"),
+    "group:b": Freeze("group:b", "ann", AT),
+    "*": Freeze("*", "ann", AT, "fire"),
+}
+
+
+def frozen(*names: str) -> dict[str, str]:
+    """The people and programs for whom some freezes hold, each with what is said of it."""
+    one = Directory(
+        groups={"a": Group(frozenset({"rita", "sam"})), "b": Group(frozenset({"sue", "guest"}))},
+        people=EVERYBODY,
+        programs={"bot": "sue"},
+        freezes={name: FREEZES[name] for name in names},
+    )
+    found = {user: str(one.frozen(user)) for user in (*EVERYBODY, "guest", "bot") if one.frozen(user) is not None}
+    assert one.frozen_users() == (None if "*" in names else set(found))
+    return found
+
+
+def test_a_freeze_holds_for_a_person_a_group_or_everybody() -> None:
+    """And for the programs of these people; the words name who did it and why."""
+    assert frozen() == {}
+    assert frozen("sam") == {"sam": "Frozen by rita: talks"}
+    assert frozen("group:b") == dict.fromkeys(("sue", "guest", "bot"), "Frozen by ann")
+    assert frozen("sam", "*") == dict.fromkeys((*EVERYBODY, "guest", "bot"), "Frozen by ann: fire")
+    assert [one.whom for one in FREEZES.values()] == ["sam", "group b", "everybody"]
+
+
+def test_people_are_frozen_by_those_whose_right_reaches_them() -> None:
+    """Admins freeze everybody; others people and groups of their own, where a role of theirs says so."""
+    one = Directory(groups={"a": Group(frozenset({"tom", "sam"})), "b": Group(frozenset({"sue"}))}, people=EVERYBODY)
+    tutor, submitter = Holder("tom", frozenset({"freeze"})), Holder("tom", frozenset({"submit"}))
+    wanted = ("sam", "sue", "group:a", "group:b", "*")
+    assert [one.may_freeze(tutor, name) for name in wanted] == [True, False, True, False, False]
+    assert not any(one.may_freeze(submitter, name) for name in wanted)
+    assert all(one.may_freeze(holder("ann"), name) for name in wanted)

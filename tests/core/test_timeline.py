@@ -65,6 +65,19 @@ def test_a_task_thinks_waits_for_a_person_and_runs_its_call() -> None:
     assert [one.seconds for one in told.decisions] == [1.0]
 
 
+def test_a_frozen_task_does_nothing_until_it_goes_on() -> None:
+    """Its model is not asked meanwhile, and its time stands still, whoever pins it; the next item ends that."""
+    story = Journal()
+    story.submitted(max_wall_s=60)
+    story.asked()
+    story.add(facts.WorkFrozen(by="rita", of="*"))
+    story.add(facts.TaskPinned())
+    assert (read(story).doing, story.task.frozen, story.task.excused) == ("queued", True, 1)
+    assert story.task.active_until(NOW + timedelta(hours=1)) == story.task.active_s == 1
+    story.asked(2)
+    assert (read(story).doing, story.task.frozen, story.task.active_s) == ("thinking", False, 1)
+
+
 def test_what_is_read_later_continues_the_last_segment() -> None:
     """A task is read on from where it was; a question waits for a person as a request does."""
     story = Journal()

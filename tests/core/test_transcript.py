@@ -106,6 +106,7 @@ def test_what_goes_wrong_is_in_the_log() -> None:
     story.settled("c1", "void", reason="It never ran.")
     story.started("c1")
     story.settled("c1", "finished", ok=True, text="Done.")
+    story.add(facts.WorkFrozen(by="rita", of="*", reason="lunch"))
     story.add(facts.LimitReached(limit="max_steps", detail="The limit of 20 steps was reached."))
     story.ended("Failed", "max_steps", message="The limit of 20 steps was reached.")
     assert lines(story) == [
@@ -121,6 +122,7 @@ def test_what_goes_wrong_is_in_the_log() -> None:
         "[DECISION] alice: approve cc_write",
         "[SETTLED] cc_write: void. It never ran.",
         "[TOOL_RESULT] Done.",
+        "[FROZEN] by rita: lunch",
         "[LIMIT] The limit of 20 steps was reached.",
         "[FINAL] Success=False, Message=The limit of 20 steps was reached.",
     ]

@@ -211,9 +211,11 @@ _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY com
 _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
 
 
-def lease(holder: str, lease_s: float, but: Collection[TaskId] = (), *, now: int) -> Script[Lease | None]:
+def lease(
+    holder: str, lease_s: float, but: Collection[TaskId] = (), frozen: Collection[str] = (), *, now: int
+) -> Script[Lease | None]:
     """The port's ``lease``."""
-    term, names = _but(but)
+    term, names = _but(but, frozen)
     rows = yield _DUE.format(columns=ENTRY_COLUMNS, but=term), (now, now, *names)
     if not rows:
         return None
@@ -316,9 +318,9 @@ def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Scr
     yield from _give_back(lease.task_id, keep, now)
 
 
-def next_due(but: Collection[TaskId] = (), *, now: int) -> Script[datetime | None]:
+def next_due(but: Collection[TaskId] = (), frozen: Collection[str] = (), *, now: int) -> Script[datetime | None]:
     """The port's ``next_due``."""
-    term, names = _but(but)
+    term, names = _but(but, frozen)
     rows = yield _NEXT_DUE.format(but=term), (now, *names)
     return None if rows[0][0] is None else from_us(rows[0][0])
 
@@ -335,12 +337,18 @@ def void_leases() -> Script[None]:
     yield _VOID_LEASES, ()
 
 
-def _but(tasks: Collection[TaskId]) -> tuple[str, tuple[TaskId, ...]]:
-    """What leaves out some tasks, and its parameters; in few lengths, so that few statements are made ready."""
-    if not tasks:
+def _but(tasks: Collection[TaskId], users: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """What leaves out some tasks and all of some users, and its parameters."""
+    (these, ids), (theirs, names) = _without("task_id", tasks), _without("user_id", users)
+    return these + theirs, ids + names
+
+
+def _without(column: str, values: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """What leaves out some values, and its parameters; in few lengths, so that few statements are made ready."""
+    if not values:
         return "", ()
-    names = (*tasks, *[next(iter(tasks))] * ((1 << (len(tasks) - 1).bit_length()) - len(tasks)))
-    return f" AND task_id NOT IN ({', '.join('?' * len(names))})", names
+    names = (*values, *[next(iter(values))] * ((1 << (len(values) - 1).bit_length()) - len(values)))
+    return f" AND {column} NOT IN ({', '.join('?' * len(names))})", names
 
 
 def _held(lease: Lease) -> Script[Head]:

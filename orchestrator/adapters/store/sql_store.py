@@ -309,8 +309,10 @@ class SqlStore(ABC):
 
     # -- queue ---------------------------------------------------------------------------
 
-    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
-        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, now=now))
+    async def lease(
+        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()
+    ) -> Lease | None:
+        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, frozen, now=now))
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
         # Urgent: the very load that makes a queue long must not cost its holders their leases.
@@ -341,5 +343,5 @@ class SqlStore(ABC):
     async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
         await self._write(lambda now: sql_queue.release_claims(lease, keep, now=now), key=lease.task_id)
 
-    async def next_due(self, *, but: Collection[TaskId] = ()) -> datetime | None:
-        return await self._read(lambda now: sql_queue.next_due(but, now=now))
+    async def next_due(self, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()) -> datetime | None:
+        return await self._read(lambda now: sql_queue.next_due(but, frozen, now=now))

@@ -81,6 +81,34 @@ class Owner:
         return self.person or f"group {self.group}"
 
 
+EVERYBODY: Final = "*"
+"""The name of a freeze of all people."""
+OF_GROUP: Final = "group:"
+"""The text before a group's name where a person's name may stand as well."""
+
+
+@dataclass(frozen=True)
+class Freeze:
+    """Nothing of some people starts until somebody ends this."""
+
+    name: str
+    """A person, ``group:NAME``, or EVERYBODY."""
+    by: str
+    at: datetime
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"Frozen by {self.by}: {self.reason}" if self.reason else f"Frozen by {self.by}"
+
+    @property
+    def whom(self) -> str:
+        """The frozen people, in words."""
+        if self.name == EVERYBODY:
+            return "everybody"
+        is_group = self.name.startswith(OF_GROUP)
+        return f"group {self.name.removeprefix(OF_GROUP)}" if is_group else self.name
+
+
 @dataclass(frozen=True)
 class Away:
     """Somebody is away, and until then another person decides for them."""
@@ -91,7 +119,7 @@ class Away:
 
 @dataclass(frozen=True)
 class Directory:
-    """The groups and owners of an installation, as they are at one moment."""
+    """The groups, owners and freezes of an installation, as they are at one moment."""
 
     groups: Mapping[str, Group] = field(default_factory=dict)
     owners: Mapping[ComputerId, Owner] = field(default_factory=dict)
@@ -108,6 +136,34 @@ class Directory:
         for person, away in self.away.items():
             if away.to == name and now < away.until:
                 yield person, self.roles.get(person, frozenset())
+    freezes: Mapping[str, Freeze] = field(default_factory=dict)
+    """Each by its name."""
+
+    def frozen(self, user: str) -> Freeze | None:
+        """The freeze that holds for a person, or for a program by its owner; None: they are free."""
+        person = self.person_of(user)
+        names = (EVERYBODY, person, *(f"{OF_GROUP}{one}" for one in sorted(self.groups_of(person))))
+        return next((self.freezes[name] for name in names if name in self.freezes), None)
+
+    def frozen_users(self) -> frozenset[str] | None:
+        """The people and programs for whom a freeze holds; None: it holds for everybody."""
+        if EVERYBODY in self.freezes:
+            return None
+        if not self.freezes:
+            return frozenset()
+        named = {name for name in self.freezes if not name.startswith(OF_GROUP)}
+        people = named.union(self.people, self.programs, *(one.people for one in self.groups.values()))
+        return frozenset(one for one in people if self.frozen(one))
+
+    def may_freeze(self, holder: Holder, name: str) -> bool:
+        """Whether the holder may freeze and unfreeze a person, a group (``group:NAME``) or EVERYBODY."""
+        if "everything" in holder.rights:
+            return True
+        if name == EVERYBODY:
+            return False
+        if name.startswith(OF_GROUP):
+            return "freeze" in holder.rights and name.removeprefix(OF_GROUP) in self.groups_of(holder.name)
+        return self.oversees(holder, name, "freeze")
 
     def person_of(self, user: str) -> str:
         """The person whose things are those of a user: themselves, or the owner of a program."""

@@ -61,6 +61,7 @@ class RightsBook:
         self._deciding = {"reviewer", "admin"}
         self._submitting = {"submitter", "admin"}
         self._pairing = {"admin"}
+        self._freezing = {"admin"}
         self._self_approval = False
         self._groups: defaultdict[str, list[tuple[datetime, frozenset[str]]]] = defaultdict(list)
         """The people of each group, from a time on."""
@@ -80,6 +81,7 @@ class RightsBook:
                 self._deciding.update(name for name, may in fact.roles.items() if "decide" in may)
                 self._submitting.update(name for name, may in fact.roles.items() if "submit" in may)
                 self._pairing.update(name for name, may in fact.roles.items() if "pair" in may)
+                self._freezing.update(name for name, may in fact.roles.items() if "freeze" in may)
                 self._self_approval = self._self_approval or fact.self_approval
             case TokenIssued() as fact:
                 self._held[fact.holder_kind, fact.name].append(_Held(frozenset(fact.roles), item.at))
@@ -160,6 +162,8 @@ class RightsBook:
             case TokenIssued(holder_kind="pin") | TokenRevoked(holder_kind="pin") as fact if item.actor.id == fact.name:
                 # Everybody sets and removes a PIN of their own.
                 return frozenset()
+            case DirectoryChanged(about="freeze"):
+                return self._freezing
             case (
                 DirectoryChanged() | PolicyLoaded() | TokenIssued() | TokenRevoked() | ComputerReleased() | TaskPruned()
             ):

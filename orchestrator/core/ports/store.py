@@ -260,10 +260,12 @@ class TaskPersistenceManager(Protocol):
 class TaskQueue(Protocol):
     """The queue entries in the same rows: leases are on tasks, never on messages."""
 
-    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
+    async def lease(
+        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()
+    ) -> Lease | None:
         """The due task of highest priority, longest due first, that nobody holds; None: there is none.
 
-        ``but``: those that this holder leaves to others.
+        ``but``: those that this holder leaves to others. ``frozen``: the users whose tasks nobody takes on now.
         """
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
@@ -301,8 +303,11 @@ class TaskQueue(Protocol):
         Raises LeaseLost: a former holder does not know of its successor's open brackets.
         """
 
-    async def next_due(self, *, but: Collection[TaskId] = ()) -> datetime | None:
-        """When the next entry falls due that nobody holds, ``but`` these; None: nothing is scheduled."""
+    async def next_due(self, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()) -> datetime | None:
+        """When the next entry falls due that nobody holds, ``but`` these; None: nothing is scheduled.
+
+        ``frozen``: as in ``lease``.
+        """
 
 
 TokenKind = Literal["person", "computer", "agent", "pairing", "pin"]

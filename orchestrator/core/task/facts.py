@@ -629,6 +629,17 @@ class WorkFailed(Value):
     """With so many the task ends."""
 
 
+class WorkFrozen(Value):
+    """The task's person is frozen: it goes on where it was once somebody unfreezes them, and its time stands still."""
+
+    kind: Literal["work_frozen"] = "work_frozen"
+    by: str
+    """The person who froze them."""
+    of: str
+    """The name of the freeze: a person, ``group:NAME``, or ``*`` for everybody."""
+    reason: str = ""
+
+
 class TaskEnded(Value):
     """The task is over."""
 
@@ -703,6 +714,7 @@ TaskFact = (
     | CancelRequested
     | LimitReached
     | WorkFailed
+    | WorkFrozen
     | TaskEnded
     | UndoSubmitted
     | TaskPinned

@@ -50,10 +50,12 @@ def preview(task: AgentTask, drafts: Sequence[Draft]) -> AgentTask:
 _BEGINNINGS: Final = frozenset(
     {
         *("work_failed", "model_asked", "model_awaited", "tool_started", "review_noted", "limit_reached"),
-        *("cancel_requested", "task_pinned", "task_unpinned"),
+        *("cancel_requested", "task_pinned", "task_unpinned", "work_frozen"),
     }
 )
 """The items after which a task has got no further: its failures in a row are counted on."""
+_STILL_FROZEN: Final = frozenset({"task_pinned", "task_unpinned"})
+"""The items that come to a frozen task from outside: any other is made by an actor that goes on."""
 _UNKNOWN: Final = frozenset({CallState.EXECUTING, CallState.OUTCOME_UNKNOWN})
 """Calls that had begun, and of which nobody knows yet what they did."""
 
@@ -106,7 +108,10 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> A
     if target is None or isinstance(fact, SystemFact):
         raise _impossible(task, fact, version)
     active_s, waited_s = task.active_until(at), task.waited_until(at)
-    task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s, waited_s=waited_s)
+    frozen = task.frozen and fact.kind in _STILL_FROZEN
+    task = changed(
+        task, version=version, phase=target, updated_at=at, active_s=active_s, waited_s=waited_s, frozen=frozen
+    )
     task = _apply(task, fact, at, actor)
     if task.failures and fact.kind not in _BEGINNINGS:
         task = changed(task, failures=())
@@ -173,6 +178,9 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return task
         case facts.WorkFailed():
             return changed(task, failures=(*(one for one in task.failures if one.because != fact.because), fact))
+        case facts.WorkFrozen():
+            # A request to the model that the freeze cut off is not a failed one.
+            return changed(task, frozen=True, excused=task.attempt)
         case facts.TaskEnded():
             return changed(task, ended=fact, request=None, lapsed=None)
         case facts.UndoSubmitted():

@@ -50,7 +50,8 @@ class Phase(StrEnum):
 
 
 def _row(phase: Phase, **facts_of_phase: Phase) -> dict[str, Phase]:
-    return {**facts_of_phase, **_always(phase), "cancel_requested": phase, "task_ended": Phase.ENDED}
+    stays = {"work_frozen": phase, "cancel_requested": phase}
+    return {**facts_of_phase, **_always(phase), **stays, "task_ended": Phase.ENDED}
 
 
 def _always(phase: Phase) -> dict[str, Phase]:

@@ -318,6 +318,27 @@ class DirectoryChanged(Value):
     about: Literal["group", "owner", "away"]
     name: str
     """The name of the group, of the computer, or of the person."""
+
+
+class FreezeValue(Value):
+    """A freeze as somebody set it."""
+
+    kind: Literal["freeze"] = "freeze"
+    by: str
+    reason: str = ""
+    at: AwareDatetime
+
+
+DirectoryValue = Annotated[GroupValue | OwnerValue | FreezeValue, Field(discriminator="kind")]
+
+
+class DirectoryChanged(Value):
+    """An entry of the directory was set or removed: a group, the owner of a computer, or a freeze."""
+
+    kind: Literal["directory_changed"] = "directory_changed"
+    about: Literal["group", "owner", "freeze"]
+    name: str
+    """The name of the group or of the computer; of a freeze a person, ``group:NAME``, or ``*`` for everybody."""
     value: DirectoryValue | None = None
     """The whole entry as it is from here on; None: there is none any more."""
 

@@ -266,6 +266,8 @@ class AgentTask:
     """In and out, of the replies that the server did not count: an estimate, where there is a limit of tokens."""
     active_s: float = 0.0
     """Seconds that count against ``max_wall_s``, up to ``updated_at``."""
+    frozen: bool = False
+    """Whether its last item says that its person is frozen."""
     refusals: int = 0
     """Unreadable replies in a row."""
     reply: BlobRef | None = None
@@ -393,7 +395,7 @@ class AgentTask:
 
     def active_until(self, now: datetime) -> float:
         """Seconds that count against ``max_wall_s`` up to ``now``."""
-        if self.phase not in ACTIVE_PHASES or self.updated_at is None:
+        if self.phase not in ACTIVE_PHASES or self.updated_at is None or self.frozen:
             return self.active_s
         return self.active_s + max(0.0, (now - self.updated_at).total_seconds())
 

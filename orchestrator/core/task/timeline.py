@@ -2,7 +2,7 @@
 
 Theory. It is read off the items one by one, by the same fold that everything else goes by, so a task that goes on
 costs only its new items. A task that waits for nobody and runs nothing is *queued*: it waits for its turn, for its
-computer, or for its model server.
+computer, for its model server, or until its person is unfrozen.
 """
 
 from collections.abc import Iterable
@@ -110,6 +110,8 @@ class Timeline:
     def _mark(self, at: datetime) -> None:
         """Close the present segment where the task does something else, or is over."""
         doing: Doing = "running" if self.task.open_runs else _DOES.get(self.task.phase, "queued")
+        if self.task.frozen:
+            doing = "queued"
         if self.segments:
             present = self.segments[-1]
             if present.doing == doing and self.ended_at is None:

@@ -100,6 +100,8 @@ class Transcript:
                 return [f"[LIMIT] {fact.detail}"]
             case facts.WorkFailed() if is_worth_a_line(fact):
                 return [f"[WAITING] {_sentence(told(fact))}"]
+            case facts.WorkFrozen():
+                return [f"[FROZEN] by {fact.by}{f': {fact.reason}' if fact.reason else ''}"]
             case facts.TaskEnded():
                 return self._ended(fact)
             case facts.UndoSubmitted():

@@ -10,6 +10,7 @@ import math
 from datetime import timedelta
 from functools import partial
 
+from orchestrator.core.approval.people import Freeze
 from orchestrator.core.errors import (
     CallLost,
     CallVoid,
@@ -21,7 +22,9 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.ports import ChatModel, Lease
 from orchestrator.core.task import effects as todo
+from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
+from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.limits import AT_ONCE, next_deadline, overdue, pause_s
 from orchestrator.core.task.states import ACTIVE_PHASES
 from orchestrator.core.task.task import AgentTask
@@ -128,16 +131,18 @@ class TaskActor:
 
     async def _once(self) -> Wait | None:
         """Perform what is to do now; None: there is more."""
-        task = self._journal.task
+        task, freeze = self._journal.task, self._watch.freeze
         if task.phase in ACTIVE_PHASES and left_s(task, self._clock.now()) <= 0:
             await self._journal.intend(*ended_by(out_of_time(task), task))
         passed = overdue(self._journal.task, self._clock.now())
-        if passed:
+        if passed and freeze is None:
             await self._journal.intend(*passed)
             return None
         effects = self._calls.begun() or next_effects(self._journal.task, self._calls.mine)
         if isinstance(effects[0], _NOTHING_NOW):
             return Wait()
+        if freeze is not None and not (isinstance(effects[0], todo.Settle) or self._calls.begun()):
+            return await self._freeze(freeze)
         away = [self._away(effect) for effect in effects]
         if None not in away:
             # Not claimed first: giving it back would wake the others that wait for it, and theirs this one.
@@ -151,6 +156,14 @@ class TaskActor:
             await self._release()
         waits = [outcome for outcome in outcomes if isinstance(outcome, Wait)]
         return waits[0] if len(waits) == len(outcomes) else None
+
+    async def _freeze(self, freeze: Freeze) -> Wait:
+        """Let the task's time stand still; it is due at once, and the queue leaves it to nobody until it is free."""
+        task = self._journal.task
+        if task.phase in ACTIVE_PHASES and not task.frozen:
+            frozen = facts.WorkFrozen(by=freeze.by, of=freeze.name, reason=freeze.reason)
+            await self._journal.happened(frozen, SYSTEM)
+        return Wait(seconds=0.0)
 
     async def _perform_all(self, effects: tuple[todo.Effect, ...]) -> list[Wait | None]:
         """Perform effects beside one another; an error of one is raised when all are through."""

@@ -56,6 +56,8 @@ class Calls:
     """Runs whose send or wait this actor owns: any other open bracket is an orphan."""
     _begun: RunId | None = None
     """A run whose start was recorded together with what led to it, and which nobody has carried out yet."""
+    _frozen: dict[RunId, str] = field(default_factory=dict)
+    """The runs of programs that were stopped because of a freeze, with its words."""
     _stopping: set[asyncio.Task[None]] = field(default_factory=set)
     """Keeps what stops programs alive until it is done; asyncio holds tasks only weakly."""
 
@@ -76,10 +78,10 @@ class Calls:
     def begin(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The start of a look that is all there is to do now, to be recorded together with the call itself.
 
-        Nothing where somebody or something has to be asked first, where the computer is away, and where the node is
-        about to stop.
+        Nothing where somebody or something has to be asked first, where the computer is away, where the person is
+        frozen, and where the node is about to stop.
         """
-        if self.leaving.begun:
+        if self.leaving.begun or self.watch.halted:
             return ()
         effects = next_effects(task, self.mine)
         wanted = {effect.call_id for effect in effects if isinstance(effect, todo.RunTool)}
@@ -159,6 +161,8 @@ class Calls:
             return None
         run_id = record.next_run_id
         unprepared = await self._prepare(record, run_id)
+        if self.watch.halted:
+            return None
         self.mine.add(run_id)
         try:
             await self.journal.intend(_started(record, observed, digest, watched))
@@ -193,6 +197,8 @@ class Calls:
         try:
             if unprepared is not None:
                 raise unprepared
+            if (freeze := self.watch.freeze) is not None:
+                raise CallVoid("frozen", f"{freeze}, before it was sent.")
             told = partial(self.hints.output, record.call_id)
             with self.watch.stopping(lambda: self._terminate([record])):
                 limit = self.programs.limit_s(record.call)
@@ -210,13 +216,14 @@ class Calls:
 
     async def _void(self, record: CallRecord, run_id: RunId, void: OrchestratorError) -> float | None:
         """The call never ran and never will; its permission holds for a run under a new id."""
-        if record.runs >= MAX_VOIDS:
+        if record.runs >= MAX_VOIDS and not _is_of_a_freeze(void):
             text = f"The computer refused it {record.runs} times: {void}"
             await self._finished(record, run_id, ok=False, text=text, code="refused")
             return None
         settled = facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="void", reason=str(void))
         await self.journal.happened(settled, SYSTEM)
-        return BUSY_S if isinstance(void, CallVoid) and void.reason != "below_fence" else None
+        waits = isinstance(void, CallVoid) and void.reason != "below_fence" and not _is_of_a_freeze(void)
+        return BUSY_S if waits else None
 
     async def _failed(self, record: CallRecord, run_id: RunId, error: ComputerFailed) -> None:
         if error.reason != OUTCOME_UNKNOWN:
@@ -239,6 +246,8 @@ class Calls:
         after: Mapping[str, str] | None = None,
         ran: facts.Ran | None = None,
     ) -> None:
+        if run_id in self._frozen:
+            text = f"{text} It was stopped because of a person, not because of a fault: {self._frozen.pop(run_id)}."
         seen = UNSEEN if code in NEVER_RAN else await self.programs.after(record, _WHILE)
         finished = facts.ToolFinished(
             call_id=record.call_id,
@@ -256,12 +265,19 @@ class Calls:
         return computer is not None and not self.world.online(computer)
 
     def _terminate(self, records: Sequence[CallRecord]) -> None:
-        """Stop the programs of a task that is over; how each ended is still waited for."""
+        """Stop the programs of a task that is halted; how each ended is still waited for."""
         for record in records:
             if record.call.tool in RUNNERS and record.call.computer is not None and record.run_id is not None:
+                if (freeze := self.watch.freeze) is not None:
+                    self._frozen[record.run_id] = str(freeze)
                 stopping = asyncio.create_task(self.world.terminate(record.call.computer, record.run_id))
                 self._stopping.add(stopping)
                 stopping.add_done_callback(self._stopping.discard)
+
+
+def _is_of_a_freeze(void: OrchestratorError) -> bool:
+    """Whether the orchestrator itself kept a call back: the computer refused nothing."""
+    return isinstance(void, CallVoid) and void.reason == "frozen"
 
 
 def _kept_changing(record: CallRecord, text: str, code: str) -> tuple[str, str]:

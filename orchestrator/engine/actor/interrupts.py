@@ -1,4 +1,4 @@
-"""Watches a task while its actor is busy: a cancel or the end of its time stops it at once.
+"""Watches a task while its actor is busy: a cancel, a freeze or the end of its time stops it at once.
 
 The actor itself looks at the journal only between two effects. The watch reads along beside it,
 woken by the bus, and never changes what the actor has folded: the actor's own next append meets
@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, Self
 
+from orchestrator.core.approval.people import Freeze
 from orchestrator.core.errors import Conflict, ModelFailed
 from orchestrator.core.evidence.checks import said_failing
 from orchestrator.core.task import facts
@@ -200,7 +201,11 @@ def look_again_in_s(task: AgentTask, now: datetime) -> float:
     return seconds if until is None else max(0.0, min(seconds, (until - now).total_seconds()))
 
 
-# -- Keeps an eye on a task while its actor is busy: what a person cancels, or runs out of time, stops at once
+# -- Keeps an eye on a task while its actor is busy: what is canceled, frozen or out of time stops at once
+#
+# Theory. A freeze is no fact of the task, so that the task is as it was when the person is unfrozen. The actor looks
+# at it before each effect, before it records a start and before it sends a call. What is under way is stopped as by a
+# cancel. Then the actor gives the lease back with the task due at once: the queue leaves it to nobody until it is free.
 
 _POLL_S = 5.0
 """How long the bus is trusted: a lost notification costs at most this much."""
@@ -314,12 +319,22 @@ class Watch:
         self.over = False
         """Whether the task was found to have ended."""
 
+    @property
+    def freeze(self) -> Freeze | None:
+        """The freeze that holds for the task's person now; None: they are free."""
+        return self._service.directory.present.frozen(self._task.user_id)
+
+    @property
+    def halted(self) -> bool:
+        """Whether nothing of the task may begin: it is over, or its person is frozen."""
+        return self.over or self.freeze is not None
+
     @contextlib.contextmanager
     def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
-        """Call ``stop`` as soon as the task is over, if that is while this is open."""
+        """Call ``stop`` as soon as the task is halted, if that is while this is open."""
         self._stops.append(stop)
         try:
-            if self.over:
+            if self.halted:
                 stop()
             yield
         finally:
@@ -328,15 +343,20 @@ class Watch:
     async def run(self) -> None:
         """Watch until the task is over or this is canceled."""
         unsubscribe = self._service.bus.subscribe(f"task.{self._task.task_id}", self._hear)
+        deaf = self._service.directory.listen(self._stop_if_halted)
         try:
             while self._task.phase is not Phase.ENDED:
                 await self._wait()
                 # Items that came while the store was away are read when it is back.
                 await patiently(self._look, for_s=math.inf)
         finally:
+            deaf()
             unsubscribe()
         self.over = True
-        for stop in tuple(self._stops):
+        self._stop_if_halted()
+
+    def _stop_if_halted(self) -> None:
+        for stop in tuple(self._stops) if self.halted else ():
             stop()
 
     async def _look(self) -> None:

@@ -157,7 +157,7 @@ class Thinking:
     def ask_next(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The request to the model that follows when a step is done, to be recorded with the step's last outcome."""
         now = self.journal.service.clock.now()
-        if task.phase is not Phase.THINKING or task.restores is not None or self.leaving.begun:
+        if task.phase is not Phase.THINKING or task.restores is not None or self.leaving.begun or self.watch.halted:
             return ()
         if self._missing(task) or limit_of(task, now) is not None:
             return ()
@@ -240,7 +240,7 @@ class Thinking:
         return Tokens(task.max_tokens, task.tokens + task.uncounted, task.uncounted, prompt, counted)
 
     async def _look_at_window(self) -> None:
-        if self._knows_window or self.watch.over:
+        if self._knows_window or self.watch.halted:
             return
         with Stopped() as stopped, self.watch.stopping(stopped.stop), until_it_is_asked():
             self._window, self._knows_window = await self.model.window(), True
@@ -305,8 +305,8 @@ class Thinking:
         return {"question": asked["question"]} if asks_to_see(question) else asked
 
     async def _generate(self, task: AgentTask) -> ModelReply | None:
-        """The model's reply; None: it was stopped before it came, as the task was over or the node is about to stop."""
-        if self.watch.over or self.leaving.cuts_models:
+        """The model's reply; None: it was stopped before it came: the task is halted, or the node is about to stop."""
+        if self.watch.halted or self.leaving.cuts_models:
             return None
         hints = self.hints.reply(task.steps + 1)
         left = self._budget(task).reply

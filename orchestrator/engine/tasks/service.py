@@ -26,6 +26,7 @@ from orchestrator.core.errors import (
     NotFound,
     NotPending,
     OrchestratorError,
+    PersonFrozen,
     TaskEnded,
 )
 from orchestrator.core.evidence.user_checks import checks_of
@@ -231,10 +232,11 @@ class TaskService(StoredTasks):
         puts back, without a model. ``rehearses``: its computer is a copy of this one. ``checks``: what has to hold
         when the model claims success, a line each. ``begun_by``: the system, which begins a task for ``user``; None:
         they do.
-        Raises Forbidden for a session of somebody else, InvalidRequest for a check that cannot be made.
+        Raises PersonFrozen, Forbidden for a session of somebody else, InvalidRequest for a check that cannot be made.
         """
         if (present := await self.of_key(keyed_by or user, key)) is not None:
             return present
+        self.must_be_free(user.name, "submits nothing")
         names = computers if rehearses is None else (rehearses.computer,)
         lines = checks_of(checks, names, read_only=read_only) if checks else ()
         task_id, item_id = keyed_ids(keyed_by or user, key) if key else (new_task_id(), new_item_id())
@@ -267,6 +269,21 @@ class TaskService(StoredTasks):
         self.falls_due(task_id)
         return fold(items)
 
+    def must_be_free(self, user: str, does: str) -> None:
+        """Raises PersonFrozen where somebody froze the person; ``does``: what is refused, as the end of a sentence."""
+        freeze = self.directory.present.frozen(user)
+        if freeze is not None:
+            raise PersonFrozen(
+                f"{freeze}. Until they are unfrozen, {self.directory.present.person_of(user)} {does}.",
+                remedy=f"{freeze.by} or an admin ends it: `cc-orchestrator unfreeze`.",
+                details={"by": freeze.by, "reason": freeze.reason, "of": freeze.name},
+            )
+
+    def _must_be_decidable(self, task: AgentTask) -> None:
+        """Raises PersonFrozen for an open task of somebody who is frozen: what it asks stays as it is."""
+        if task.ended is None:
+            self.must_be_free(task.user_id, "waits, and nobody decides what their tasks ask")
+
     async def of_key(self, user: Identity, key: str) -> AgentTask | None:
         """The task that somebody submitted with this key; None: none, or the key is empty."""
         task_id, item_id = keyed_ids(user, key)
@@ -286,6 +303,7 @@ class TaskService(StoredTasks):
             absent = self.no_request(request_id)
             raise Unseen(absent.message, remedy=absent.remedy)
         must_decide_all(self.authorizer, by, task, resume)
+        self._must_be_decidable(task)
         if by.auth != "library":  # whose caller has the whole of it
             must_have_seen(by.name, task, resume)
 
@@ -354,6 +372,7 @@ class TaskService(StoredTasks):
         """Take a request back, as its requester or an admin. Raises NotFound, Forbidden, NotPending."""
         task = await self.for_request(request_id)
         must_own(by, task, "takes a request back")
+        self._must_be_decidable(task)
         return (await self._command(task, lambda: Withdraw(request_id=request_id, by=by.name), person(by)))[0]
 
     async def renew(self, request_id: RequestId, by: Identity) -> AgentTask:
@@ -361,6 +380,7 @@ class TaskService(StoredTasks):
         task = await self.for_request(request_id)
         if by.name != task.user_id:
             must_decide(self.authorizer, by, task)
+        self._must_be_decidable(task)
         return (await self._command(task, lambda: Renew(request_id=request_id), person(by)))[0]
 
     async def rejudge(self) -> int:
@@ -396,6 +416,7 @@ class TaskService(StoredTasks):
         task = await self.load(task_id)
         await self.must_see(by, task)
         must_decide(self.authorizer, by, task, "answer")
+        self._must_be_decidable(task)
         asked = Answer(question_id=question_id, answer=answer)
         try:
             return (await self._command(task, lambda: asked, person(by)))[0]

@@ -30,6 +30,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
+from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.runtime.prompts import shipped
 
 # -- The ids that this node gives: random, or made of what somebody asks for twice -------
@@ -198,8 +199,11 @@ class StoredTasks:
         prompt: Prompt | None = None,
         node: str = "alone",
         model_wait_s: float = MODEL_WAIT_S,
+        directory: DirectoryKeeper | None = None,
     ) -> None:
         self.store = store
+        self.directory = directory or DirectoryKeeper(store)
+        """The groups, owners and freezes; None: there are none."""
         self.duties = SingletonJobs(store, node)
         """The singleton jobs of this node; ``node``: its name, which no other node has."""
         self.prompt = prompt or shipped()

@@ -257,6 +257,13 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "people": Row("people", "people_app", "People, and agents: list them, add one, revoke one."),
     "groups": Row("groups", "groups_app", "Groups of people and computers: list, fill, remove them."),
     "pin": Row("pin", "pin_app", "The PIN by which you review in the game: set it, remove it."),
+    "freeze": Row(
+        "groups", "freeze", "Freeze people: nothing of theirs starts, and their programs stop.",
+        'freeze --group class-7b --reason "we talk now"',
+    ),
+    "unfreeze": Row(
+        "groups", "unfreeze", "End a freeze: the tasks go on where they were.", "unfreeze --group class-7b"
+    ),
     "whoami": Row("groups", "whoami", "Show who you are here, and what you may do."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
     "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),

@@ -1,4 +1,4 @@
-"""The commands about groups, owners of computers, and oneself."""
+"""The commands about groups, freezes, owners of computers, and oneself."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -122,6 +122,72 @@ def owner(
         done = client.request("POST", f"/v1/computers/{as_segment(name)}/owner", body)
     whose = f"the group {quoted(group)}" if group else quoted(person) if person else "nobody"
     print_json(done) if as_json else typer.echo(f"Computer {quoted(name)} belongs to {whose}.", err=True)
+
+
+Frozen = Annotated[str, typer.Argument(metavar="PERSON", help="As `people list` shows them.")]
+OfGroup = Annotated[str, typer.Option("--group", metavar="GROUP", help="All people of a group.")]
+All = Annotated[bool, typer.Option("--all", help="Everybody. For admins.")]
+
+
+def freeze(
+    person: Frozen = "",
+    group: OfGroup = "",
+    everybody: All = False,
+    reason: Annotated[str, typer.Option(help="Why: they read it with each of their tasks.")] = "",
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Freeze a person, a group or everybody; without a name, list the freezes.
+
+    Nothing of theirs starts, nobody decides what their tasks ask, and their programs stop. The tasks are not canceled:
+    they go on after `unfreeze`. It takes the right `freeze`, for people of your own groups.
+    """
+    if not (person or group or everybody):
+        _list_freezes(as_json, url, data_dir)
+        return
+    with client_of(url, data_dir) as client:
+        done = client.request("POST", "/v1/freeze", _named(person, group, everybody) | {"reason": reason})
+    many = f"{done['tasks']} open task{'s wait' if done['tasks'] != 1 else ' waits'}"
+    told = f"{one_line(done['whom'])} is frozen; {many}. `cc-orchestrator unfreeze` ends it."
+    print_json(done) if as_json else typer.echo(told, err=True)
+
+
+def unfreeze(
+    person: Frozen = "",
+    group: OfGroup = "",
+    everybody: All = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """End a freeze: the tasks go on where they were."""
+    with client_of(url, data_dir) as client:
+        done = client.request("POST", "/v1/unfreeze", _named(person, group, everybody))
+    state = "is not frozen any more" if done["ended"] else "was not frozen by this name; `cc-orchestrator freeze` lists"
+    print_json(done) if as_json else typer.echo(f"{one_line(done['whom'])} {state}.", err=True)
+
+
+def _named(person: str, group: str, everybody: bool) -> dict[str, object]:
+    if sum(map(bool, (person, group, everybody))) != 1:
+        raise InvalidRequest("One person, group or all was to be named.", remedy="Name PERSON, --group NAME or --all.")
+    return {"everybody": True} if everybody else {"group": group} if group else {"person": person}
+
+
+def _list_freezes(as_json: bool, url: str | None, data_dir: DataDir) -> None:
+    from orchestrator.terminal.output import Screen, table
+
+    with client_of(url, data_dir) as client:
+        found = client.request("GET", "/v1/freezes")["freezes"]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        typer.echo("Nobody is frozen.", err=True)
+        return
+    rows = [(one_line(one["whom"]), one_line(one["by"]), one["at"][:16], one_line(one["reason"])) for one in found]
+    for line in table(("WHO", "BY", "SINCE", "REASON"), rows, columns=Screen.of().columns):
+        typer.echo(line)
 
 
 def whoami(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:

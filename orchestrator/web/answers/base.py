@@ -280,6 +280,39 @@ class GroupGone(AnswerModel):
     name: str
 
 
+class FreezeAnswer(AnswerModel):
+    """A freeze: nothing of these people starts until somebody ends it."""
+
+    name: str
+    """A person, `group:NAME`, or `*` for everybody."""
+    whom: str
+    """The same in words."""
+    by: str
+    at: Timestamp
+    reason: str
+
+
+class FreezeDone(FreezeAnswer):
+    """A freeze that was set now."""
+
+    tasks: int
+    """How many open tasks wait because of it."""
+
+
+class FreezeList(AnswerModel):
+    """Freezes, by name."""
+
+    freezes: list[FreezeAnswer]
+
+
+class FreezeEnded(AnswerModel):
+    """A freeze that is over; ``ended`` false: there was none."""
+
+    name: str
+    whom: str
+    ended: bool
+
+
 class OwnerDone(AnswerModel):
     """The owner of a computer now: a person or a group; neither: nobody owns it."""
 

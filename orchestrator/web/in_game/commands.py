@@ -391,6 +391,9 @@ class InGameCommands:
 
     def _why(self, task: AgentTask) -> str:
         """The reason why an open task waits."""
+        freeze = self._service.directory.present.frozen(task.user_id)
+        if freeze is not None and task.ended is None:
+            return str(freeze)
         deciders = self._service.authorizer.who_decides(task)
         if task.request is not None:
             unknown = task.request.reason == "outcome_unknown"

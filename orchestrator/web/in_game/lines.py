@@ -160,6 +160,8 @@ class Narrator:
                 self.doing = "stopping"
             case facts.WorkFailed():
                 self.doing = "trying again"
+            case facts.WorkFrozen():
+                self.doing = f"frozen by {item.fact.by}"
 
 
 async def row(

@@ -199,6 +199,8 @@ const FACTS = {
   limit_reached: (journal, fact) =>
     noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
   work_failed: failing,
+  work_frozen: (journal, fact) =>
+    noted(journal, { kind: "frozen", text: `by ${fact.by}${fact.reason ? `: ${fact.reason}` : ""}` }),
   task_ended: (journal, fact) => ({
     ...onLast(closed(journal), (one) => explained(one, fact)), ended: fact,
   }),

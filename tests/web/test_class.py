@@ -1,0 +1,176 @@
+"""A class at work: people are frozen and go on, with a real server, real sockets and computers that answer."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from orchestrator.core.ports import ModelReply
+from tests.contract.parts import policy, rule
+from tests.harness.endpoints import ByPrompt, Writing
+from tests.harness.support import call, final
+from tests.harness.whole_server import Installation, Opened
+from tests.waiting import within
+
+RUNS = {"run": (call("cc_run_program", path="long.lua"),)}
+LONG = {"long.lua": b"print('began')\nsleep(1000)\nprint('over')\n"}
+
+
+class Slow:
+    """A model that answers a request only when a test says so, and counts the requests."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.begun = asyncio.Event()
+        self.answers = asyncio.Event()
+
+    async def window(self) -> None:
+        """It does not say."""
+
+    async def reply(self, messages: Any, **_: object) -> ModelReply:
+        self.asked.append(messages[1].content)
+        self.begun.set()
+        await self.answers.wait()
+        return ModelReply(json.dumps(final()))
+
+
+@asynccontextmanager
+async def class_with(directory: Path, model: Any, **more: Any) -> AsyncIterator[tuple[Opened, dict[str, str]]]:
+    """A server with the tutor tom, his students ann and bob, and sue of another group; their tokens."""
+    text = more.pop("policy", "rules = []\n") + '[roles.tutor]\nmay = ["view", "decide", "freeze"]\n'
+    async with Installation(directory).open(model, policy=text, **more) as server:
+        people = {name: await server.person(name, "submitter") for name in ("ann", "bob", "sue")}
+        people["tom"] = await server.person("tom", "tutor")
+        group = {"add_people": ["tom", "ann", "bob"], "add_computers": ["3"]}
+        assert (await server.ask("POST", "/v1/groups/class-7b", group)).status_code == 200
+        yield server, people
+
+
+async def freeze(server: Opened, token: str, verb: str = "freeze", **body: Any) -> dict[str, Any]:
+    """Freeze or unfreeze; what the server answers."""
+    answer = await server.ask("POST", f"/v1/{verb}", body, token=token)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def reason(server: Opened, task_id: str) -> list[str]:
+    """Why a task stands where it does: on its page, and in the list."""
+    one = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()
+    rows = (await server.ask("GET", "/v1/tasks")).json()["tasks"]
+    return [one["status_reason"], *(row["status_reason"] for row in rows if row["task_id"] == task_id)]
+
+
+async def test_a_freeze_stops_the_model_and_a_task_goes_on_after_it(tmp_path: Path) -> None:
+    """The request that was under way is dropped, none is made meanwhile, and the task ends well later."""
+    model = Slow()
+    async with class_with(tmp_path, model) as (server, people):
+        task_id = await server.submit(["3"], token=people["ann"], prompt="of ann")
+        await within(model.begun.wait())
+        told = await freeze(server, people["tom"], person="ann", reason="we talk")
+        assert (told["whom"], told["by"], told["tasks"]) == ("ann", "tom", 1)
+        assert (await within(server.item(task_id, "work_frozen")))["fact"]["reason"] == "we talk"
+        assert await reason(server, task_id) == ["Frozen by tom: we talk"] * 2
+        model.answers.set()
+        # Nothing of hers begins, and others go on: bob's task, which came later, is over before she is free.
+        other = await server.submit(["3"], token=people["bob"])
+        await server.until(other, "task_ended")
+        assert model.asked.count("of ann") == 1
+        assert await server.facts(task_id, "task_ended") == []
+        assert (await freeze(server, people["tom"], "unfreeze", person="ann"))["ended"]
+        assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
+
+
+async def test_a_freeze_stops_a_running_program(tmp_path: Path) -> None:
+    """Within a second it is over; the task is not canceled, and the model is told why it ended."""
+    async with class_with(tmp_path, ByPrompt(RUNS), policy=policy(rule("all", "allow")), files=LONG) as (
+        server,
+        people,
+    ):
+        task_id = await server.submit(["3"], token=people["ann"], prompt="run")
+        await server.until(task_id, "tool_started")
+        async with asyncio.timeout(1):
+            await freeze(server, server.admin, everybody=True)
+            finished = await server.item(task_id, "tool_finished")
+        assert "Frozen by admin" in finished["fact"]["text"]
+        assert (await server.task(task_id))["status"] == "Running"
+        await freeze(server, server.admin, "unfreeze", everybody=True)
+        assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
+
+
+async def test_what_waits_for_a_person_stays_and_is_not_decided(tmp_path: Path) -> None:
+    """Neither a decision nor a new task, until the freeze is over; then the same request is decided."""
+    async with class_with(tmp_path, Writing()) as (server, people):
+        task_id = await server.submit(["3"], token=people["ann"])
+        request = await server.paused(task_id)
+        await freeze(server, people["tom"], group="class-7b", reason="lunch")
+        refused = await server.ask("POST", f"/v1/approve/{request['request_id']}", token=people["tom"])
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "frozen")
+        assert "Frozen by tom: lunch" in refused.json()["error"]["message"]
+        body = {"prompt": "another", "computers": ["3"]}
+        refused = await server.ask("POST", "/v1/tasks", body, token=people["bob"])
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "frozen")
+        answer = await server.ask("POST", f"/v1/reject/{request['request_id']}", {"reason": "no"}, token=people["ann"])
+        assert answer.status_code == 409
+        listed = (await server.ask("GET", "/v1/freezes", token=people["bob"])).json()["freezes"]
+        assert [(one["name"], one["by"], one["reason"]) for one in listed] == [("group:class-7b", "tom", "lunch")]
+        assert (await server.ask("GET", "/v1/freezes", token=people["sue"])).json()["freezes"] == []
+        assert (await server.ask("POST", "/v1/tasks", {"prompt": "x"}, token=people["sue"])).status_code == 201
+        await freeze(server, people["tom"], "unfreeze", group="class-7b")
+        assert (
+            await server.ask("POST", f"/v1/approve/{request['request_id']}", token=people["tom"])
+        ).status_code == 202
+        assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
+
+
+async def test_a_frozen_task_is_canceled_all_the_same(tmp_path: Path) -> None:
+    """A freeze keeps nobody from giving a task up."""
+    async with class_with(tmp_path, Writing()) as (server, people):
+        task_id = await server.submit(["3"], token=people["ann"])
+        await server.paused(task_id)
+        await freeze(server, people["tom"], person="ann")
+        answer = await server.ask("POST", f"/v1/tasks/{task_id}/cancel", {}, token=people["ann"])
+        assert answer.json()["status"] == "Canceled"
+
+
+async def test_a_freeze_reaches_as_far_as_the_right(tmp_path: Path) -> None:
+    """A tutor freezes people of their own groups; a student nobody; a person of another group is not there."""
+    async with class_with(tmp_path, Writing()) as (server, people):
+
+        async def status(who: str, verb: str = "freeze", **body: Any) -> int:
+            return (await server.ask("POST", f"/v1/{verb}", body, token=people[who])).status_code
+
+        assert await status("tom", person="sue") == 404
+        assert await status("tom", group="class-7c") == 404
+        assert await status("tom", person="nobody") == 404
+        assert await status("tom", everybody=True) == 403
+        assert await status("ann", person="bob") == 403
+        assert await status("ann", "unfreeze", person="ann") == 403
+        assert await status("tom") == 422
+        assert await status("tom", person="ann", everybody=True) == 422
+        await freeze(server, server.admin, person="tom")
+        assert await status("tom", "unfreeze", person="tom") == 403
+        assert not (await freeze(server, server.admin, "unfreeze", person="ann"))["ended"]
+        audited = await server.ask("GET", "/v1/audit/check")
+        assert audited.json()["findings"] == []
+
+
+async def test_a_freeze_outlives_the_server(tmp_path: Path) -> None:
+    """It is in the store: the next start begins nothing of a frozen person either."""
+    installation, model = Installation(tmp_path), Slow()
+    model.answers.set()
+    async with installation.open(Writing()) as server:
+        await server.person("ann", "submitter")
+        token = await server.person("bob", "submitter")
+        task_id = await server.submit(["3"], token=token)
+        await server.paused(task_id)
+        await freeze(server, server.admin, person="bob")
+    async with installation.open(model) as server:
+        other = await server.submit(["3"])
+        await server.until(other, "task_ended")
+        assert (await server.task(task_id))["status"] == "Paused"
+        assert await reason(server, task_id) == ["Frozen by admin"] * 2
