@@ -19,6 +19,7 @@ something about it, what to do next (``remedy``).
     ├── TaskEnded             the task is over and takes no more commands
     ├── PersonFrozen          nothing of this person starts or is decided until somebody unfreezes them
     ├── BeingUndone           another undo that wants exactly the same goes on
+    ├── QuotaReached          a person has used up what they may use in a day
     ├── Conflict              somebody appended first: fold again
     ├── LeaseLost             another actor owns the task: stop at once
     ├── ComputerClaimed       another task works on the computer
@@ -168,6 +169,13 @@ class PersonFrozen(OrchestratorError):
 
     code = "frozen"
     http_status = 409
+
+
+class QuotaReached(OrchestratorError):
+    """A person has used up what the policy lets them use in a day."""
+
+    code = "quota_reached"
+    http_status = 429
 
 
 class Conflict(OrchestratorError):

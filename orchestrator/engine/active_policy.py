@@ -16,6 +16,7 @@ from orchestrator.core.policy import (
     Policy,
     PolicyContext,
     PolicyDecision,
+    Quotas,
     RequestRules,
     SecretsToModel,
     Undo,
@@ -67,6 +68,11 @@ class NodePolicy:
             return self.policy().undo
         except PolicyUnusable:
             return "offer"
+
+    @property
+    def quotas(self) -> Quotas:
+        """What it lets people use in a day, and how they take turns."""
+        return self.policy().quotas
 
     @property
     def watch(self) -> tuple[str, ...]:

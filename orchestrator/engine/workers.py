@@ -207,7 +207,7 @@ class Workers:
                     continue
                 try:
                     lease = await self.service.store.lease(
-                        self.holder, self.lease_s, but=self._left_to_newer(), frozen=frozen
+                        self.holder, self.lease_s, but=self._left_to_newer(), turns=self.service.quotas.turns(frozen)
                     )
                     if lease is not None:
                         self._not_had = 0

@@ -1,9 +1,9 @@
-"""The contracts of ``TaskQueue``: S24 to S40, S43 (claims that come and go with an append) and S91 (left to others)."""
+"""The contracts of ``TaskQueue``: S24 to S40, S43 (claims with an append), S91 (left to others), S95 to S98 (turns)."""
 
 import asyncio
 
 from orchestrator.core.errors import ComputerClaimed, Conflict, LeaseLost
-from orchestrator.core.ports import Lease, Store, Token
+from orchestrator.core.ports import ANYBODY, Lease, Store, Token, Turns
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
@@ -336,3 +336,66 @@ async def s91_left_to_others(store: Store, clock: ManualClock) -> None:
     assert other is not None
     assert other.task_id == ids[0]
     assert other.token > passed.token
+
+
+async def _filled(store: Store, clock: ManualClock, **counts: int) -> None:
+    """Due tasks of some users, each user's all at once, one user after the other."""
+    author = Author(clock)
+    for user, count in counts.items():
+        for number in range(count):
+            await store.create(TaskId(f"{user}-{number:03}"), [author.submitted(user=user)])
+            clock.advance(1)
+
+
+async def _served(store: Store, count: int, turns: Turns) -> list[str]:
+    """The users of the next leases, in their order; each is given back, and its task is due no more."""
+    users = []
+    for _ in range(count):
+        lease = await store.lease("node-1", 10, turns=turns)
+        users.append("" if lease is None else lease.task_id.partition("-")[0])
+        if lease is not None:
+            await store.park(lease, 1, due=None)
+    return users
+
+
+async def s95_users_take_turns(store: Store, clock: ManualClock) -> None:
+    """A hundred tasks of one user do not hold up the one of another, who is next; nor does their priority."""
+    await _filled(store, clock, ann=100, bob=2)
+    author = Author(clock)
+    await store.create(TaskId("ann-urgent"), [author.submitted(user="ann", priority=9)])
+    assert await _served(store, 6, ANYBODY) == ["bob", "ann", "ann", "bob", "ann", "ann"]
+    await _filled(store, clock, zoe=1)
+    assert await _served(store, 2, ANYBODY) == ["zoe", "ann"], "who was idle waits for one turn and saves up none"
+
+
+async def s96_turns_by_weight(store: Store, clock: ManualClock) -> None:
+    """A user with the weight 3 has three turns for each of another."""
+    await _filled(store, clock, ann=20, bob=20)
+    served = await _served(store, 16, Turns(weights={"ann": 3.0}))
+    assert (served.count("ann"), served.count("bob")) == (12, 4)
+    assert "bob" in served[:4]
+
+
+async def s97_so_many_at_once(store: Store, clock: ManualClock) -> None:
+    """No more tasks of a user are held than the rule says, whoever asks; one whose lease is over does not count."""
+    await _filled(store, clock, ann=5, bob=5)
+    rule = Turns(at_once={"ann": 1, "bob": 2})
+    leases = await asyncio.gather(*(store.lease(f"node-{number}", 10, turns=rule) for number in range(12)))
+    held = sorted(lease.task_id.partition("-")[0] for lease in leases if lease is not None)
+    assert (held.count("ann") <= 1, held.count("bob") <= 2) == (True, True)
+    while (lease := await store.lease("node-1", 10, turns=rule)) is not None:
+        held.append(lease.task_id.partition("-")[0])
+    assert sorted(held) == ["ann", "bob", "bob"]
+    clock.advance(10)
+    again = await store.lease("node-1", 10, turns=rule)
+    assert again is not None
+
+
+async def s98_frozen_users(store: Store, clock: ManualClock) -> None:
+    """Nobody gets or awaits a task of a frozen user; it is due as it was when they are free."""
+    await _filled(store, clock, ann=1, bob=1)
+    frozen = Turns(frozen=("ann",))
+    assert await _served(store, 2, frozen) == ["bob", ""]
+    assert await store.next_due(frozen=("ann",)) is None
+    assert await store.next_due() is not None
+    assert await _served(store, 1, ANYBODY) == ["ann"]

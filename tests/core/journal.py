@@ -7,6 +7,16 @@ from typing import Any
 
 from orchestrator.core.approval.workflow import Workflow, with_quorum
 from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, SecretsToModel, Undo
+from orchestrator.core.policy import (
+    Effect,
+    PathCheck,
+    PolicyDecision,
+    Quotas,
+    RequestRules,
+    RiskLevel,
+    SecretsToModel,
+    Undo,
+)
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.task.fold import fold
@@ -82,6 +92,10 @@ class StubLaw:
     undo: Undo = "offer"
     asked: list[tuple[ToolCall, str | None]] = field(default_factory=list)
     """The calls that it judged, each with the program that it was told of."""
+
+    @property
+    def quotas(self) -> Quotas:
+        return Quotas()
 
     @property
     def watch(self) -> tuple[str, ...]:

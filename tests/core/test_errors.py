@@ -37,6 +37,7 @@ STATUS = {
     "InvalidDecision": ("invalid_decision", 409),
     "TaskEnded": ("task_ended", 409),
     "PersonFrozen": ("frozen", 409),
+    "QuotaReached": ("quota_reached", 429),
     "Conflict": ("conflict", 409),
     "LeaseLost": ("lease_lost", 409),
     "ComputerClaimed": ("computer_claimed", 409),

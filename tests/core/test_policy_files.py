@@ -5,7 +5,7 @@ import re
 import pytest
 
 from orchestrator.core.errors import PolicyInvalid
-from orchestrator.core.policy import CustomPolicy, CustomVerdict, Effect, evaluate, load_policy, parse_policy
+from orchestrator.core.policy import CustomPolicy, CustomVerdict, Effect, Quota, evaluate, load_policy, parse_policy
 from tests.core.policies import write
 
 # -- files that cannot be used ------------------------------------------------------------
@@ -338,3 +338,20 @@ def test_p9_toml_that_overwhelms_its_reader_is_refused(text: str, why: str) -> N
     """What is nested by the thousand, or a number of thousands of digits, is a broken file and no crash."""
     with pytest.raises(PolicyInvalid, match=f"my.toml is not TOML: .*{why}"):
         load_policy(text, source="my.toml")
+
+
+def test_quotas_of_groups_stand_before_those_of_all() -> None:
+    """A field that no group names is as for all; of several groups the most counts; nothing said is no limit."""
+    text = "rules = []\n[quotas]\ntasks = 5\nminutes = 60\n[quotas.groups.a]\nminutes = 90\nweight = 2.0\n"
+    quotas = load_policy(text + "[quotas.groups.b]\nminutes = 30\nrunning = 1\n").quotas
+    assert quotas.of([]) == Quota(tasks=5, minutes=60)
+    assert quotas.of(["b", "c"]) == Quota(tasks=5, minutes=30, running=1)
+    assert quotas.of(["a", "b"]) == Quota(tasks=5, minutes=90, running=1, weight=2.0)
+    assert load_policy("rules = []").quotas.of(["a"]) == Quota()
+
+
+@pytest.mark.parametrize("odd", ["tasks = 0", "weight = 0.0", "tokens = 1.5", 'minutes = "1"', "hours = 1"])
+def test_a_quota_that_says_nothing_is_refused(odd: str) -> None:
+    """Such as one of no task at all: a role without the right to submit says so."""
+    with pytest.raises(PolicyInvalid, match="quotas"):
+        load_policy(f"rules = []\n[quotas]\n{odd}\n")

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.core.ports import ModelReply
+from orchestrator.core.task.facts import Usage
+from orchestrator.testing import ManualClock
 from tests.contract.parts import policy, rule
 from tests.harness.endpoints import ByPrompt, Writing
 from tests.harness.support import call, final
@@ -36,6 +38,18 @@ class Slow:
         self.begun.set()
         await self.answers.wait()
         return ModelReply(json.dumps(final()))
+
+
+class Costly(Writing):
+    """A model that writes, and whose replies cost so many tokens each."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self._tokens = tokens
+
+    async def reply(self, messages: Any, **more: object) -> ModelReply:
+        made = await super().reply(messages, **more)
+        return ModelReply(made.text, usage=Usage(input_tokens=self._tokens - 10, output_tokens=10))
 
 
 @asynccontextmanager
@@ -174,3 +188,58 @@ async def test_a_freeze_outlives_the_server(tmp_path: Path) -> None:
         await server.until(other, "task_ended")
         assert (await server.task(task_id))["status"] == "Paused"
         assert await reason(server, task_id) == ["Frozen by admin"] * 2
+
+
+# -- quotas ------------------------------------------------------------------------------
+
+
+async def test_a_quota_of_tasks_ends_the_day_and_not_the_next(tmp_path: Path) -> None:
+    """Counted from the store, with the tasks of a program of theirs: also by the next start of the server."""
+    installation, clock = Installation(tmp_path), ManualClock()
+    text = policy(rule("all", "allow")) + "[quotas]\ntasks = 2\n"
+    body = {"prompt": "more", "computers": ["3"]}
+    async with installation.open(Writing(), policy=text, clock=clock) as server:
+        ann, bob = await server.person("ann"), await server.person("bob")
+        program = await server.agent("bot", owner="ann")
+        await server.until(await server.submit(["3"], token=ann), "task_ended")
+        await server.until(await server.submit(["3"], token=program), "task_ended")
+        for token in (ann, program):
+            refused = await server.ask("POST", "/v1/tasks", body, token=token)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "quota_reached")
+        assert "The quota of 2 tasks a day is used up" in refused.json()["error"]["message"]
+        assert "00:00 UTC, in 24 h 0 min" in refused.json()["error"]["remedy"]
+        assert (await server.ask("POST", "/v1/tasks", body, token=bob)).status_code == 201
+    async with installation.open(Writing()) as server:
+        assert (await server.ask("POST", "/v1/tasks", body, token=ann)).status_code == 429
+        clock.advance(24 * 3600)
+        assert (await server.ask("POST", "/v1/tasks", body, token=ann)).status_code == 201
+
+
+async def test_a_quota_of_tokens_ends_the_task_with_words(tmp_path: Path) -> None:
+    """Before the request that would go beyond it; of a person in a group that has more, it does not."""
+    text = policy(rule("all", "allow")) + "[quotas]\ntokens = 50\n[quotas.groups.class-7b]\ntokens = 100_000\n"
+    async with class_with(tmp_path, Costly(60), policy=text) as (server, people):
+        await server.ask("POST", "/v1/groups/club", {"add_people": ["sue"], "add_computers": ["3"]})
+        task_id = await server.submit(["3"], token=people["sue"])
+        ended = await server.until(task_id, "task_ended")
+        assert (ended["status"], ended["status_reason"]) == ("Failed", "quota")
+        assert "The quota of 50 tokens a day is used up: 60 were used." in ended["result"]["message"]
+        refused = await server.ask("POST", "/v1/tasks", {"prompt": "x"}, token=people["sue"])
+        assert refused.status_code == 429
+        for _ in range(2):
+            task_id = await server.submit(["3"], token=people["ann"])
+            assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
+
+
+async def test_one_running_task_each(tmp_path: Path) -> None:
+    """While a program of hers runs, another task of ann's waits, and one of bob's does not."""
+    text = policy(rule("all", "allow")) + "[quotas]\nrunning = 1\n"
+    async with class_with(tmp_path, ByPrompt(RUNS), policy=text, files=LONG) as (server, people):
+        long = await server.submit(["3"], token=people["ann"], prompt="run")
+        await server.until(long, "tool_started")
+        waits = await server.submit([], token=people["ann"])
+        other = await server.submit([], token=people["bob"])
+        await server.until(other, "task_ended")
+        assert await server.facts(waits, "model_asked") == []
+        await server.ask("POST", f"/v1/tasks/{long}/cancel", {})
+        await server.until(waits, "task_ended")

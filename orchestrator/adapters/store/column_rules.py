@@ -215,6 +215,13 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         ROW: Cover("who sees and uses what", _DIRECTORY),
         GONE: Cover("who sees and uses what", _DIRECTORY),
     },
+    "turns": {
+        "user_id": Cover("whose turn it is", "a turn is lost or won, once", "nothing"),
+        "started": Cover("whose turn is next", "people take turns again from there", "nothing"),
+        "ends": Cover("whose turn is next", "people take turns again from there", "nothing"),
+        ROW: Cover("whose turn is next", "a turn is lost or won, once", "nothing"),
+        GONE: Cover("whose turn is next", "people take turns again from there", "nothing"),
+    },
     "duties": {
         "name": Cover("which work it is", "it is done by another then", "nothing"),
         "holder": Cover("who does it", "it ends by itself", "nothing"),

@@ -127,7 +127,12 @@ _CHANGED: Final = (
     "CREATE INDEX tasks_changed ON tasks (updated_at, task_id, created_at)",
     # The tasks of the people whom somebody may see.
     "CREATE INDEX tasks_by_user ON tasks (user_id, created_at, task_id)",
-    # Groups and owners: ``number`` is the version of the item of the system stream that set the entry.
+    # A person's waiting tasks in the order in which they are leased, and from person to person.
+    "CREATE INDEX tasks_turns ON tasks (user_id, priority DESC, due, task_id) WHERE due IS NOT NULL",
+    # Whose turn it is: when the last turn of each user started, and when it ended, in turns and not in time.
+    "CREATE TABLE turns (user_id TEXT PRIMARY KEY, started BIGINT NOT NULL, ends BIGINT NOT NULL)",
+    "CREATE INDEX turns_started ON turns (started)",
+    # Groups, owners and freezes: ``number`` is the version of the item of the system stream that set the entry.
     "CREATE TABLE directory (entry TEXT PRIMARY KEY, number BIGINT NOT NULL, data TEXT NOT NULL)",
 )
 
@@ -174,7 +179,7 @@ TRAVELS: Final = (
     *("grants", "tokens", "sign_ins", "policies", "agreed", "directory"),
 )
 """The tables that move with a store, in the order in which a dump has them."""
-STAYS: Final = ("meta", "duties")
+STAYS: Final = ("meta", "duties", "turns")
 """The tables that do not: they are of one place, and of nodes that work there."""
 LEFT_BEHIND: Final[Mapping[str, Mapping[str, str]]] = {
     "tasks": {

@@ -23,7 +23,7 @@ from orchestrator.adapters.store.objects import (
     scheduled,
     seconds_to_us,
 )
-from orchestrator.adapters.store.script import Rows, Script
+from orchestrator.adapters.store.script import Rows, Script, text
 from orchestrator.adapters.store.sql import (
     ENTRY_COLUMNS,
     SET_HEAD,
@@ -36,7 +36,7 @@ from orchestrator.adapters.store.sql import (
     set_entry,
 )
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.ports import Lease, Token
+from orchestrator.core.ports import ANYBODY, Lease, Token, Turns
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.values import from_us, to_us
@@ -188,8 +188,28 @@ class InChunks:
 # -- The queue in SQL: leases, wakes and claims as transaction scripts (see ``sql``) -----
 
 _DUE: Final = """SELECT task_id, {columns} FROM tasks
-    WHERE due <= ? AND (holder IS NULL OR lease_until <= ?){but}
+    WHERE user_id = ? AND due <= ? AND (holder IS NULL OR lease_until <= ?){but}
     ORDER BY priority DESC, due, task_id LIMIT 1 /* FOR UPDATE SKIP LOCKED */"""
+# From user to user along an index, however many tasks each has; with when the next task of each fell due.
+_WAITING_USERS: Final = """WITH RECURSIVE users (name) AS (
+    SELECT MIN(user_id) FROM tasks WHERE due IS NOT NULL
+    UNION ALL
+    SELECT (SELECT MIN(user_id) FROM tasks WHERE due IS NOT NULL AND user_id > users.name) FROM users
+    WHERE users.name IS NOT NULL
+), heads (name, due) AS (
+    SELECT users.name, (SELECT due FROM tasks
+        WHERE user_id = users.name AND due <= ? AND (holder IS NULL OR lease_until <= ?){but}
+        ORDER BY priority DESC, due, task_id LIMIT 1)
+    FROM users WHERE users.name IS NOT NULL
+) SELECT heads.name, heads.due, COALESCE(turns.ends, 0), COALESCE((SELECT MAX(started) FROM turns), 0)
+    FROM heads LEFT JOIN turns ON turns.user_id = heads.name WHERE heads.due IS NOT NULL"""
+_KNOW_USER: Final = "INSERT INTO turns (user_id, started, ends) VALUES (?, 0, 0) ON CONFLICT DO NOTHING"
+_LOCK_USER: Final = "SELECT ends FROM turns WHERE user_id = ? /* FOR UPDATE SKIP LOCKED */"
+_HELD_OF: Final = """SELECT COUNT(*) FROM tasks WHERE holder IS NOT NULL AND lease_until > ? AND user_id = ?"""
+_SET_TURN: Final = """INSERT INTO turns (user_id, started, ends) VALUES (?, ?, ?)
+    ON CONFLICT (user_id) DO UPDATE SET started = excluded.started, ends = excluded.ends"""
+_TURN: Final = 1_000_000
+"""The length of a turn of a user with the weight 1."""
 _NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?){but}"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
 # Those that began to wait after _LOCK_GIVING; for one that somebody else has locked it is begun again.
@@ -211,18 +231,40 @@ _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY com
 _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
 
 
+# Theory. Fair queueing by start times: a turn of a user starts when their last one ended, but never before the
+# latest start of any, so that nobody saves turns up by being idle. The turn that starts first is next, and it lasts
+# the longer the less weight the user has. One row for each user: two nodes that lease for two users do not meet.
+
+
 def lease(
-    holder: str, lease_s: float, but: Collection[TaskId] = (), frozen: Collection[str] = (), *, now: int
+    holder: str, lease_s: float, but: Collection[TaskId] = (), turns: Turns = ANYBODY, *, now: int
 ) -> Script[Lease | None]:
     """The port's ``lease``."""
-    term, names = _but(but, frozen)
-    rows = yield _DUE.format(columns=ENTRY_COLUMNS, but=term), (now, now, *names)
-    if not rows:
-        return None
-    task_id, *columns = rows[0]
-    entry = leased(Entry._make(columns), holder, now, seconds_to_us(lease_s))
-    yield from set_entry(TaskId(task_id), entry)
-    return Lease(TaskId(task_id), Token(entry.token))
+    term, names = _without("task_id", but)
+    rows = yield _WAITING_USERS.format(but=term), (now, now, *names)
+    waiting = [(max(ends, latest), due, text(user)) for user, due, ends, latest in rows]
+    for start, _, user in sorted(one for one in waiting if one[2] not in turns.frozen):
+        if not (yield from _has_room(user, turns.at_once.get(user, 0), now)):
+            continue
+        found = yield _DUE.format(columns=ENTRY_COLUMNS, but=term), (user, now, now, *names)
+        if found:
+            task_id, *columns = found[0]
+            entry = leased(Entry._make(columns), holder, now, seconds_to_us(lease_s))
+            yield from set_entry(TaskId(task_id), entry)
+            yield _SET_TURN, (user, start, start + int(_TURN / turns.weights.get(user, 1.0)))
+            return Lease(TaskId(task_id), Token(entry.token))
+    return None
+
+
+def _has_room(user: str, at_once: int, now: int) -> Script[bool]:
+    """Whether one more task of a user may be held; locked for the transaction, so that nobody else asks meanwhile."""
+    if not at_once:
+        return True
+    yield _KNOW_USER, (user,)
+    if not (yield _LOCK_USER, (user,)):
+        return False
+    rows = yield _HELD_OF, (now, user)
+    return int(rows[0][0]) < at_once
 
 
 def renew(lease: Lease, lease_s: float, *, now: int) -> Script[None]:
@@ -320,7 +362,8 @@ def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Scr
 
 def next_due(but: Collection[TaskId] = (), frozen: Collection[str] = (), *, now: int) -> Script[datetime | None]:
     """The port's ``next_due``."""
-    term, names = _but(but, frozen)
+    (these, ids), (theirs, users) = _without("task_id", but), _without("user_id", frozen)
+    term, names = these + theirs, ids + users
     rows = yield _NEXT_DUE.format(but=term), (now, *names)
     return None if rows[0][0] is None else from_us(rows[0][0])
 
@@ -335,12 +378,6 @@ def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None, he
 def void_leases() -> Script[None]:
     """Free every held task: for a store whose holders all died with its former process."""
     yield _VOID_LEASES, ()
-
-
-def _but(tasks: Collection[TaskId], users: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """What leaves out some tasks and all of some users, and its parameters."""
-    (these, ids), (theirs, names) = _without("task_id", tasks), _without("user_id", users)
-    return these + theirs, ids + names
 
 
 def _without(column: str, values: Collection[str]) -> tuple[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from orchestrator.adapters.store import sql_system as sql_retention
 from orchestrator.adapters.store.script import Script
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.ports import (
+    ANYBODY,
     SYSTEM_STREAM,
     BackupRow,
     BlobMark,
@@ -35,6 +36,7 @@ from orchestrator.core.ports import (
     TaskRow,
     Token,
     TokenRow,
+    Turns,
 )
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
@@ -310,9 +312,9 @@ class SqlStore(ABC):
     # -- queue ---------------------------------------------------------------------------
 
     async def lease(
-        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()
+        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY
     ) -> Lease | None:
-        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, frozen, now=now))
+        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, turns, now=now))
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
         # Urgent: the very load that makes a queue long must not cost its holders their leases.

@@ -8,7 +8,7 @@ from typing import Protocol
 from orchestrator.core.approval.approval import CallDecision, ResumeRequest
 from orchestrator.core.approval.workflow import Workflow
 from orchestrator.core.errors import InvalidDecision, NotPending, RequestExpired
-from orchestrator.core.policy import PathCheck, PolicyDecision, RequestRules, SecretsToModel, Undo
+from orchestrator.core.policy import PathCheck, PolicyDecision, Quotas, RequestRules, SecretsToModel, Undo
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, QuestionId, RequestedCall, RequestId, ToolCall
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
@@ -33,6 +33,10 @@ class ActivePolicy(Protocol):
     @property
     def undo(self) -> Undo:
         """What it says of the changes of a task that failed or was canceled."""
+
+    @property
+    def quotas(self) -> Quotas:
+        """What it lets people use in a day, and how they take turns."""
 
     @property
     def watch(self) -> tuple[str, ...]:

@@ -10,7 +10,16 @@ told). The theory of operation is at the top of ``judging``.
 """
 
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog
-from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, SecretsToModel, Undo
+from orchestrator.core.policy.document import (
+    Example,
+    ExampleCall,
+    PathCheck,
+    Policy,
+    Quota,
+    Quotas,
+    SecretsToModel,
+    Undo,
+)
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explanation import (
     ROLES,
@@ -64,6 +73,8 @@ __all__ = [
     "PolicyContext",
     "PolicyDecision",
     "PolicyRule",
+    "Quota",
+    "Quotas",
     "Recovery",
     "RequestRules",
     "RiskLevel",

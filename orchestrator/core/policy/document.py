@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -114,6 +115,38 @@ class InGameReview(Value):
     def by(self, person: str, roles: Collection[str]) -> bool:
         """Whether a person with these roles may review in the game."""
         return person in self.people or not set(roles).isdisjoint(self.roles)
+Amount = Annotated[int, Field(strict=True, ge=1, le=10**12)]
+
+
+class Quota(Value):
+    """What a person may use; None: no limit, or, for a group, what the table ``[quotas]`` says."""
+
+    tasks: Amount | None = None
+    """Tasks that they submit in a day of UTC."""
+    tokens: Amount | None = None
+    """In and out, in a day."""
+    minutes: Amount | None = None
+    """Minutes of their tasks in a day, as ``max_wall_s`` counts them: without the waits for people."""
+    running: Amount | None = None
+    """Tasks that work at once; others of the same person wait for their turn."""
+    weight: Annotated[float, Field(ge=0.1, le=10)] | None = None
+    """Turns for each turn of somebody with the weight 1, which is what people have that nothing is said of."""
+
+
+class Quotas(Quota):
+    """The table ``[quotas]`` of a policy."""
+
+    groups: dict[str, Quota] = Field(default_factory=dict)
+    """What a group's people may use instead; of several groups of a person the most counts."""
+
+    def of(self, groups: Iterable[str]) -> Quota:
+        """The quota of somebody in these groups."""
+        own = [self.groups[name] for name in groups if name in self.groups]
+        found: dict[str, Any] = {}
+        for name in Quota.model_fields:
+            said = [value for one in own if (value := getattr(one, name)) is not None]
+            found[name] = max(said) if said else getattr(self, name)
+        return Quota(**found)
 
 
 Undo = Literal["offer", "auto"]
@@ -144,6 +177,8 @@ class Policy(Value):
     """The people who have to approve some calls, beside what ``[requests]`` says of all."""
     in_game_review: InGameReview | None = None
     """Where and by whom requests are decided in the game; None: nowhere."""
+    quotas: Quotas = Quotas()
+    """What people may use in a day, and how they take turns."""
     watch: tuple[str, ...] = ("**",)
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
     run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)

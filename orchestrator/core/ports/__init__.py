@@ -14,6 +14,7 @@ from orchestrator.core.ports.bus import Answer, Bus, Clock
 from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.core.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
 from orchestrator.core.ports.store import (
+    ANYBODY,
     SYSTEM_STREAM,
     Coming,
     Lease,
@@ -25,6 +26,7 @@ from orchestrator.core.ports.store import (
     Token,
     TokenKind,
     TokenRow,
+    Turns,
 )
 from orchestrator.core.ports.store_parts import (
     BackupRow,
@@ -46,6 +48,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
 
 __all__ = [
+    "ANYBODY",
     "SYSTEM_STREAM",
     "Answer",
     "BackupRow",
@@ -85,6 +88,7 @@ __all__ = [
     "Token",
     "TokenKind",
     "TokenRow",
+    "Turns",
     "Window",
     "Workspace",
     "is_local",

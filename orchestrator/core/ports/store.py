@@ -1,7 +1,7 @@
 """The ports of the journal, the queue and the tables beside them: tasks, computers, tokens."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, NewType, Protocol
 
@@ -57,6 +57,21 @@ class Lease:
 
     task_id: TaskId
     token: Token
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The rule by which a queue takes turns over users, as it is at one moment."""
+
+    frozen: Collection[str] = ()
+    """The users whose tasks nobody takes on now."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """The turns of a user for each turn of another, above 0; others have 1."""
+    at_once: Mapping[str, int] = field(default_factory=dict)
+    """The tasks of a user that may be held at once; 0, and others: no limit."""
+
+
+ANYBODY: Final = Turns()
 
 
 Schedule = Literal["keep", "wake", "sleep"]
@@ -261,11 +276,13 @@ class TaskQueue(Protocol):
     """The queue entries in the same rows: leases are on tasks, never on messages."""
 
     async def lease(
-        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()
+        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY
     ) -> Lease | None:
-        """The due task of highest priority, longest due first, that nobody holds; None: there is none.
+        """A due task that nobody holds, of the user whose turn it is; None: there is none.
 
-        ``but``: those that this holder leaves to others. ``frozen``: the users whose tasks nobody takes on now.
+        Users take turns, one lease each, by their weights: no number of tasks of one user holds up another. Of one
+        user, the task of highest priority goes first, and of equals the one that is due longest. Between users that
+        were idle it is the one whose task is due longest. ``but``: those that this holder leaves to others.
         """
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
@@ -306,7 +323,7 @@ class TaskQueue(Protocol):
     async def next_due(self, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()) -> datetime | None:
         """When the next entry falls due that nobody holds, ``but`` these; None: nothing is scheduled.
 
-        ``frozen``: as in ``lease``.
+        ``frozen``: users whose entries do not count.
         """
 
 

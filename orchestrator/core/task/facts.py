@@ -36,7 +36,7 @@ FailedBecause = Literal["failed", "unanswered"]
 Partial = Literal["at_end", "at_once"]
 """When an approved change runs: once its whole step is decided, or at once."""
 Limit = Literal[
-    "max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed", "rejections", "repeats", "window"
+    "max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed", "rejections", "repeats", "window", "quota"
 ]
 
 

@@ -94,6 +94,7 @@ class Thinking:
         task = self.journal.task
         if self._recorded_at != task.version:
             reached = limit_of(task, self.journal.service.clock.now())
+            reached = reached or await self._quota(task)
             if reached is not None:
                 await self._fail(await self._with_why(reached, task))
                 return None
@@ -122,6 +123,11 @@ class Thinking:
         if reply is not None:
             await self._replied(reply)
         return None
+
+    async def _quota(self, task: AgentTask) -> facts.LimitReached | None:
+        """The quota of the task's person that forbids another request today; None: it may be made."""
+        why = await self.journal.service.quotas.why_no_request(task.user_id)
+        return facts.LimitReached(limit="quota", detail=why) if why else None
 
     async def _began_to_wait(self, away: ModelFailed) -> float | None:
         """Record that the model server is waited for; the seconds until it is looked for, None: the task has ended."""
@@ -160,6 +166,9 @@ class Thinking:
         if task.phase is not Phase.THINKING or task.restores is not None or self.leaving.begun or self.watch.halted:
             return ()
         if self._missing(task) or limit_of(task, now) is not None:
+            return ()
+        if self.journal.service.quotas.counts_requests(task.user_id):
+            # They are counted in the store, which has to be asked first.
             return ()
         if not self._knows_window:
             return ()

@@ -232,11 +232,14 @@ class TaskService(StoredTasks):
         puts back, without a model. ``rehearses``: its computer is a copy of this one. ``checks``: what has to hold
         when the model claims success, a line each. ``begun_by``: the system, which begins a task for ``user``; None:
         they do.
-        Raises PersonFrozen, Forbidden for a session of somebody else, InvalidRequest for a check that cannot be made.
+        Raises PersonFrozen, QuotaReached, Forbidden for a session of somebody else, InvalidRequest for a check that
+        cannot be made.
         """
         if (present := await self.of_key(keyed_by or user, key)) is not None:
             return present
         self.must_be_free(user.name, "submits nothing")
+        if restores is None and begun_by is None:
+            await self.quotas.must_have_room(user.name)
         names = computers if rehearses is None else (rehearses.computer,)
         lines = checks_of(checks, names, read_only=read_only) if checks else ()
         task_id, item_id = keyed_ids(keyed_by or user, key) if key else (new_task_id(), new_item_id())

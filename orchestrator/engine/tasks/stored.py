@@ -31,6 +31,7 @@ from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.directory import DirectoryKeeper
+from orchestrator.engine.quotas import QuotaBook
 from orchestrator.runtime.prompts import shipped
 
 # -- The ids that this node gives: random, or made of what somebody asks for twice -------
@@ -212,6 +213,8 @@ class StoredTasks:
         """Seconds that a task waits for a model server that cannot be reached; 0: it fails after three attempts."""
         self.active_policy: ActivePolicy = active_policy or NodePolicy()
         """The active policy; None is the shipped one, which knows nothing of the computers."""
+        self.quotas = QuotaBook(store, clock, lambda: self.active_policy.quotas, lambda: self.directory.present)
+        """What people may use in a day."""
         self._observer = observer
         """Sees the items that this very service appended; None: nobody looks."""
         self.bus = bus
