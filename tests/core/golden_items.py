@@ -440,6 +440,18 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         SYSTEM,
         facts.ReviewNoted(
             what="escalated", request_id=_REQUEST, to="role:admin", expires_at=_AT + timedelta(seconds=3600)
+        "hint",
+        SYSTEM,
+        facts.RequestEnded(
+            request_id=None,
+            end="superseded",
+            call_ids=(CallId("c-1"),),
+            reason="Explain it first.",
+            code="hint",
+            seen={"farm.lua": "absent"},
+        ),
+    ),
+    (
         "freeze",
         _ALICE,
         system_facts.DirectoryChanged(

@@ -21,7 +21,7 @@ from tests.core.policies import write
         ("schema_version = 2\nrules = []", ["my.toml", "schema_version"]),
         ("colour = 1\nrules = []", ["my.toml", "colour"]),
         ('[[rules]]\nid = "a"\neffect = "allow"\ntools = ["*"]\n[[rules]]\nid = "b"\neffect = "no"\ntools = ["*"]',
-         ["my.toml", "rule 2 (b)", "effect", "'allow', 'ask' or 'deny'"]),
+         ["my.toml", "rule 2 (b)", "effect", "'allow', 'ask', 'hint' or 'deny'"]),
         ('[[rules]]\neffect = "deny"\ntools = ["cc_read"]', ["my.toml", "rule 1", "id", "is missing"]),
         ('[[rules]]\nid = ""\neffect = "deny"\ntools = ["cc_read"]', ["my.toml", "rule 1", "id"]),
         ('[[rules]]\nid = "b"\neffect = "deny"', ["rule 1 (b)", "tools", "is missing"]),
@@ -222,7 +222,7 @@ def an_arg(rest: str, effect: str = "deny", tool: str = "cc_write") -> str:
         ('rules = []\n[[examples]]\ncall = {}\nexpect = "ask"', "my.toml: example 1: call.tool is missing."),
         (
             'rules = []\n[[examples]]\ncall = { tool = "x" }\nexpect = "no"',
-            "example 1: expect must be 'allow', 'ask' or 'deny'.",
+            "example 1: expect must be 'allow', 'ask', 'hint' or 'deny'.",
         ),
         (
             'rules = []\n[[examples]]\ncall = { tool = "x", whose = "a" }\nexpect = "ask"',

@@ -10,9 +10,9 @@ from typing import Any
 from orchestrator.core.ports import ModelReply
 from orchestrator.core.task.facts import Usage
 from orchestrator.testing import ManualClock
-from tests.contract.parts import policy, rule
+from tests.contract.parts import Playing, policy, rule
 from tests.harness.endpoints import ByPrompt, Writing
-from tests.harness.support import call, final
+from tests.harness.support import WRITE, call, final, says
 from tests.harness.whole_server import Installation, Opened
 from tests.waiting import within
 
@@ -243,3 +243,32 @@ async def test_one_running_task_each(tmp_path: Path) -> None:
         assert await server.facts(waits, "model_asked") == []
         await server.ask("POST", f"/v1/tasks/{long}/cancel", {})
         await server.until(waits, "task_ended")
+
+
+# -- hints -------------------------------------------------------------------------------
+
+
+async def test_a_model_explains_and_writes_only_after_the_attempt_of_its_user(tmp_path: Path) -> None:
+    """It is told to explain, asks, and is told so again; once the file was changed, a person decides as ever."""
+    ask = call("ask_user", question="Try it: then say so.")
+    model = Playing(says(WRITE), says(ask), says(WRITE), says(ask), says(WRITE), final())
+    text = policy(rule("all", "allow"), rule("try-first", "hint", ["cc_write"], groups=["class-7b"]))
+    async with class_with(tmp_path, model, policy=text) as (server, people):
+        task_id, seen = await server.submit(["3"], token=people["ann"]), 0
+        for attempt in ("I did not", "I did"):
+            question = (await server.item(task_id, "question_asked", after=seen))["fact"]
+            seen = await server.version(task_id)
+            ended = await server.facts(task_id, "request_ended")
+            assert {one.code for one in ended} == {"hint"}
+            if attempt == "I did":
+                server.stub.disk.put("a.lua", b"-- by ann\n")
+            answer = {"question_id": question["question_id"], "answer": attempt}
+            told = await server.ask("POST", f"/v1/tasks/{task_id}/answer", answer, token=people["ann"])
+            assert told.status_code == 200, told.text
+        request = await server.paused(task_id)
+        assert "by ann" in request["tool_calls"][0]["observed"]["diff"]
+        assert len(await server.facts(task_id, "request_ended")) == 2
+        assert (await server.decide(request, "approve", token=people["tom"])).status_code == 202
+        await server.until(task_id, "task_ended")
+        assert server.stub.disk.file("a.lua") != b"-- by ann\n"
+        assert (await server.ask("GET", "/v1/audit/check")).json()["findings"] == []

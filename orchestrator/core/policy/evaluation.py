@@ -41,7 +41,7 @@ def check_for_intervention(
     context: PolicyContext | None = None,
     custom: Sequence[CustomPolicy] = (),
 ) -> bool:
-    """Whether a person has to decide: ``evaluate(...).effect == "ask"``. A denied call needs nobody."""
+    """Whether a person has to decide: the effect is ``ask``, or ``hint``. A denied call needs nobody."""
     call = FunctionCall(tool=tool_call.tool, args=dict(tool_call.args))
     logger.info("HITL Check: Intercepted call to %s.%s", call.plugin_name, call.function_name)
-    return evaluate(call, policy=policy, context=context, custom=custom).effect is Effect.ASK
+    return evaluate(call, policy=policy, context=context, custom=custom).effect in (Effect.ASK, Effect.HINT)

@@ -148,6 +148,7 @@ _BY_TASK: Final = frozenset({"computers", "roles", "risks"})
 _VERBS: Final[Mapping[Effect, str]] = {
     Effect.ALLOW: "run at once",
     Effect.ASK: "wait for a person",
+    Effect.HINT: "are explained by you until the user has tried by themselves",
     Effect.DENY: "are denied",
 }
 

@@ -149,7 +149,7 @@ def judge_heard(
     mutates = spec is None or (spec.governance.mutates and not _only_reads(said))
     if (policy.mode == "plan" or context.plan) and mutates:
         said = _Said(Effect.DENY, said.risk, PLAN_MODE, said.matched)
-    guards = said.guards if said.effect is Effect.ASK else ()
+    guards = said.guards if said.effect in (Effect.ASK, Effect.HINT) else ()
     decision = policy.decision(said.effect, said.risk, said.reason + said.raised, said.matched, guards)
     return _with_their_names(decision, heard) if heard else decision
 

@@ -151,7 +151,7 @@ class PolicyRule(Value):
                 raise ValueError(f"the regex {test.regex!r} cannot be used: {error}") from None
 
 
-_VERBS: Final = {Effect.ALLOW: "allows", Effect.ASK: "asks", Effect.DENY: "denies"}
+_VERBS: Final = {Effect.ALLOW: "allows", Effect.ASK: "asks", Effect.HINT: "hints", Effect.DENY: "denies"}
 _LATER: Final = ("labels", "args", "roles", "users", "groups", "owners", "risks", "reads")
 """Predicates that the first release did not have: where a rule has none, its digest is what it was."""
 

@@ -21,6 +21,8 @@ class Effect(StrEnum):
 
     ALLOW = "allow"
     ASK = "ask"
+    HINT = "hint"
+    """The model explains it; once the user has tried by themselves, a person is asked."""
     DENY = "deny"
 
 
@@ -34,7 +36,7 @@ class RiskLevel(StrEnum):
     UNKNOWN = "unknown"
 
 
-_STRICTNESS: Final = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
+_STRICTNESS: Final = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.HINT: 2, Effect.DENY: 3}
 RISKS: Final = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH, RiskLevel.UNKNOWN, RiskLevel.CRITICAL)
 """The risks from the least to the greatest."""
 _SEVERITY: Final = {risk: place for place, risk in enumerate(RISKS)}
@@ -57,7 +59,7 @@ class PolicyDecision(Value):
 
 
 def strictness(effect: Effect) -> int:
-    """An order on effects: allow, ask, deny."""
+    """An order on effects: allow, ask, hint, deny."""
     return _STRICTNESS[effect]
 
 

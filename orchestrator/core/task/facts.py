@@ -409,6 +409,8 @@ class RequestEnded(Value):
     """In a word, such as ``digest_mismatch``, ``policy`` or ``approval_expired``."""
     then: OnTimeout = "continue"
     """For ``expired``: what becomes of the task."""
+    seen: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
+    """For the code ``hint``: the targets, with their states when the model was told to explain the call."""
 
 
 class ReviewNoted(Value):

@@ -263,7 +263,12 @@ def _refused(task: AgentTask, fact: facts.ReplyRefused) -> AgentTask:
     )
 
 
-_BIRTHS: Final = {Effect.ALLOW: CallState.ALLOWED, Effect.ASK: CallState.PROPOSED, Effect.DENY: CallState.DENIED}
+_BIRTHS: Final = {
+    Effect.ALLOW: CallState.ALLOWED,
+    Effect.ASK: CallState.PROPOSED,
+    Effect.HINT: CallState.PROPOSED,
+    Effect.DENY: CallState.DENIED,
+}
 
 
 def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
@@ -292,7 +297,8 @@ def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
 
 def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
     record = call_record(task, fact.call_id)
-    task = changed(task, checking=task.checking.begun(record))
+    hints = task.hints.after_changing(record.call.computer) if record.mutates else task.hints
+    task = changed(task, checking=task.checking.begun(record), hints=hints)
     return move_call(
         task,
         record,

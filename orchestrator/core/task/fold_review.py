@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never
 from orchestrator.core.approval.approval import CallEvent, CallState, move
 from orchestrator.core.approval.workflow import PLAIN, Claim, Comment, Team, Vote, told_person
 from orchestrator.core.errors import InvalidDecision
+from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.task import AgentTask, CallRecord, ClosedRequest, OpenRequest, changed
@@ -54,6 +55,9 @@ def told(record: CallRecord, text: str) -> str:
 def reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> AgentTask:
     """The task with a request raised: its calls are shown, and it waits."""
     for shown in fact.calls:
+        if shown.evaluation.effect is Effect.HINT:
+            computer = call_record(task, shown.call_id).call.computer
+            task = changed(task, hints=task.hints.after_trying(computer, shown.observed.state))
         task = update_call(
             task,
             shown.call_id,
@@ -303,6 +307,8 @@ def _retried(task: AgentTask, record: CallRecord, decision: facts.Decision) -> A
 def request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> AgentTask:
     """The task with calls whose request, or whose allowance, ended without a decision."""
     for call_id in fact.call_ids:
+        if fact.seen:
+            task = changed(task, hints=task.hints.after_explaining(call_record(task, call_id).call.computer, fact.seen))
         task = _end_one(task, call_id, fact)
     request = task.request
     task = _still_asked(task, fact.call_ids)

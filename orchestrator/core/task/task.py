@@ -27,6 +27,7 @@ from orchestrator.core.task.facts import (
     Siblings,
     TaskId,
 )
+from orchestrator.core.task.hints import NO_HINTS, Hints
 from orchestrator.core.task.items import GENESIS_HASH
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.repeats import Repeats
@@ -295,6 +296,8 @@ class AgentTask:
     """Tokens of the messages that the present reply answers; 0: nobody said."""
     checking: Checking = NO_CHECKS
     """How far its checks are."""
+    hints: Hints = NO_HINTS
+    """The files that the model explains before it changes them."""
     failures: tuple[facts.WorkFailed, ...] = ()
     """The last failure of each sort since the task got on, the latest last."""
     cancel_reason: str | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -41,6 +42,11 @@ _TWICE = "The same call stands twice in one reply; the first one counts."
 _CHANGED = "The call that would run is not the one that was decided; it is shown again."
 _ANOTHER = "Another computer goes by this name now; it is shown again."
 _UNSEEN = "The edited call does something that was not shown yet; it is shown first."
+_HINT = (
+    "The user is to try this by themselves first. Explain to them, with ask_user or in your final message, what to "
+    "change and why, and show the code. Once they say that they have changed the file, make the call again: it then "
+    "waits for a person."
+)
 _GRANT_OVER = "The grant no longer holds; a person decides."
 
 
@@ -111,6 +117,10 @@ class Gate:
         verdict = self._after_looking(record, observed)
         if verdict.effect is Effect.DENY and not unknown:
             await self._supersede(record, verdict.reason)
+            return None
+        released = unknown or self.journal.task.hints.releases(record.call.computer, observed.state)
+        if verdict.effect is Effect.HINT and not released:
+            await self._supersede(record, f"{_HINT} {verdict.reason}", "hint", observed.state)
             return None
         digest = self._digest(record, observed, verdict)
         return facts.RequestedCall(call_id=record.call_id, observed=observed, evaluation=verdict, action_digest=digest)
@@ -312,9 +322,16 @@ class Gate:
         )
         await self.journal.intend(ended)
 
-    async def _supersede(self, record: CallRecord, reason: str, code: str = "") -> None:
+    async def _supersede(
+        self, record: CallRecord, reason: str, code: str = "", seen: Mapping[str, str] | None = None
+    ) -> None:
         ended = facts.RequestEnded(
-            request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=reason, code=code
+            request_id=record.request_id,
+            end="superseded",
+            call_ids=(record.call_id,),
+            reason=reason,
+            code=code,
+            seen=dict(seen or {}),
         )
         await self.journal.intend(ended)
 

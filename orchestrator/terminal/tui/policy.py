@@ -26,6 +26,7 @@ _CHARS: Final = 1000
 _SAYS: Final = {
     "allow": "It would run without asking.",
     "ask": "A person would be asked first.",
+    "hint": "The model would explain it first, and a person would be asked once the user has tried.",
     "deny": "It would be denied.",
 }
 _TESTS: Final = (

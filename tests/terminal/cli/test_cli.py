@@ -388,7 +388,7 @@ def test_a_broken_policy_names_file_rule_and_reason(tmp_path: Path) -> None:
     policy = tmp_path / "mine.toml"
     policy.write_text('schema_version = 1\n[[rules]]\nid = "mine"\neffect = "maybe"\ntools = ["*"]\n')
     done = cli(tmp_path, "serve", *SCRIPTED, "--port", "0", "--data-dir", str(tmp_path / "d"), "--policy", str(policy))
-    refused(done, str(policy), "rule 1 (mine)", "effect", "'allow', 'ask' or 'deny'")
+    refused(done, str(policy), "rule 1 (mine)", "effect", "'allow', 'ask', 'hint' or 'deny'")
 
 
 def test_a_used_directory_without_its_policy_does_not_start(tmp_path: Path) -> None:

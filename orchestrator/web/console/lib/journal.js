@@ -100,9 +100,9 @@ function proposed(journal, fact) {
   }));
 }
 
-const STATE_OF = { allow: "allowed", ask: "to be asked", deny: "denied" };
+const STATE_OF = { allow: "allowed", ask: "to be asked", hint: "to be explained", deny: "denied" };
 // Calls of which nothing came, where their task ends.
-const OPEN = new Set(["proposed", "allowed", "to be asked", "asks", "asks you"]);
+const OPEN = new Set(["proposed", "allowed", "to be asked", "to be explained", "asks", "asks you"]);
 
 const each = (journal, list, change) =>
   list.reduce((all, one) => onCall(all, one.call_id, (call) => change(one, call)), journal);

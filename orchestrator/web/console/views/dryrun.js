@@ -29,6 +29,7 @@ const open = (name) => OPEN[name] ?? oneLine(name, 80);
 
 const OUTCOMES = { matched: "matched", possible: "not known yet", no: "did not match" };
 const SAYS = { allow: "It would run without asking.", ask: "A person would be asked first.",
+  hint: "The model would explain it first, and a person would be asked once the user has tried.",
   deny: "It would be denied." };
 
 const written = (args) => JSON.stringify(args, null, 2);

@@ -3,7 +3,7 @@ import { html } from "../lib/html.js";
 import { Text } from "../lib/text.js";
 import { Risk, plural } from "../lib/ui.js";
 
-const EFFECTS = { allow: ["Allow", "good"], ask: ["Ask", "warn"], deny: ["Deny", "bad"] };
+const EFFECTS = { allow: ["Allow", "good"], ask: ["Ask", "warn"], hint: ["Hint", "warn"], deny: ["Deny", "bad"] };
 const TESTS = {
   eq: (value) => ["is", value], in: (value) => ["is one of", value], regex: (value) => ["matches", value],
   max_length: (value) => ["has at most", `${value} characters`], max_number: (value) => ["is at most", value],
