@@ -92,6 +92,11 @@ class PolicyKeeper:
         return self._in_force.custom
 
     @property
+    def text(self) -> str:
+        """The active policy as its file says it, with its comments."""
+        return self._in_force.content.decode("utf-8", "replace")
+
+    @property
     def source(self) -> str:
         """The file or address where the policy came from."""
         return self._in_force.source

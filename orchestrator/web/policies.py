@@ -72,9 +72,10 @@ class PolicyEndpoints(Room):
 
     async def show_policy(self, request: Request) -> PolicyInForceAnswer:
         """``GET /v1/policy``: what is in force; ``alert``: why this node's file is not, or why it judges nothing."""
-        await self.who(request, agents=True)
+        identity = await self.who(request, agents=True)
         present = self.policy.policy
-        return PolicyInForceAnswer.made_from(self.policy, policy_version=present.version, mode=present.mode)
+        text = self.policy.text if "everything" in self.authorizer.holder(identity).rights else None
+        return PolicyInForceAnswer.made_from(self.policy, policy_version=present.version, mode=present.mode, text=text)
 
     async def reload_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy/reload``: look at the file now; it is looked at each second anyway."""

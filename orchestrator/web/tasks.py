@@ -159,7 +159,7 @@ class TaskEndpoints(Room):
                     remedy="`cc-orchestrator computers` lists them, `cc-orchestrator pair` connects one.",
                     details={"missing": "computer"},
                 )
-        model = body.model or self.defaults.model
+        model = body.model or self.service.quotas.of(identity.name).model or self.defaults.model
         if body.model:
             await self.check_model(body.model)
         computers = [ComputerId(one) for one in dict.fromkeys(body.computers)]

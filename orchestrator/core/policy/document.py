@@ -129,6 +129,8 @@ class Quota(Value):
     """Minutes of their tasks in a day, as ``max_wall_s`` counts them: without the waits for people."""
     running: Amount | None = None
     """Tasks that work at once; others of the same person wait for their turn."""
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """The model of their tasks that name none."""
     weight: Annotated[float, Field(ge=0.1, le=10)] | None = None
     """Turns for each turn of somebody with the weight 1, which is what people have that nothing is said of."""
 
@@ -145,6 +147,7 @@ class Quotas(Quota):
         found: dict[str, Any] = {}
         for name in Quota.model_fields:
             said = [value for one in own if (value := getattr(one, name)) is not None]
+            # A model is not more than another: of several groups that name one, it is the last by name.
             found[name] = max(said) if said else getattr(self, name)
         return Quota(**found)
 

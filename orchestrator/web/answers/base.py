@@ -386,6 +386,8 @@ class PolicyInForceAnswer(AnswerModel):
     """Why the file as it is now is not what is in force, or why this node judges nothing; empty: all is well."""
     mode: Literal["normal", "plan"]
     policy: Policy
+    text: str | None
+    """The policy as its file says it, with its comments; null: the asker is no admin."""
 
 
 class Reloaded(AnswerModel):

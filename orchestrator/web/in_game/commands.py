@@ -271,7 +271,7 @@ class InGameCommands:
             asked.text,
             user=asked.person,
             computers=[asked.line.computer],
-            model=new.model,
+            model=self._service.quotas.of(asked.person.name).model or new.model,
             max_steps=new.max_steps,
             max_wall_s=new.max_wall_s,
             max_tokens=new.max_tokens,

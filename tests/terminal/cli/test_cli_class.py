@@ -1,0 +1,137 @@
+"""`class` on the command line: a class from a file, made once however often it is said, and its end."""
+
+import csv
+import io
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.terminal.cli.classes import with_part
+from tests.harness.commands import Served, cli, refused, serving
+
+CLASS = """
+group = "class-7b"
+teachers = ["tom"]
+students = ["ann", "bob"]
+computers = "each"
+shared = ["lab"]
+hints = true
+
+[limits]
+tasks = 20
+running = 1
+
+[[rules]]
+id = "class-7b-no-shell"
+effect = "deny"
+tools = ["cc_shell"]
+args = [{ pointer = "/command", regex = "wget.*" }]
+"""
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """A server, and a class file beside it."""
+    (tmp_path / "class.toml").write_text(CLASS, "utf-8")
+    with serving(tmp_path, tmp_path / "data") as served:
+        yield served
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def policy_of(server: Served) -> dict[str, Any]:
+    """The rules of the class in the active policy, by their ids, and what it says of its group."""
+    shown = json.loads(server.cli("policy", "show", "--json").stdout)["policy"]
+    rules = {one["id"]: one for one in shown["rules"] if one["id"].startswith("class-7b")}
+    return {"rules": rules, "quota": shown["quotas"]["groups"].get("class-7b")}
+
+
+def test_a_class_begins_once_and_is_told_so(served: Served) -> None:
+    """The first time everybody gets a token and a line; the second time nobody a token, and the same class is there."""
+    file = str(served.home / "class.toml")
+    first = served.cli("class", "start", file)
+    assert first.returncode == 0, first.stderr
+    rows = rows_of(first.stdout)
+    assert [(one["name"], one["role"], one["computer"]) for one in rows] == [
+        ("tom", "teacher", ""),
+        ("ann", "student", "ann"),
+        ("bob", "student", "bob"),
+        ("", "shared", "lab"),
+    ]
+    assert all(one["token"].startswith("ccp_") for one in rows[:3])
+    assert all("wget run" in one["line"] for one in rows[1:])
+    assert "The policy has the part of class class-7b now." in first.stderr
+    in_force = policy_of(served)
+    assert in_force["rules"]["class-7b-hints"]["effect"] == "hint"
+    assert in_force["rules"]["class-7b-no-shell"]["groups"] == ["class-7b"]
+    assert (in_force["quota"]["tasks"], in_force["quota"]["running"]) == (20, 1)
+    tutor = {"CC_ORCHESTRATOR_TOKEN": rows[0]["token"], "CC_ORCHESTRATOR_URL": served.url}
+    assert cli(served.home, "freeze", "ann", **tutor).returncode == 0
+    assert cli(served.home, "unfreeze", "ann", **tutor).returncode == 0
+    student = {"CC_ORCHESTRATOR_TOKEN": rows[1]["token"], "CC_ORCHESTRATOR_URL": served.url}
+    refused(cli(served.home, "freeze", "bob", **student), "ann may not do this.", code=3)
+    refused(cli(served.home, "class", "start", file, **student), "The server does not show you its policy.")
+
+    kept = served.home / "tokens.csv"
+    again = served.cli("class", "start", file, "--tokens", str(kept))
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "policy" not in again.stderr
+    assert "is new" not in again.stderr
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert [one["token"] for one in rows_of(kept.read_text("utf-8"))] == [""] * 4
+    assert policy_of(served) == in_force
+    refused(served.cli("class", "start", file, "--tokens", str(kept)), "is there already.")
+
+
+def test_a_class_ends_and_begins_again(served: Served) -> None:
+    """Its part of the policy goes, its people are frozen; the next start takes the freeze away."""
+    file, before = str(served.home / "class.toml"), policy_of(served)
+    served.cli("class", "start", file)
+    stopped = served.cli("class", "stop", "class-7b")
+    assert "3 people of class-7b are frozen" in stopped.stderr
+    assert policy_of(served) == before
+    assert "The class is over." in served.cli("freeze").stdout
+    started = served.cli("class", "start", file)
+    assert "The group class-7b is not frozen any more." in started.stderr
+    assert served.cli("freeze").stderr == "Nobody is frozen.\n"
+    assert "The tokens of ann are revoked." in served.cli("class", "stop", "class-7b", "--revoke").stderr
+    held = json.loads(served.cli("people", "list", "--json").stdout)
+    assert {one["name"] for one in held if not one["revoked"]} == {"admin", "tom"}
+    refused(served.cli("class", "stop", "class-7c"), "There is no group class-7c.", code=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("group =", "cannot be read as TOML"),
+        (CLASS.replace("hints", "hint"), "hint is not known."),
+        (CLASS.replace("tasks", "task"), "limits.task is not known."),
+        (CLASS.replace('students = ["ann", "bob"]', "students = []"), "names no group or no students."),
+        (CLASS.replace('"each"', '"some"'), 'computers is neither "each" nor "none".'),
+        (CLASS.replace('["lab"]', '"lab"'), "shared is a list."),
+        ('limits = 5\ngroup = "x"\n', "limits is not known."),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_before_anything_is_made(tmp_path: Path, text: str, words: str) -> None:
+    """With what is wrong in it; it needs no server."""
+    file = tmp_path / "class.toml"
+    file.write_text(text, "utf-8")
+    refused(cli(tmp_path, "class", "start", str(file)), words)
+
+
+def test_the_part_of_a_class_is_replaced_and_taken_out() -> None:
+    """The rest of the policy stays as it was, with its comments, and the part of another class as well."""
+    policy = "# mine\nmode = 'normal'\n"
+    one = with_part(policy, "a", "x = 1")
+    both = with_part(one, "b", "y = 1")
+    assert with_part(both, "a", "x = 1") != one
+    changed = with_part(both, "a", "x = 2")
+    assert "x = 1" not in changed
+    assert with_part(with_part(changed, "b", ""), "a", "") == policy
+    assert with_part(policy, "a", "") == policy
