@@ -199,6 +199,14 @@ class Client:
             response = self._http.request(method, path, json=body, timeout=httpx2.Timeout(70.0, read=None))
         return checked(response.status_code, response.content, self.shown)
 
+    def download(self, path: str, **query: Any) -> bytes:
+        """The bytes of an answer that is no JSON, which may take minutes. Raises as :meth:`request`."""
+        with self._reachable():
+            response = self._http.request("GET", path, params=query or None, timeout=httpx2.Timeout(70.0, read=None))
+        if response.status_code >= 300:
+            checked(response.status_code, response.content)
+        return response.content
+
     def submit(
         self, body: Mapping[str, Any], *, patience_s: float = PATIENCE_S, pause: Callable[[float], object] = time.sleep
     ) -> Any:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
@@ -58,7 +57,7 @@ from orchestrator.web.answers.history import (
     Verifying,
 )
 from orchestrator.web.base import Room, as_json, no_computer
-from orchestrator.web.bodies import EmptyBody, read_body, read_number, task_id_of
+from orchestrator.web.bodies import EmptyBody, read_body, read_moment, read_number, task_id_of
 from orchestrator.web.errors import redacted
 
 # -- The endpoint to what is being read from computers ---------------------------------------
@@ -326,19 +325,8 @@ def _wanted(request: Request) -> Wanted:
         request_id=query.get("request", ""),
         by=query.get("by", ""),
         kind=query.get("kind", ""),
-        since=None if not since else _moment(since),
+        since=None if not since else read_moment(since),
     )
-
-
-def _moment(text: str) -> datetime:
-    try:
-        # A plus sign of an offset that was not escaped arrives as a blank.
-        moment = datetime.fromisoformat(text.replace(" ", "+", 1) if text.count(" ") == 1 and "T" in text else text)
-    except ValueError:
-        raise InvalidRequest(
-            f"since is a time like 2026-11-20 or 2026-11-20T18:00:00Z, not {text[:40]!r}.", remedy="Say it like that."
-        ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _digest(text: str) -> str:

@@ -1,6 +1,7 @@
 """Requests to the endpoints: how they are read, and their bodies as models."""
 
 import re
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -299,3 +300,15 @@ class PairBody(_Body):
     computer_id: int = Field(ge=0, le=2**31 - 1)
     label: str | None = Field(default=None, max_length=200)
     token: str | None = Field(default=None, max_length=200)
+
+
+def read_moment(text: str) -> datetime:
+    """A time of a query, in UTC where it names no offset. Raises InvalidRequest."""
+    try:
+        # A plus sign of an offset that was not escaped arrives as a blank.
+        moment = datetime.fromisoformat(text.replace(" ", "+", 1) if text.count(" ") == 1 and "T" in text else text)
+    except ValueError:
+        raise InvalidRequest(
+            f"since is a time like 2026-11-20 or 2026-11-20T18:00:00Z, not {text[:40]!r}.", remedy="Say it like that."
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

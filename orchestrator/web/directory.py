@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from orchestrator.core.approval.people import EVERYBODY, NO_GROUP, OF_GROUP, RIGHTS, Freeze, Group, Owner
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
@@ -24,6 +25,7 @@ from orchestrator.web.bodies import AwayBody, GroupBody, OwnerBody, read_body
 
 class DirectoryEndpoints(Room):
     """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away`` and ``/v1/computers/{name}/owner``."""
+from orchestrator.history.class_export import archive
 from orchestrator.web.answers.base import (
     FreezeAnswer,
     FreezeDone,
@@ -37,7 +39,7 @@ from orchestrator.web.answers.base import (
 )
 from orchestrator.web.auth import check_name
 from orchestrator.web.base import Room, no_computer
-from orchestrator.web.bodies import FreezeBody, GroupBody, OwnerBody, UnfreezeBody, read_body
+from orchestrator.web.bodies import FreezeBody, GroupBody, OwnerBody, UnfreezeBody, read_body, read_moment
 
 _OPEN: Final = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
 _MOST_OPEN: Final = 10_000
@@ -118,6 +120,24 @@ class DirectoryEndpoints(Room):
             )
         await self._set(DirectoryChanged(about="group", name=name), identity, self.directory.number_of(f"group {name}"))
         return GroupGone(name=name)
+
+    async def export_group(self, request: Request) -> Response:
+        """``GET /v1/groups/{group}/export?since=``: what its people did, as a zip."""
+        identity = await self.who(request)
+        self.authorizer.must(identity, "audit")
+        name, present = request.path_params["group"], self.directory.present
+        holder = self.authorizer.holder(identity)
+        if name not in present.groups or not ("everything" in holder.rights or name in present.groups_of(holder.name)):
+            raise _no_group(name)
+        people = {
+            person: frozenset({person, *(one for one, owner in present.programs.items() if owner == person)})
+            for person in present.groups[name].people
+            if present.oversees(holder, person, "audit")
+        }
+        said = request.query_params.get("since")
+        since = read_moment(said) if said else None
+        made = await archive(self.service.store, name, people, since=since, now=self.service.clock.now())
+        return Response(made, media_type="application/zip")
 
     async def freeze(self, request: Request) -> FreezeDone:
         """``POST /v1/freeze``: nothing of these people starts from now on, on any node."""

@@ -478,6 +478,11 @@ _PEOPLE: Final = (
     Endpoint(
         "DELETE", "/v1/people/{person}/away", "come_back", "people", "Say that one is back.",
         _ok("Nobody decides for them.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
+        "GET", "/v1/groups/{group}/export", "export_group", "people",
+        "Get what the people of a group did, as a page and as JSON for each, without secrets.",
+        {200: Answer("A zip archive.", media="application/zip")},
+        takes=(Param("since", "Only tasks that came in from this time on, as for the audit."),),
+        who="reviewer",
     ),
     Endpoint(
         "POST", "/v1/computers/{name}/owner", "set_owner", "people",

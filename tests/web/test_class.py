@@ -1,7 +1,9 @@
 """A class at work: people are frozen and go on, with a real server, real sockets and computers that answer."""
 
 import asyncio
+import io
 import json
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -272,3 +274,65 @@ async def test_a_model_explains_and_writes_only_after_the_attempt_of_its_user(tm
         await server.until(task_id, "task_ended")
         assert server.stub.disk.file("a.lua") != b"-- by ann\n"
         assert (await server.ask("GET", "/v1/audit/check")).json()["findings"] == []
+
+
+# -- the export --------------------------------------------------------------------------
+
+
+async def test_an_export_has_what_each_did_and_no_secret(tmp_path: Path) -> None:
+    """Tasks, diffs, decisions, questions and time, as JSON and as a page that runs nothing; only one's own group."""
+    key = "sk-ant-api03-" + "Zq7" * 12
+    call_ = call("cc_write", path="a.lua", content=f"-- <script>alert(1)</script> {key}\n")
+    model = Playing(says(call("ask_user", question="Which <b>chest</b>?")), says(call_), final())
+    async with class_with(tmp_path, model, policy=policy(rule("all", "allow"), rule("w", "ask", ["cc_write"]))) as (
+        server,
+        people,
+    ):
+        rita = await server.person("rita", "reviewer")
+        await server.ask("POST", "/v1/groups/class-7b", {"add_people": ["rita"]})
+        task_id = await server.submit(["3"], token=people["ann"], prompt="fix it")
+        question = (await server.item(task_id, "question_asked"))["fact"]
+        answer = {"question_id": question["question_id"], "answer": "the left one"}
+        await server.ask("POST", f"/v1/tasks/{task_id}/answer", answer, token=people["ann"])
+        request = await server.paused(task_id)
+        await server.decide(request, "approve", token=rita, reason="well done")
+        await server.until(task_id, "task_ended")
+        outside = await server.person("oto", "reviewer")
+        path = "/v1/groups/class-7b/export"
+        assert [(await server.ask("GET", path, token=one)).status_code for one in (people["ann"], outside)] == [
+            403,
+            404,
+        ]
+        assert (await server.ask("GET", path + "?since=soon", token=rita)).status_code == 422
+        answered = await server.ask("GET", path, token=rita)
+        assert answered.headers["content-type"] == "application/zip"
+        files = unzipped(answered.content)
+        assert set(files) == {
+            *(f"class-7b/{name}.{kind}" for name in ("ann", "bob", "tom", "rita", "index") for kind in ("json", "html"))
+        }
+        told = json.loads(files["class-7b/ann.json"])
+        (task,) = told["tasks"]
+        assert (task["prompt"], task["status"], told["total"]["tasks"]) == ("fix it", "Completed", 1)
+        assert [(one["question"], one["answer"]) for one in task["questions"]] == [
+            ("Which <b>chest</b>?", "the left one")
+        ]
+        written = task["calls"][1]
+        assert (written["tool"], written["outcome"]) == ("cc_write", "done")
+        assert [(one["by"], one["action"], one["reason"]) for one in written["decisions"]] == [
+            ("rita", "approve", "well done")
+        ]
+        assert "+-- <script>" in written["diff"]
+        assert task["seconds"]["waiting"] >= 0
+        assert not any(key in text for text in files.values())
+        page = files["class-7b/ann.html"]
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+        assert json.loads(files["class-7b/bob.json"])["tasks"] == []
+        later = await server.ask("GET", path + "?since=2100-01-01", token=rita)
+        assert json.loads(unzipped(later.content)["class-7b/ann.json"])["tasks"] == []
+
+
+def unzipped(content: bytes) -> dict[str, str]:
+    """The files of an archive, as text."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}

@@ -95,6 +95,27 @@ def stop(
         typer.echo(line, err=True)
 
 
+@class_app.command("export", epilog="Example: cc-orchestrator class export class-7b --out class-7b.zip")
+def export(
+    group: OfGroup,
+    out: Annotated[Path, typer.Option("--out", metavar="ZIP", help="A file that is not there yet.")],
+    since: Annotated[str, typer.Option(help="Only tasks from then on, such as 2026-11-20.")] = "",
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write what each person of a group did into one archive: tasks, diffs, questions, time; as HTML and JSON.
+
+    Secrets are masked. It takes the right `audit`, for a group of your own.
+    """
+    if out.exists():
+        raise InvalidRequest(f"{one_line(str(out))} is there already.", remedy="Name a file that is not there yet.")
+    with client_of(url, data_dir) as client:
+        query = {"since": since} if since else {}
+        content = client.download(f"/v1/groups/{as_segment(group)}/export", **query)
+    out.write_bytes(content)
+    typer.echo(f"{one_line(str(out))} has {len(content):,} bytes.", err=True)
+
+
 class _Done:
     """What was done, as sentences."""
 

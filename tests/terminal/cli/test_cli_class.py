@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import stat
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,15 @@ def test_the_part_of_a_class_is_replaced_and_taken_out() -> None:
     assert "x = 1" not in changed
     assert with_part(with_part(changed, "b", ""), "a", "") == policy
     assert with_part(policy, "a", "") == policy
+
+
+def test_a_class_is_exported_into_a_new_file(served: Served) -> None:
+    """And never over one that is there; a group that is not there is told."""
+    served.cli("class", "start", str(served.home / "class.toml"))
+    out = served.home / "class.zip"
+    done = served.cli("class", "export", "class-7b", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(out) as archive:
+        assert "class-7b/ann.html" in archive.namelist()
+    refused(served.cli("class", "export", "class-7b", "--out", str(out)), "is there already.")
+    refused(served.cli("class", "export", "none", "--out", str(out) + "2"), "There is no group 'none'.", code=4)
