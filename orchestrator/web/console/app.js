@@ -22,6 +22,7 @@ import { Task } from "./views/task.js";
 import { Tasks } from "./views/tasks.js";
 import { GoingOn } from "./views/transfers.js";
 
+const Class = later("views/class.js", "Class");
 const Audit = later("views/audit.js", "Audit");
 const Computer = later("views/computer.js", "Computer");
 const Pairing = later("views/pairing.js", "Pairing");
@@ -41,6 +42,8 @@ const VIEWS = {
   policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
   audit: { title: "Audit", draw: (at) => html`<${Audit} query=${at.query} />` },
   people: { title: "People", draw: () => html`<${People} />` },
+  class: { title: "Class", under: "people", draw: (at) => html`
+    <${Class} key=${at.parts[0]} group=${at.parts[0] ?? ""} />` },
   pairing: { title: "Pairing", under: "computers", draw: () => html`<${Pairing} />` },
 };
 

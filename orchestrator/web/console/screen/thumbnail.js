@@ -6,7 +6,7 @@ import { useInSight } from "../lib/seen.js";
 import { Painter } from "./paint.js";
 import { useScreen } from "./watching.js";
 
-const MOST = 12, APART_MS = 1000;
+const MOST = 24, APART_MS = 1000;
 
 const looking = new Set(), waiting = new Set();
 

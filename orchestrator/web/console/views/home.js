@@ -5,6 +5,7 @@ import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
+import { oneLine } from "../lib/text.js";
 import { Empty, Icon, Loading, Trouble, plural } from "../lib/ui.js";
 import { atWork, useOpenTasks } from "./computers.js";
 import { WorldMap } from "./map.js";
@@ -16,6 +17,14 @@ import { Timeline } from "./timeline.js";
 const TASKS = 20, HOURS = 24;
 // A tile costs the computer pictures while somebody looks: the others are in the list of computers.
 const MOST_TILES = 12;
+
+// Links to the groups whose people one may freeze; nothing for somebody who may not.
+function ClassLinks() {
+  const { value: me } = useReading("/v1/whoami");
+  const { value } = useReading(me?.rights.includes("freeze") ? "/v1/groups" : null);
+  return html`${(value?.groups ?? []).map(({ name }) => html`<a key=${name} class="button only-wide"
+      href=${link("class", [name])}>Class ${oneLine(name, 40)}</a>`)}`;
+}
 
 const Stat = ({ address, value, name, note, look }) => html`<li><a class="stat ${look ?? ""}" href=${address}>
   <b>${value}</b><span>${name}${note && html`<small>${note}</small>`}</span></a></li>`;
@@ -82,6 +91,8 @@ export function Home() {
   return html`<div class="page home">
     <div class="head"><h1>Home</h1><div class="tools">
       ${may("pair") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
+    <div class="head"><h1>Home</h1><div class="tools"><${ClassLinks} />
+      ${may("admin") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
         <${Icon} name="plus" /> Pair a computer</a>`}
       ${may("submit") && html`<a class="button primary" href=${link("tasks", [], { new: "1" })}>
         <${Icon} name="plus" /> New task</a>`}</div></div>

@@ -44,7 +44,7 @@ function now(task, times, requests, questions) {
   return { address, says: says[times?.doing] ?? "", status: task.status };
 }
 
-function AtWork({ task, times }) {
+export function AtWork({ task, times }) {
   const { requests, questions } = useStore(live);
   const { address, says, status } = now(task, times, requests, questions);
   return html`<a class="at-work" href=${address}><${Status} status=${status} />

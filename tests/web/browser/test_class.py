@@ -1,0 +1,56 @@
+"""The view of a class in a real browser: twenty people on one screen, and a brake for each."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.story.harness import Computer, Server, final, tool
+from tests.web.browser.seats import PHONE, Seats
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TEACHERS_DESK = (1440, 900)
+PEOPLE = [f"student-{number:02}" for number in range(1, 21)]
+
+
+@pytest.mark.deep
+async def test_twenty_people_are_on_one_screen_and_are_frozen(server: Server, pc: Computer, seats: Seats) -> None:
+    """All tiles are in sight; one shows its question; one is frozen, then all; a phone has them below one another."""
+    api = server.api()
+    tokens = {}
+    for name in (*PEOPLE, "tom"):
+        roles = ["admin", "reviewer"] if name == "tom" else ["submitter"]
+        made = await api.ok("POST", "/v1/tokens", {"kind": "person", "name": name, "roles": roles})
+        tokens[name] = made["token"]
+    await api.ok("POST", "/v1/groups/class-7b", {"add_people": [*PEOPLE, "tom"], "add_computers": [pc.name]})
+    await api.ok("POST", f"/v1/computers/{pc.name}/owner", {"person": PEOPLE[0]})
+    asks = tool("ask_user", question="Which chest?")
+    await server.api(tokens[PEOPLE[0]]).submit(asks, final(), computers=(pc.name,))
+    seat = await seats.open("home", token=tokens["tom"], size=TEACHERS_DESK)
+    await seat.page.get_by_role("link", name="Class class-7b").click()
+    tiles = seat.page.get_by_role("list", name="People").get_by_role("listitem")
+    await expect(tiles).to_have_count(20)
+    first = tiles.filter(has_text=PEOPLE[0])
+    await expect(first).to_contain_text("Which chest?")
+    bottom = await seat.page.evaluate(
+        "Math.max(...[...document.querySelectorAll('.tile')].map((one) => one.getBoundingClientRect().bottom))"
+    )
+    assert bottom <= TEACHERS_DESK[1]
+    await seat.check_access("class")
+
+    await seat.page.get_by_placeholder("Why? They read it").fill("we talk")
+    await seat.button(f"Freeze {PEOPLE[0]}").click()
+    await expect(first.locator(".badge.bad")).to_have_text("Frozen")
+    rows = (await api.ok("GET", "/v1/tasks"))["tasks"]
+    assert [one["status_reason"] for one in rows] == ["Frozen by tom: we talk"]
+    await seat.button(f"Unfreeze {PEOPLE[0]}").click()
+    await expect(seat.page.locator(".badge.bad")).to_have_count(0)
+    await seat.button("Freeze all").click()
+    await expect(seat.page.locator(".badge.bad")).to_have_count(20)
+    await seat.button("Unfreeze all").click()
+    await expect(seat.page.locator(".badge.bad")).to_have_count(0)
+
+    await seat.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    assert await seat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    student = await seats.open("home", token=tokens[PEOPLE[1]])
+    await expect(student.page.get_by_role("heading", name="Home")).to_be_visible()
+    await expect(student.page.get_by_role("link", name="Class class-7b")).to_have_count(0)
