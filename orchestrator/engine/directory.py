@@ -5,16 +5,11 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from orchestrator.core.approval.people import Away, Directory, Group, Owner
+from orchestrator.core.approval.people import Away, Directory, Freeze, Group, Owner
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
 from orchestrator.core.task.items import Draft
-from orchestrator.core.task.system_facts import AwayValue, GroupValue, OwnerValue
-from orchestrator.core.approval.people import Directory, Freeze, Group, Owner
-from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
-from orchestrator.core.task.items import Draft
-from orchestrator.core.task.system_facts import FreezeValue, GroupValue, OwnerValue
+from orchestrator.core.task.system_facts import AwayValue, FreezeValue, GroupValue, OwnerValue
 from orchestrator.core.wire.wire import ComputerId
 
 logger = logging.getLogger(__name__)
@@ -113,5 +108,6 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
     for one in held:
         if one.kind == "person" and not one.revoked:
             roles[one.name] = roles.get(one.name, frozenset()) | {*one.rights}
-    return Directory(groups=groups, owners=owners, programs=programs, people=people, roles=roles, away=away)
-    return Directory(groups=groups, owners=owners, programs=programs, people=people, freezes=freezes)
+    return Directory(
+        groups=groups, owners=owners, programs=programs, people=people, roles=roles, away=away, freezes=freezes
+    )

@@ -51,9 +51,8 @@ from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.oidc import AT_ONCE, ClaimRules, Provider, ProviderEndpoints
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
-from orchestrator.web.people import Pairings, PeopleEndpoints
-from orchestrator.web.pins import PinEndpoints
 from orchestrator.web.people import Pairings
+from orchestrator.web.pins import PinEndpoints
 from orchestrator.web.policies import DecisionEndpoints, PolicyEndpoints
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
@@ -87,7 +86,6 @@ class Endpoints(
     DecisionEndpoints,
     PolicyEndpoints,
     AuditEndpoints,
-    PeopleEndpoints,
     PinEndpoints,
     ScreenEndpoints,
     BackupEndpoints,

@@ -10,23 +10,15 @@ from starlette.responses import Response
 from orchestrator.core.approval.people import EVERYBODY, NO_GROUP, OF_GROUP, RIGHTS, Freeze, Group, Owner
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
 from orchestrator.core.ports import Identity
-from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, GroupValue, OwnerValue
 from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.task.system_facts import DirectoryChanged, FreezeValue, GroupValue, OwnerValue
+from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, FreezeValue, GroupValue, OwnerValue
 from orchestrator.core.text.lookalikes import why_not
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.tasks import person
-from orchestrator.web.answers.base import AwayDone, GroupAnswer, GroupGone, GroupList, OwnerDone, WhoAmI
-from orchestrator.web.auth import check_name
-from orchestrator.web.base import Room, no_computer
-from orchestrator.web.bodies import AwayBody, GroupBody, OwnerBody, read_body
-
-
-class DirectoryEndpoints(Room):
-    """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away`` and ``/v1/computers/{name}/owner``."""
 from orchestrator.history.class_export import archive
 from orchestrator.web.answers.base import (
+    AwayDone,
     FreezeAnswer,
     FreezeDone,
     FreezeEnded,
@@ -39,14 +31,14 @@ from orchestrator.web.answers.base import (
 )
 from orchestrator.web.auth import check_name
 from orchestrator.web.base import Room, no_computer
-from orchestrator.web.bodies import FreezeBody, GroupBody, OwnerBody, UnfreezeBody, read_body, read_moment
+from orchestrator.web.bodies import AwayBody, FreezeBody, GroupBody, OwnerBody, UnfreezeBody, read_body, read_moment
 
 _OPEN: Final = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
 _MOST_OPEN: Final = 10_000
 
 
 class DirectoryEndpoints(Room):
-    """``/v1/whoami``, ``/v1/groups``, ``/v1/freezes`` and ``/v1/computers/{name}/owner``."""
+    """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away``, ``/v1/freezes``, ``/v1/computers/{name}/owner``."""
 
     directory: DirectoryKeeper
 

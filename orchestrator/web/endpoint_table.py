@@ -478,6 +478,8 @@ _PEOPLE: Final = (
     Endpoint(
         "DELETE", "/v1/people/{person}/away", "come_back", "people", "Say that one is back.",
         _ok("Nobody decides for them.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
+    ),
+    Endpoint(
         "GET", "/v1/groups/{group}/export", "export_group", "people",
         "Get what the people of a group did, as a page and as JSON for each, without secrets.",
         {200: Answer("A zip archive.", media="application/zip")},
@@ -497,6 +499,8 @@ _PEOPLE: Final = (
     Endpoint(
         "DELETE", "/v1/pin", "remove_pin", "people", "Remove one's PIN: nobody reviews in the game by it any more.",
         _ok("It is removed.", base.PinAnswer),
+    ),
+    Endpoint(
         "POST", "/v1/freeze", "freeze", "people",
         "Freeze a person, a group or everybody: nothing of theirs starts or is decided, and their programs stop.",
         _ok("It holds.", base.FreezeDone), {409: "`conflict`: somebody changed it meanwhile"},

@@ -84,11 +84,9 @@ class PeopleEndpoints(Room):
             # A program's tasks count as its owner's, so it ends with its owner; first, so that none outlives a crash.
             rows = await self.service.store.list_tokens()
             for program in {one.name for one in rows if one.kind == "agent" and one.owner == name and not one.revoked}:
-                await self._revoked("agent", program, identity)
-            # Somebody else may get the name.
-            await self._revoked("pin", name, identity)
-        return TokensRevoked(revoked=await self._revoked(kind, name, identity))
                 await self._revoked("agent", program, by)
+            # Somebody else may get the name.
+            await self._revoked("pin", name, by)
         return await self._revoked("person", name, by)
 
     async def _revoked(self, kind: str, name: str, by: Actor) -> int:

@@ -440,6 +440,9 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         SYSTEM,
         facts.ReviewNoted(
             what="escalated", request_id=_REQUEST, to="role:admin", expires_at=_AT + timedelta(seconds=3600)
+        ),
+    ),
+    (
         "hint",
         SYSTEM,
         facts.RequestEnded(

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.core.approval.workflow import Workflow, with_quorum
-from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, SecretsToModel, Undo
 from orchestrator.core.policy import (
     Effect,
     PathCheck,

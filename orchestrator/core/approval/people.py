@@ -136,6 +136,7 @@ class Directory:
         for person, away in self.away.items():
             if away.to == name and now < away.until:
                 yield person, self.roles.get(person, frozenset())
+
     freezes: Mapping[str, Freeze] = field(default_factory=dict)
     """Each by its name."""
 

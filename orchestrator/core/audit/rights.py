@@ -143,7 +143,7 @@ class RightsBook:
             case _:
                 return False
 
-    def _needed(self, item: AgentTaskItem, own: Collection[str]) -> Set[str]:
+    def _needed(self, item: AgentTaskItem, own: Collection[str]) -> Set[str]:  # noqa: PLR0911 - a table
         """The roles of which one is needed; empty: none is, or it depends on more than roles."""
         match item.fact:
             case facts.DecisionRecorded() as fact:

@@ -1,8 +1,7 @@
 """A policy as its file says it: rules, the treatment of requests, and examples that prove it."""
 
 import re
-from collections.abc import Collection, Mapping
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -115,6 +114,8 @@ class InGameReview(Value):
     def by(self, person: str, roles: Collection[str]) -> bool:
         """Whether a person with these roles may review in the game."""
         return person in self.people or not set(roles).isdisjoint(self.roles)
+
+
 Amount = Annotated[int, Field(strict=True, ge=1, le=10**12)]
 
 

@@ -308,18 +308,6 @@ class AwayValue(Value):
     until: AwareDatetime
 
 
-DirectoryValue = Annotated[GroupValue | OwnerValue | AwayValue, Field(discriminator="kind")]
-
-
-class DirectoryChanged(Value):
-    """An entry of the directory was set or removed: a group, the owner of a computer, or that somebody is away."""
-
-    kind: Literal["directory_changed"] = "directory_changed"
-    about: Literal["group", "owner", "away"]
-    name: str
-    """The name of the group, of the computer, or of the person."""
-
-
 class FreezeValue(Value):
     """A freeze as somebody set it."""
 
@@ -329,16 +317,16 @@ class FreezeValue(Value):
     at: AwareDatetime
 
 
-DirectoryValue = Annotated[GroupValue | OwnerValue | FreezeValue, Field(discriminator="kind")]
+DirectoryValue = Annotated[GroupValue | OwnerValue | AwayValue | FreezeValue, Field(discriminator="kind")]
 
 
 class DirectoryChanged(Value):
-    """An entry of the directory was set or removed: a group, the owner of a computer, or a freeze."""
+    """An entry of the directory was set or removed: a group, the owner of a computer, an absence, or a freeze."""
 
     kind: Literal["directory_changed"] = "directory_changed"
-    about: Literal["group", "owner", "freeze"]
+    about: Literal["group", "owner", "away", "freeze"]
     name: str
-    """The name of the group or of the computer; of a freeze a person, ``group:NAME``, or ``*`` for everybody."""
+    """The name of the group, of the computer, or of the person; of a freeze also ``group:NAME``, or ``*`` for all."""
     value: DirectoryValue | None = None
     """The whole entry as it is from here on; None: there is none any more."""
 

@@ -1,8 +1,7 @@
 """The gate as the actor walks through it: judged when a call is made, shown, and judged when it runs."""
 
 import asyncio
-from collections.abc import Sequence
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
