@@ -98,7 +98,8 @@ class OidcProvider:
                 f"The provider's word about you cannot be believed ({_fault(error)}).",
                 remedy="Sign in again. If that does not help, ask an admin to compare the settings with the provider.",
             ) from None
-        return claims
+        found: Mapping[str, Any] = claims
+        return found
 
     async def _exchanged(self, known: Mapping[str, Any], code: str, attempt: Attempt, back: str) -> Mapping[str, Any]:
         """The answer of the token endpoint to a code."""
