@@ -169,6 +169,24 @@ def test_a6_who_proved_nothing_by_a_token_is_not_looked_up() -> None:
     assert why([issued("submitter", kind="agent")], item(submitted(), SAM))
 
 
+@pytest.mark.parametrize("auth", ["pin@lectern", "paired@lectern"])
+def test_a6_who_reviews_in_the_game_needs_the_role_as_everywhere(auth: str) -> None:
+    """The item says at which computer, and how it was proved; others say nothing of the kind."""
+    there = Actor(kind="person", id="sam", auth=auth)
+    assert (there.reviews_at, there.at_computer, SAM.reviews_at) == ("lectern", "", "")
+    assert why([issued("reviewer")], item(decided("approve"), there)) == ""
+    assert why([issued("submitter")], item(decided("approve"), there))
+
+
+def test_a6_everybody_sets_and_removes_their_own_pin_and_no_other() -> None:
+    """An admin removes that of somebody who left."""
+    own = TokenIssued(holder_kind="pin", name="sam"), TokenRevoked(holder_kind="pin", name="sam", count=1)
+    others = TokenIssued(holder_kind="pin", name="eve"), TokenRevoked(holder_kind="pin", name="eve", count=1)
+    assert [why([issued("viewer")], item(act, SAM)) for act in own] == ["", ""]
+    assert all("had the role admin" in why([issued("viewer")], item(act, SAM)) for act in others)
+    assert why([issued("admin")], item(others[1], SAM)) == ""
+
+
 def test_a6_where_no_token_has_an_item_nothing_is_missed() -> None:
     """No server ever was there; where somebody was issued one, all others need one too."""
     eve = Actor(kind="person", id="eve", auth="token")

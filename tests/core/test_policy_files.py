@@ -355,3 +355,25 @@ def test_a_quota_that_says_nothing_is_refused(odd: str) -> None:
     """Such as one of no task at all: a role without the right to submit says so."""
     with pytest.raises(PolicyInvalid, match="quotas"):
         load_policy(f"rules = []\n[quotas]\n{odd}\n")
+
+
+def test_a_review_in_the_game_is_off_until_the_policy_names_computers_and_people() -> None:
+    """By a PIN, unless it says ``paired``; letter case counts, as for all that allows."""
+    rules = '[[rules]]\nid = "all"\neffect = "ask"\ntools = ["*"]'
+    plain = load_policy(rules)
+    text = f'[in_game_review]\ncomputers = ["lectern-*"]\npeople = ["ann"]\nroles = ["tutor"]\n{rules}'
+    review = load_policy(text).in_game_review
+    assert plain.in_game_review is None
+    assert review is not None
+    assert (review.proof, load_policy(text).version != plain.version) == ("pin", True)
+    assert [review.at(name) for name in ("lectern-1", "Lectern-1", "farm")] == [True, False, False]
+    assert [review.by("ann", ()), review.by("bob", ("tutor",)), review.by("bob", ("viewer",))] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "review", ['computers = ["*"]', 'people = ["ann"]', 'computers = []\npeople = ["ann"]', 'proof = "word"']
+)
+def test_a_review_in_the_game_names_computers_and_people(review: str) -> None:
+    """Silence never allows."""
+    with pytest.raises(PolicyInvalid, match="in_game_review"):
+        load_policy(f'[in_game_review]\n{review}\n[[rules]]\nid = "all"\neffect = "ask"\ntools = ["*"]')

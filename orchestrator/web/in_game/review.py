@@ -139,7 +139,7 @@ class Reviews:
         }
 
     def closed(self, line: ComputerLine) -> None:
-        """The computer is gone: whoever read there starts again."""
+        """The computer is gone: a person who read there starts again."""
         self._sessions = {name: one for name, one in self._sessions.items() if one.line is not line}
 
     def where(self, line: ComputerLine) -> str:
