@@ -377,7 +377,7 @@ async def s96_turns_by_weight(store: Store, clock: ManualClock) -> None:
 
 
 async def s97_so_many_at_once(store: Store, clock: ManualClock) -> None:
-    """No more tasks of a user are held than the rule says, whoever asks; one whose lease is over does not count."""
+    """No more tasks of a user are held than the rule says, on all nodes; one whose lease is over does not count."""
     await _filled(store, clock, ann=5, bob=5)
     rule = Turns(at_once={"ann": 1, "bob": 2})
     leases = await asyncio.gather(*(store.lease(f"node-{number}", 10, turns=rule) for number in range(12)))

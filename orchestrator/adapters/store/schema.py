@@ -176,10 +176,10 @@ def needed(schema: int) -> int:
 
 TRAVELS: Final = (
     *("streams", "tasks", "items", "requests", "computers", "blobs", "blob_marks", "pruned", "backups"),
-    *("grants", "tokens", "sign_ins", "policies", "agreed", "directory"),
+    *("grants", "tokens", "sign_ins", "policies", "agreed", "directory", "turns"),
 )
 """The tables that move with a store, in the order in which a dump has them."""
-STAYS: Final = ("meta", "duties", "turns")
+STAYS: Final = ("meta", "duties")
 """The tables that do not: they are of one place, and of nodes that work there."""
 LEFT_BEHIND: Final[Mapping[str, Mapping[str, str]]] = {
     "tasks": {

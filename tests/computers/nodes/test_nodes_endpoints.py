@@ -2,15 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from orchestrator.adapters.bus import LocalBus
+from orchestrator.adapters.store import open_store
+from orchestrator.core.task.items import SYSTEM, Draft, ItemId
 from orchestrator.core.task.rehearsal import is_copy
+from orchestrator.core.task.system_facts import DirectoryChanged, FreezeValue
 from orchestrator.core.wire import wire
+from orchestrator.engine.directory import LOOK_EVERY_S, DirectoryKeeper
+from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.computers.nodes.several import Several, several, until
 from tests.computers.test_transfers import FILES, gated, transfers
@@ -19,6 +26,7 @@ from tests.harness.support import Listening, call, dialed, final, hello, says
 from tests.harness.whole_server import Server
 from tests.runtime.test_metrics import scraped
 from tests.waiting import HANG_S, within
+from tests.web.test_class import Slow
 from tests.web.test_in_game import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts
 
 WAYS = pytest.mark.parametrize(("here", "there"), [("alpha", "beta"), ("beta", "alpha")])
@@ -362,3 +370,46 @@ async def test_who_is_revoked_sees_nothing_more_at_another_node(tmp_path: Path, 
                 async for _ in stream:
                     pass
             assert (reviewer.socket.close_code, reviewer.socket.close_reason) == (1008, "the token was revoked")
+
+
+# -- freezes -----------------------------------------------------------------------------
+
+
+@pytest.mark.thinned(2)
+@WAYS
+async def test_a_freeze_at_one_node_stops_what_another_does(tmp_path: Path, here: str, there: str) -> None:
+    """The task goes on once the person is free, whoever ends the freeze."""
+    model = Slow()
+    async with several(tmp_path, "alpha", "beta", model=model) as nodes:
+        only(nodes, there)
+        task_id = await nodes[here].submit([], token=await nodes[here].person("ann"), prompt="of ann")
+        await within(model.begun.wait())
+        await ok(nodes[here], "POST", "/v1/freeze", {"person": "ann"})
+        frozen = await nodes[there].until(task_id, "work_frozen")
+        assert frozen["status_reason"] == "Frozen by admin"
+        model.answers.set()
+        await nodes[here].until(await nodes[here].submit([]), "task_ended")
+        assert model.asked.count("of ann") == 1
+        await ok(nodes[there], "POST", "/v1/unfreeze", {"person": "ann"})
+        assert (await nodes[here].until(task_id, "task_ended"))["status"] == "Completed"
+
+
+async def test_a_freeze_whose_notification_was_lost_is_seen_all_the_same(postgres_schema_url: str) -> None:
+    """Each node looks by itself, and more often than once a second."""
+    assert LOOK_EVERY_S < 1
+    async with AsyncExitStack() as closing:
+        here, there = (open_store(postgres_schema_url, clock=SystemClock()) for _ in range(2))
+        closing.push_async_callback(here.close)
+        closing.push_async_callback(there.close)
+        keeper, changed = DirectoryKeeper(there), asyncio.Event()
+        await keeper.load()
+        keeper.listen(changed.set)
+        keeping = asyncio.create_task(keeper.keep(LocalBus()))
+        value = FreezeValue(by="admin", at=datetime(2030, 1, 1, tzinfo=UTC))
+        fact = DirectoryChanged(about="freeze", name="ann", value=value)
+        draft = Draft(item_id=ItemId("i-1"), at=value.at, actor=SYSTEM, fact=fact)
+        await here.set_entry(draft, expected=0)
+        await within(changed.wait())
+        assert str(keeper.present.frozen("ann")) == "Frozen by admin"
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)

@@ -455,7 +455,7 @@ async def two_together(api: Api, pc: Computer, seats: Seats) -> tuple[Seat, list
 
 @pytest.mark.deep
 async def test_several_requests_are_decided_together_each_shown(server: Server, pc: Computer, seats: Seats) -> None:
-    """Exactly those that were looked at: what comes later waits."""
+    """Exactly those that were looked at, with one note: what comes later waits."""
     api = server.api()
     seat, first = await two_together(api, pc, seats)
     later = await api.submit(write("c.lua"), final(), computers=(pc.name,))
@@ -463,10 +463,12 @@ async def test_several_requests_are_decided_together_each_shown(server: Server, 
     await expect(seat.page.locator("#app > nav .count")).to_contain_text("3")
     await expect(seat.page.locator(".together .request")).to_have_count(2)
     await seat.check_access("several together")
+    await seat.page.get_by_label("One note for all of these").fill("Well done.")
     await seat.button("Approve these 2").click()
     await expect(seat.page.locator('[data-outcome="done"]')).to_have_count(2)
     for task_id in first:
-        await api.journal(task_id)
+        (recorded,) = facts_of(await api.journal(task_id), facts.DecisionRecorded)
+        assert [(one.action, one.reason) for one in recorded.decisions] == [("approve", "Well done.")]
     assert [pc.read(f"{name}.lua") is not None for name in "abc"] == [True, True, False]
     assert (await api.task(later))["status"] == "Paused"
 

@@ -87,6 +87,7 @@ function Together({ ids, onLeave }) {
   const kept = useRef(new Map()).current;
   const [ready, setReady] = useState(new Map());
   const [rejecting, setRejecting] = useState(false);
+  const [said, say] = useState("");
   for (const id of ids) {
     const found = requests.find((one) => one.request_id === id) ?? known.get(id)?.request;
     if (found) kept.set(id, found);
@@ -101,8 +102,11 @@ function Together({ ids, onLeave }) {
     <h2>${plural(shown.length, "request")}, one decision</h2>
     ${shown.map((one) => html`<${Request} key=${one.request_id} request=${one} bare onReady=${note} />`)}
     <div class="bar sticky">${open.length
-      ? html`<div class="actions"><button type="button" class="primary" disabled=${cannot}
-          onClick=${() => decideSeveral(able, "approve")}>Approve these ${open.length}</button>
+      ? html`<label class="sr" for="note">One note for all of these</label>
+        <input id="note" maxlength="2000" placeholder="One note for all of these, if you like" value=${said}
+            onInput=${(event) => say(event.target.value)} />
+        <div class="actions"><button type="button" class="primary" disabled=${cannot}
+          onClick=${() => decideSeveral(able, "approve", { reason: said.trim() })}>Approve these ${open.length}</button>
           <button type="button" class="danger" disabled=${sending}
               onClick=${() => setRejecting(true)}>Reject these ${open.length}</button>
           <button type="button" class="quiet" onClick=${onLeave}>Leave them</button></div>
@@ -113,7 +117,7 @@ function Together({ ids, onLeave }) {
         onClose=${() => setRejecting(false)}
       onDecide=${([{ reason, on_reject }]) => {
         setRejecting(false);
-        decideSeveral(open, "reject", { reason, on_reject });
+        decideSeveral(open, "reject", { reason: reason || said.trim(), on_reject });
       }} />`}
   </div>`;
 }
