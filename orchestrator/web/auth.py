@@ -64,7 +64,8 @@ class TokenAuthorizer:
         except PolicyUnusable:
             return Deciders(self.approvers, directory=self.directory())
         now = self.store.clock.now()
-        return Deciders(self.approvers, policy.self_approval, policy.role_rights, self.directory(), now)
+        directory, limits = self.directory(), policy.role_limits
+        return Deciders(self.approvers, policy.self_approval, policy.role_rights, directory, now, limits)
 
     def role_names(self) -> tuple[str, ...]:
         """The roles that somebody may have now."""
@@ -158,12 +159,13 @@ class TokenAuthorizer:
         """Whether no claim of somebody else holds them up."""
         return "everything" in self.holder(identity).rights
 
-    async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
-        """Whether a person may now approve what a task asks, by a token of that time that was not revoked."""
+    async def still_decides(self, name: str, task: AgentTask, since: datetime, call_id: CallId) -> bool:
+        """Whether a person may now approve a call of a task, by a token of that time that was not revoked."""
         rows = [one for one in await self.store.list_tokens() if (one.kind, one.name) == ("person", name)]
         held = [one for one in rows if not one.revoked and one.created_at is not None and one.created_at <= since]
         roles = {role for one in held for role in one.rights}
-        return self.deciders.may_say(task, "approve", kind="person", name=name, roles=roles)
+        said: dict[CallId, Saying] = {call_id: "approve"}
+        return self.deciders.stands_for(task, said, kind="person", name=name, roles=roles) is not None
 
     def who_decides(self, task: AgentTask) -> str:
         """The people who may approve what a task asks, in words."""

@@ -201,3 +201,25 @@ async def test_a_delegate_decides_while_somebody_is_away(installation: Installat
         assert (recorded.actor.id, recorded.fact.behalf) == ("eve", "bob")  # type: ignore[union-attr]
         await server.ended(task_id)
         await in_order(server, task_id)
+
+
+async def test_r4_a_limited_role_decides_and_grants_only_what_it_covers(installation: Installation) -> None:
+    """By path: another file is refused, an edit that moves there too, and a grant that was widened ends there."""
+    limited = {"tutor": {"may": ["view", "decide"], "paths": ["a.lua", "c.lua"]}}
+    other = call("cc_write", path="b.lua", content="print('b')")
+    model = Playing(says(WRITE), says(other), final())
+    async with installation.open(model, policy=policy(roles=limited)) as server:
+        tom, rob = await server.person("tom", "tutor"), await server.person("rob", "reviewer")
+        task_id, request = await server.asked(token=await server.person("sam"))
+        (shown,) = request["tool_calls"]
+        one = {"call_id": shown["call_id"], "action": "edit", "args": {**shown["args"], "path": "b.lua"}}
+        assert (await server.decide(request, decisions=[one], token=tom)).status_code == 403
+        remember = {"scope": "task", "any_content": True, "paths": ["**"]}
+        one = {"call_id": shown["call_id"], "action": "approve", "remember": remember}
+        assert (await server.decide(request, decisions=[one], token=tom)).status_code == 202
+        after = await server.request(task_id, after=await server.version_of(request))
+        answer = await server.decide(after, "approve", token=tom)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+        assert (await server.decide(after, "approve", token=rob)).status_code == 202
+        await server.ended(task_id)
+        await in_order(server, task_id)

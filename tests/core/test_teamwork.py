@@ -14,7 +14,16 @@ from orchestrator.core.approval.teamwork import Claim, Escalate, Remark, TeamCom
 from orchestrator.core.approval.workflow import CLAIM_S, MAX_COMMENTS, Step, Workflow
 from orchestrator.core.audit.check import check
 from orchestrator.core.audit.rights import RightsBook
-from orchestrator.core.errors import Forbidden, InvalidDecision, NotPending, OrchestratorError, RequestExpired
+from orchestrator.core.errors import (
+    Forbidden,
+    InvalidDecision,
+    NotPending,
+    OrchestratorError,
+    PolicyInvalid,
+    RequestExpired,
+)
+from orchestrator.core.policy import RiskLevel, RoleRights, load_policy
+from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.task import facts
 from orchestrator.core.task.commands import decide
 from orchestrator.core.task.facts import CallId, RequestId
@@ -22,9 +31,10 @@ from orchestrator.core.task.limits import next_deadline, overdue
 from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, GrantId, PolicyLoaded, TokenIssued
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.transcript import Transcript
+from orchestrator.core.wire.wire import ComputerId
 from tests.core.audited import Trail, made, says
-from tests.core.journal import NOW, REQUEST, Journal, person
-from tests.core.persons import LAW, done, paused, refused, said
+from tests.core.journal import NOW, REQUEST, Journal, call, person, requested
+from tests.core.persons import LAW, done, each, paused, real, refused, said, shown
 from tests.core.test_quorum import TUTOR_THEN_ADMIN, TWO, noted
 
 Q = RequestId(REQUEST)
@@ -320,10 +330,10 @@ def test_A6_a_delegate_whom_nobody_asked_is_found() -> None:
     assert [book.why_not(item, ()) for item in system.items if item.fact.kind == "directory_changed"] == ["", ""]
     other = Trail().add(DirectoryChanged(about="away", name="tom", value=value), person("rob")).items[-1]
     assert "no item says that rob had the role admin" in book.why_not(other, ())
-    call = made("c1")
+    wrote = made("c1")
 
     def found(at: Any, by: str = "rob") -> list[str]:
-        trail = Trail(call).requested(call).approved(call, by=person(by), at=at, behalf="tom")
+        trail = Trail(wrote).requested(wrote).approved(wrote, by=person(by), at=at, behalf="tom")
         return [one.detail for one in check(trail.items, rights=book) if one.what == "without_right"]
 
     between = gone + timedelta(minutes=1)
@@ -337,7 +347,7 @@ def test_A6_a_delegate_whom_nobody_asked_is_found() -> None:
 
 def test_A6_an_approval_that_waits_needs_the_right_as_well() -> None:
     """As a claim and an escalation do; with ``self_approval`` a requester approves their own."""
-    call = made("c1")
+    wrote = made("c1")
     book = RightsBook()
     system = Trail(task_id=facts.TaskId("system"))
     system.add(TokenIssued(holder_kind="person", name="alice", roles=("submitter",)))
@@ -345,7 +355,7 @@ def test_A6_an_approval_that_waits_needs_the_right_as_well() -> None:
         book.take(item)
 
     def found() -> list[str]:
-        trail = noted(Trail(call).requested(call, workflow=TWO), says(call, "approve"), by=person("alice"))
+        trail = noted(Trail(wrote).requested(wrote, workflow=TWO), says(wrote, "approve"), by=person("alice"))
         for what in ("claimed", "escalated", "commented"):
             trail.add(facts.ReviewNoted(what=what, request_id=Q), person("alice"))
         return [str(one.version) for one in check(trail.items, rights=book) if one.what == "without_right"]
@@ -354,3 +364,128 @@ def test_A6_an_approval_that_waits_needs_the_right_as_well() -> None:
     loaded = PolicyLoaded(source="policy.toml", policy_version="v1", sha256="0" * 64, self_approval=True)
     book.take(system.add(loaded).items[-1])
     assert found() == ["5", "6"]
+
+
+# -- rights for some risks, computers and paths ------------------------------------------
+
+
+def limited(limits: str, roles: tuple[str, ...] = ("tutor",), *, user: str = "sam", **asked: Any) -> dict[str, bool]:
+    """What a tutor with these limits may say of a write to /farm/a.lua on computer 3, at medium risk."""
+    text = f'{DEFAULT_POLICY_TOML}[roles.tutor]\nmay = ["view", "decide"]\n{limits}\n'
+    policy = load_policy(text)
+    story = Journal()
+    story.submitted(user_id=user, roles=roles if user == "tom" else ("submitter",), by=person(user))
+    story.proposed([call("c1", asked.pop("tool", "cc_write"), **{"path": "farm/a.lua", **asked})], "ask")
+    story.reviewed("c1")
+    rule = Deciders(roles=policy.role_rights, limits=policy.role_limits)
+    verbs: tuple[Any, ...] = ("approve", "reject", "answer")
+    return {verb: rule.may_say(story.task, verb, kind="person", name="tom", roles=roles) for verb in verbs}
+
+
+ALL_OF_IT = {"approve": True, "reject": True, "answer": True}
+NOTHING = {"approve": False, "reject": False, "answer": True}
+
+
+@pytest.mark.parametrize(
+    ("limits", "may"),
+    [
+        ("", ALL_OF_IT),
+        ('max_risk = "medium"', ALL_OF_IT),
+        ('max_risk = "low"', NOTHING),
+        ('computers = ["3"]', ALL_OF_IT),
+        ('computers = ["turtle-*"]', NOTHING),
+        ('paths = ["farm/**"]', ALL_OF_IT),
+        ('paths = ["FARM/**"]', NOTHING),
+        ('max_risk = "high"\ncomputers = ["*"]\npaths = ["lib/**", "farm/*"]', ALL_OF_IT),
+        ('max_risk = "high"\ncomputers = ["*"]\npaths = ["lib/**"]', NOTHING),
+    ],
+)
+def test_R4_a_role_decides_only_what_its_limits_cover(limits: str, may: dict[str, bool]) -> None:
+    """By risk, by computer and by path, all of them; another role without limits takes them away."""
+    assert limited(limits) == may
+    assert limited(limits, ("tutor", "reviewer")) == ALL_OF_IT
+    assert limited(limits, ("tutor", "submitter")) == may
+
+
+def test_R4_limits_fail_closed_and_leave_nobody_alone() -> None:
+    """A call without paths is in none of them; what a requester may not decide themselves others decide."""
+    assert limited('paths = ["**"]', tool="cc_shell", path="x") == NOTHING
+    assert limited('paths = ["**"]', tool="nope", path="x") == NOTHING
+    own = limited('max_risk = "low"', user="tom")
+    assert own == {"approve": False, "reject": True, "answer": True}
+    policy = load_policy(DEFAULT_POLICY_TOML + '[roles.tutor]\nmay = ["decide"]\nmax_risk = "low"\n')
+    rule = Deciders(roles=policy.role_rights, limits=policy.role_limits)
+    story = Journal()
+    story.submitted(user_id="tom", roles=("tutor",), by=person("tom"))
+    story.proposed([call("c1", path="farm")], "ask")
+    story.reviewed("c1")
+    assert rule.may_say(story.task, "approve", kind="person", name="rob", roles=("reviewer",))
+    assert rule.of(story.task) == "a reviewer or an admin"
+    told = rule.told(kind="person", name="tom", roles=("tutor",))
+    assert told == "tom may decide what tasks of submitters and programs ask up to low risk."
+    others = Deciders("not_requester", roles=policy.role_rights, limits=policy.role_limits)
+    assert others.told(kind="person", name="tom", roles=("tutor",)).endswith("ask up to low risk.")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('may = ["view"]\nmax_risk = "low"', "about decide, which the role may not"),
+        ('may = ["decide"]\npaths = ["../x"]', "no canonical path can match: '../x'"),
+        ('may = ["decide"]\ncomputers = []', "roles.tutor.computers must have at least 1"),
+        ('may = ["decide"]\nmax_risk = "huge"', "roles.tutor.max_risk"),
+    ],
+)
+def test_P9_limits_that_cannot_work_are_refused(table: str, words: str) -> None:
+    """With the place and the reason."""
+    with pytest.raises(PolicyInvalid) as caught:
+        load_policy(f"{DEFAULT_POLICY_TOML}[roles.tutor]\n{table}\n")
+    assert words in caught.value.message
+
+
+def test_R4_the_checks_that_an_approval_covers_are_under_the_same_limits() -> None:
+    """An approval of a write at medium risk runs no program at high risk later, and none elsewhere."""
+    limits = {"tutor": RoleRights(may=("decide",), max_risk=RiskLevel.MEDIUM, paths=("farm/**",))}
+    rule = Deciders(roles=TUTORS, limits=limits)
+    for risk, path, may in (("medium", "farm/run", True), ("high", "farm/run", False), ("low", "run", False)):
+        check_shown = facts.ShownCheck(
+            check=f"runs {path}", computer=ComputerId("3"), call_digest="d", path=path, risk=RiskLevel(risk)
+        )
+        story = Journal()
+        story.proposed([call("c1", path="farm/a.lua")], "ask")
+        asked = requested("c1").model_copy(update={"checks": (check_shown,)})
+        story.add(
+            facts.ReviewRequested(
+                request_id=Q, reason="approval", calls=(asked,), risk=RiskLevel.MEDIUM, policy_version="v1"
+            )
+        )
+        assert rule.may_say(story.task, "approve", kind="person", name="tom", roles=("tutor",)) is may
+
+
+def test_D17_an_edit_is_authorized_as_the_call_that_it_makes() -> None:
+    """Who may decide the model's call may not, by that, write elsewhere."""
+    story = shown(real("c1", path="farm/a.lua", content="x"))
+
+    def authorize(task: AgentTask) -> str:
+        path = task.calls[0].call.args["path"]
+        if not path.startswith("farm/"):
+            raise Forbidden(f"not {path}")
+        return ""
+
+    for path, may in (("farm/b.lua", True), ("lib/b.lua", False)):
+        body = {"decisions": each(("c1", "edit"), args={"path": path, "content": "y"})}
+        command = Decide(
+            request_id=Q,
+            resume=ResumeRequest.model_validate(body),
+            by="tom",
+            now=NOW,
+            active_policy=LAW,
+            new_call_id=lambda: CallId("n1"),
+            new_grant_id=lambda: GrantId("g1"),
+            authorize=authorize,
+        )
+        if may:
+            assert decide(story.task, command)
+        else:
+            with pytest.raises(Forbidden, match="not lib"):
+                decide(story.task, command)

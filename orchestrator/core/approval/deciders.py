@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
+from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
 from orchestrator.core.approval.workflow import ONE_PERSON, told_people
+from orchestrator.core.policy import BUILT_IN_CATALOG, RoleRights, severity
 from orchestrator.core.task.facts import CallId, DecisionAction
 from orchestrator.core.task.task import AgentTask
 
 Saying = DecisionAction | Literal["answer"]
 """What somebody says to a task: a decision on a request, or the answer to a question of the model."""
 
+_NO_CALL: Final = CallId("")
+"""Where nothing is asked of a person."""
 WHO_DECIDES: Final = (
     "By default reviewers and admins decide their own tasks and those of submitters and programs; the setting is "
     "`serve --approvers`."
@@ -39,6 +43,8 @@ class Deciders:
     directory: Directory = field(default_factory=Directory)
     now: datetime | None = None
     """None: nobody is away."""
+    limits: Mapping[str, RoleRights] = field(default_factory=dict)
+    """The policy's own roles with what they decide; a role that is not here decides everything that it reaches."""
 
     def rights(self, roles: Collection[str]) -> frozenset[Right]:
         """The rights of somebody with these roles. A person who decides also sees."""
@@ -59,7 +65,7 @@ class Deciders:
         """Whether somebody may say this to a task; ``call_id`` None: to any call of its request."""
         calls = () if task.request is None or action == "answer" else task.request.call_ids
         said = dict.fromkeys(calls if call_id is None else (call_id,), action)
-        ways = [{one: action} for one in said] if calls else [{CallId(""): action}]
+        ways = [{one: action} for one in said] if calls else [{_NO_CALL: action}]
         return any(self.stands_for(task, way, kind=kind, name=name, roles=roles) is not None for way in ways)
 
     def stands_for(
@@ -94,8 +100,10 @@ class Deciders:
         if task.counts_for(name) and action == "reject":
             return True
         team = task.request.team if task.request is not None else ONE_PERSON
+        if action != "answer" and not self._covers(task, call_id, roles):
+            return False
         if team.is_plain or action == "answer":
-            return self._may_in_general(task, action, name, roles)
+            return self._may_in_general(task, action, name, roles, call_id)
         any_step = action == "reject" or team.has_voted(call_id, name)
         people = team.everybody() if any_step else (team.by_now(call_id),)
         return any(self._is_of(task, by, name, roles) for by in people)
@@ -124,10 +132,27 @@ class Deciders:
             case _:
                 return setting != "role" or role in roles
 
+    def _covers(self, task: AgentTask, call_id: CallId, roles: Collection[str]) -> bool:
+        """Whether somebody with these roles decides a call of this risk, on this computer, at these paths.
+
+        The checks that are approved with it are under the same limits. A call that is not known has none.
+        """
+        deciding = [one for one in roles if "decide" in self.rights([one])]
+        record = task.call(call_id)
+        if record is None or not deciding or any(one not in self.limits for one in deciding):
+            return True
+        call, checks = record.call, record.checks
+        risk = max((record.evaluation.risk, *(one.risk for one in checks)), key=severity)
+        paths = own_paths(call.tool, call.args) if call.tool in BUILT_IN_CATALOG else ()
+        paths += tuple(one.path for one in checks)
+        return any(self.limits[one].covers(risk, call.computer, paths) for one in deciding)
+
     def _reaches(self, task: AgentTask, holder: Holder) -> bool:
         return self.directory.shares_group(holder, task.owner if task.by_program else task.user_id)
 
-    def _may_in_general(self, task: AgentTask, action: Saying, name: str, roles: Collection[str]) -> bool:
+    def _may_in_general(
+        self, task: AgentTask, action: Saying, name: str, roles: Collection[str], call_id: CallId
+    ) -> bool:
         """As :meth:`may_say`, where no workflow and no escalation names other people."""
         own = task.counts_for(name)
         holder = Holder(name, self.rights(roles))
@@ -139,7 +164,7 @@ class Deciders:
                 # An answer is told to the model and runs nothing: the asker knows what they meant.
                 return True
             case ("requester", _, _):
-                return decides and (own or not self._decides_own(task))
+                return decides and (own or not self._decides_own(task, call_id))
             case ("not_requester", _, _):
                 return decides and not own
             case ("role", _, role):
@@ -147,9 +172,10 @@ class Deciders:
             case _:
                 return False
 
-    def _decides_own(self, task: AgentTask) -> bool:
-        """Whether the person who submitted the task may decide it, by the roles that they had then."""
-        return "decide" in self.rights(task.roles) and not task.by_program
+    def _decides_own(self, task: AgentTask, call_id: CallId) -> bool:
+        """Whether the person who submitted the task may decide a call of it, by the roles that they had then."""
+        able = "decide" in self.rights(task.roles) and not task.by_program
+        return able and self._covers(task, call_id, task.roles)
 
     def of(self, task: AgentTask) -> str:
         """The people who may approve what a task asks, in words that end a sentence."""
@@ -157,7 +183,8 @@ class Deciders:
             team = task.request.team
             named = dict.fromkeys(team.by_now(one) for one in task.request.call_ids)
             return " and ".join(told_people(by) if by else self._others() for by in named)
-        own = self._decides_own(task) or (self.self_approval and not task.by_program)
+        calls = task.request.call_ids if task.request is not None else (_NO_CALL,)
+        own = all(self._decides_own(task, one) for one in calls) or (self.self_approval and not task.by_program)
         match self.approvers.partition(":"):
             case ("requester", _, _) if own:
                 return task.user_id
@@ -199,8 +226,16 @@ class Deciders:
             case ("role", _, role):
                 return "decide what every task asks" if role in roles else ""
             case ("requester", _, _) if "decide" in rights:
-                return f"decide what {'these and the ' if submits else ''}tasks of submitters and programs ask"
+                whose = f"{'these and the ' if submits else ''}tasks of submitters and programs"
+                return f"decide what {whose} ask{self._limits_of(roles)}"
             case ("requester", _, _):
                 return "decide what these ask" if self.self_approval and submits else ""
             case _:
-                return "decide what tasks of others ask" if "decide" in rights else ""
+                return f"decide what tasks of others ask{self._limits_of(roles)}" if "decide" in rights else ""
+
+    def _limits_of(self, roles: Collection[str]) -> str:
+        """What limits the decisions of somebody with these roles, in words; empty: nothing."""
+        deciding = [one for one in roles if "decide" in self.rights([one])]
+        if any(one not in self.limits for one in deciding):
+            return ""
+        return " or".join(dict.fromkeys(str(self.limits[one]) for one in deciding))

@@ -31,7 +31,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.choices import chosen, options_of
 from orchestrator.core.task.facts import CallId, Fact, ToolCall
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
+from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest, changed
 from orchestrator.core.text.redact import restore
 
 # -- Grants as decisions give them and as calls find them: see :mod:`orchestrator.core.approval.grants`
@@ -260,9 +260,27 @@ def decide_request(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
     must_not_be_claimed(request, command)
     wanted = _per_call(task, command.resume)
     decisions, grants = _all_or_nothing(task, wanted, command)
+    if any(one.action == "edit" for one in decisions):
+        behalf = command.authorize(_as_edited(task, decisions))
     added, decisions = parted(request.team, decisions, command.by, behalf)
     noted = (_approved(task, command, added, behalf),) if added else ()
     return (*noted, *_held(task, command, decisions, grants, behalf)) if decisions else noted
+
+
+def _as_edited(task: AgentTask, decisions: Sequence[facts.Decision]) -> AgentTask:
+    """The task with the calls as people edited them: who may decide the one may not decide the other (promise D17)."""
+    edits = {one.call_id: one for one in decisions if one.evaluation is not None}
+    calls = (
+        changed(
+            record,
+            call=record.call.model_copy(update={"args": edit.args, "call_digest": edit.call_digest}),
+            evaluation=edit.evaluation,
+        )
+        if (edit := edits.get(record.call_id)) is not None
+        else record
+        for record in task.calls
+    )
+    return changed(task, calls=tuple(calls))
 
 
 def _held(

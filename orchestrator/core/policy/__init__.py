@@ -20,6 +20,7 @@ from orchestrator.core.policy.document import (
     SecretsToModel,
     Undo,
 )
+from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, RoleRights, SecretsToModel, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explanation import (
     ROLES,
@@ -78,6 +79,7 @@ __all__ = [
     "Recovery",
     "RequestRules",
     "RiskLevel",
+    "RoleRights",
     "RuleReport",
     "SecretsToModel",
     "ToolCatalog",

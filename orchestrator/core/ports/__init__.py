@@ -141,8 +141,8 @@ class RequestAuthorizer(Protocol):
         """Whether no claim of somebody else holds this identity up."""
         return "admin" in identity.roles
 
-    async def still_decides(self, name: str, task: AgentTask, since: datetime) -> bool:
-        """Whether the person of this name may now approve what this task asks: a grant counts only while its giver may.
+    async def still_decides(self, name: str, task: AgentTask, since: datetime, call_id: CallId) -> bool:
+        """Whether the person of this name may now approve a call of this task: a grant counts only while its giver may.
 
         ``since``: when the grant was given. Another person who got the name later did not give it.
         By default nobody's rights end.

@@ -24,7 +24,7 @@ from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.task.limits import overdue
-from orchestrator.core.task.task import CallRecord
+from orchestrator.core.task.task import CallRecord, changed
 from orchestrator.engine.actor.checks import ShownChecks
 from orchestrator.engine.actor.journal import TaskJournal
 from orchestrator.engine.actor.programs import Programs
@@ -163,7 +163,7 @@ class Gate:
         for one in shown if grants else ():
             call = self.journal.record(one.call_id).call
             grant = first_covering(
-                grants,
+                await self._given_by_deciders(grants, one),
                 self.journal.service.clock.now(),
                 tool=call.tool,
                 computer=call.computer,
@@ -178,15 +178,24 @@ class Gate:
         return tuple(noted)
 
     async def _grants(self) -> list[GrantState]:
-        """The grants for this task or its session by people who may still decide for it."""
-        task, service = self.journal.task, self.journal.service
-        given = [
+        """The grants for this task or its session."""
+        task = self.journal.task
+        return [
             one
-            for one in await service.store.list_grants(session_id=task.session_id)
+            for one in await self.journal.service.store.list_grants(session_id=task.session_id)
             if one.grant.user_id == task.user_id and (one.grant.scope == "session" or one.grant.task_id == task.task_id)
         ]
-        decides = service.authorizer.still_decides
-        return [one for one in given if await decides(one.grant.granted_by, task, one.grant.created_at)]
+
+    async def _given_by_deciders(self, grants: list[GrantState], shown: facts.RequestedCall) -> list[GrantState]:
+        """The grants of people who may still decide a call, as it would be shown to them."""
+        records = [
+            changed(one, evaluation=shown.evaluation) if one.call_id == shown.call_id else one
+            for one in self.journal.task.calls
+        ]
+        task = changed(self.journal.task, calls=tuple(records))
+        decides = self.journal.service.authorizer.still_decides
+        by = [(one, one.grant) for one in grants]
+        return [one for one, given in by if await decides(given.granted_by, task, given.created_at, shown.call_id)]
 
     async def pass_through(self, record: CallRecord) -> tuple[Observed, str] | None:
         """The state that a call must find and the digest it runs under; None: it may not run now, and that is recorded.
