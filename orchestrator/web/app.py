@@ -26,6 +26,7 @@ from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
 from orchestrator.history.retention import Pruner
+from orchestrator.web.analytics import AnalyticsEndpoints, Settlements
 from orchestrator.web.answers.base import Health, ModelServerRow
 from orchestrator.web.auth import TokenAuthorizer, bearer_of
 from orchestrator.web.backups import AuditEndpoints, BackupEndpoints, RetentionEndpoints, TransferEndpoints
@@ -83,6 +84,7 @@ class Endpoints(
     UndoEndpoints,
     RehearsalEndpoints,
     HomeEndpoints,
+    AnalyticsEndpoints,
     DecisionEndpoints,
     PolicyEndpoints,
     AuditEndpoints,
@@ -166,6 +168,7 @@ class Endpoints(
         self.budgets = {}
         self.proofs = Proofs(service.store)
         self.times = Times(service.store)
+        self.settlements = Settlements(service.store)
 
     def app(self) -> ASGIApp:
         """The application."""

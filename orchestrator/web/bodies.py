@@ -179,8 +179,11 @@ class CommentBody(_Body):
 class AwayBody(_Body):
     """Who decides while somebody is away, and for how long from now on."""
 
-    to: str
-    seconds: float = Field(gt=0, le=31_536_000, allow_inf_nan=False)
+    to: str | None = None
+    """None: they are back, and nobody decides for them."""
+    seconds: float = Field(default=86_400, gt=0, le=31_536_000, allow_inf_nan=False)
+    person: str | None = None
+    """Who is away, where an admin says so; None: who asks."""
 
 
 class OneDecision(_Body):

@@ -39,6 +39,7 @@ _MOST_OPEN: Final = 10_000
 
 class DirectoryEndpoints(Room):
     """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away``, ``/v1/freezes``, ``/v1/computers/{name}/owner``."""
+    """``/v1/whoami``, ``/v1/groups``, ``/v1/away`` and ``/v1/computers/{name}/owner``."""
 
     directory: DirectoryKeeper
 
@@ -211,32 +212,25 @@ class DirectoryEndpoints(Room):
         return OwnerDone(computer=name, person=body.person, group=body.group)
 
     async def go_away(self, request: Request) -> AwayDone:
-        """``POST /v1/people/{person}/away``: another person decides for somebody until then."""
-        identity, name = await self._own_or_admin(request)
+        """``POST /v1/away``: another person decides for somebody until then, or nobody any more."""
+        identity = await self.who(request)
         body = await read_body(request, AwayBody)
+        name = body.person or identity.name
+        if name != identity.name:
+            self.authorizer.must(identity, "everything")
+        await self.directory.load()
+        number = self.directory.number_of(f"away {name}")
+        if body.to is None:
+            if number:
+                await self._set(DirectoryChanged(about="away", name=name), identity, number)
+            return AwayDone(person=name, to=None, until=None)
         await self._check_known([name, body.to], ())
         if body.to == name:
             raise InvalidRequest("Nobody decides for themselves while they are away.", remedy="Name somebody else.")
         until = self.service.clock.now() + timedelta(seconds=body.seconds)
-        value = AwayValue(to=body.to, until=until)
-        fact = DirectoryChanged(about="away", name=name, value=value)
-        await self._set(fact, identity, self.directory.number_of(fact.entry))
+        fact = DirectoryChanged(about="away", name=name, value=AwayValue(to=body.to, until=until))
+        await self._set(fact, identity, number)
         return AwayDone(person=name, to=body.to, until=until)
-
-    async def come_back(self, request: Request) -> AwayDone:
-        """``DELETE /v1/people/{person}/away``: they decide themselves again."""
-        identity, name = await self._own_or_admin(request)
-        if number := self.directory.number_of(f"away {name}"):
-            await self._set(DirectoryChanged(about="away", name=name), identity, number)
-        return AwayDone(person=name, to=None, until=None)
-
-    async def _own_or_admin(self, request: Request) -> tuple[Identity, str]:
-        """The asker and the person of the path, who is the asker unless that is an admin. Raises Forbidden."""
-        identity, name = await self.who(request), request.path_params["person"]
-        if name != identity.name:
-            self.authorizer.must(identity, "everything")
-        await self.directory.load()
-        return identity, name
 
     async def give(self, computer: ComputerId, owner: Owner | None, by: Identity) -> None:
         """Give a computer to a person or a group; None: to nobody. Raises InvalidRequest, NotFound, Conflict."""

@@ -363,6 +363,17 @@ _AUDIT: Final = (
         ),
     ),
     Endpoint(
+        "GET", "/v1/analytics", "analytics", "audit",
+        "See how requests are decided: after how long, how often rejected or expired, by rule, tool and person.",
+        _ok("Figures of the tasks that changed last.", history.Analytics),
+        takes=(
+            Param(
+                "days", "Of the last so many days.", {"type": "number", "minimum": 0.01, "maximum": 366, "default": 30}
+            ),
+        ),
+        who="reviewer",
+    ),
+    Endpoint(
         "GET", "/v1/audit/verify", "audit_verify", "audit",
         "Verify every stream against its chain, its row and the last checkpoint.",
         {
@@ -470,8 +481,8 @@ _PEOPLE: Final = (
         _ok("It is gone.", base.GroupGone), {409: "`conflict`: somebody changed it meanwhile"}, who="admin",
     ),
     Endpoint(
-        "POST", "/v1/people/{person}/away", "go_away", "people",
-        "Let another person decide while one is away; an admin may do so for others.",
+        "POST", "/v1/away", "go_away", "people",
+        "Let another person decide while one is away, or say that one is back; an admin does so for others, too.",
         _ok("Who decides, and until when.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
         body=forms.AwayBody,
     ),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.core.wire import wire
-from orchestrator.web import home
+from orchestrator.web import analytics, home
 from tests.harness.endpoints import Writing
 from tests.harness.support import Disk, dialed
 from tests.harness.whole_server import Server, connected, running
@@ -125,3 +125,30 @@ async def test_a_computer_is_told_with_its_fuel_and_place(server: Server) -> Non
     at = datetime.fromisoformat(told["position"].pop("at"))
     assert told["position"] == {"x": 12, "y": 64, "z": -30}
     assert at < datetime.now(UTC) - timedelta(seconds=59)
+
+
+async def test_figures_about_decisions(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By rule, tool and person, for those who read the audit; a journal that did not grow is read once."""
+    await approved(server)
+    canceled = await server.submit()
+    await server.paused(canceled)
+    await server.ask("POST", f"/v1/tasks/{canceled}/cancel", {})
+    told = (await server.ask("GET", "/v1/analytics")).json()
+    assert (told["tasks"], told["left_out"]) == (2, 0)
+    assert {name: told["all"][name] for name in ("calls", "approved", "dropped")} == {
+        "calls": 2,
+        "approved": 1,
+        "dropped": 1,
+    }
+    assert told["all"]["p95_s"] >= told["all"]["median_s"] > 0
+    assert [(one["name"], one["calls"]) for one in told["by_tool"]] == [("cc_write", 2)]
+    assert [(one["name"], one["calls"]) for one in told["by_rule"]] == [("changing", 2)]
+    assert [(one["name"], one["approved"]) for one in told["by_person"]] == [("admin", 1)]
+    refused(await server.ask("GET", "/v1/analytics", token=await server.person("sam")), 403, "forbidden")
+    refused(await server.ask("GET", "/v1/analytics?days=0"), 422, "invalid_request")
+    rob = await server.person("rob", "reviewer")
+    assert (await server.ask("GET", "/v1/analytics?days=1", token=rob)).json()["all"] == told["all"]
+    monkeypatch.setattr(analytics, "MOST_ITEMS", 3)
+    assert (await server.ask("GET", "/v1/analytics")).json()["all"] == told["all"]
+    await approved(server)
+    assert (await server.ask("GET", "/v1/analytics")).json()["left_out"] == 1

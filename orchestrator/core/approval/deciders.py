@@ -111,8 +111,8 @@ class Deciders:
     def _is_of(self, task: AgentTask, by: str, name: str, roles: Collection[str]) -> bool:
         """Whether somebody is among the people whom a step names and who may decide for the task.
 
-        Whoever of them has the right to decide counts, whoever submitted the task: several look at it. Only with
-        ``not_requester`` its requester never does.
+        Each of them who has the right to decide counts, for every requester: several people look at it. Only with
+        ``not_requester`` the requester never does.
         """
         own = task.counts_for(name)
         holder = Holder(name, self.rights(roles))

@@ -1,6 +1,6 @@
 """Approvals that need more people: what counts, what is enough, and what a team's request does not take.
 
-Theory. One reject ends a request, whoever approved it before. An edit whose target was shown makes a new digest, for
+Theory. One reject ends a request, also after approvals. An edit whose target was shown makes a new digest, for
 which its editor is the first; one whose target was not shown ends the request for that call, and a new request with the
 same workflow shows it. So nothing runs that fewer people saw than the workflow asks for.
 """

@@ -129,7 +129,7 @@ class RequestAuthorizer(Protocol):
     def stands_for(self, identity: Identity, task: AgentTask, said: Mapping[CallId, Saying]) -> str | None:
         """For whom this identity may say all of this of the calls: empty for itself, else a person who is away.
 
-        None: it may not. By default whoever may decide speaks for themselves.
+        None: it may not. By default people who may decide speak for themselves.
         """
         return "" if all(self.may_decide(identity, task, one) for one in said.values()) else None
 

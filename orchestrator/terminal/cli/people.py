@@ -13,7 +13,17 @@ from orchestrator.core.connection_problems import PLACE, is_loopback, is_private
 from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import ENV_PREFIX
-from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, moment, print_json, quoted
+from orchestrator.terminal.cli.common import (
+    AsJson,
+    DataDir,
+    Url,
+    as_segment,
+    client_of,
+    moment,
+    print_json,
+    quoted,
+    seconds,
+)
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -108,6 +118,39 @@ def people_revoke(
         _revoke(client, "agent" if agent else "person", name, as_json, yes)
     if not as_json:
         typer.echo("It holds from now on; connections that were open are closed.", err=True)
+
+
+@people_app.command("away", epilog="Example: cc-orchestrator people away bob --to ann --for 72h")
+def people_away(
+    name: Name,
+    to: Annotated[str, typer.Option("--to", metavar="NAME", help="Who decides meanwhile what they may decide.")],
+    span: Annotated[str, typer.Option("--for", metavar="TIME", help="From now on, such as 8h or 72h; a week at most.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Let another person decide while somebody is away.
+
+    Everybody says it of themselves, an admin also of others. `people back NAME` ends it.
+    """
+    body = {"person": name, "to": to, "seconds": seconds(span)}
+    with client_of(url, data_dir) as client:
+        answer = client.request("POST", "/v1/away", body)
+    if as_json:
+        print_json(answer)
+    else:
+        typer.echo(f"{to} decides for {name} until {moment(answer['until'])}")
+
+
+@people_app.command("back", epilog="Example: cc-orchestrator people back bob")
+def people_back(name: Name, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Say that somebody is back: nobody decides for them."""
+    with client_of(url, data_dir) as client:
+        answer = client.request("POST", "/v1/away", {"person": name})
+    if as_json:
+        print_json(answer)
+    else:
+        typer.echo(f"nobody decides for {name}")
 
 
 @token_app.command("computer")

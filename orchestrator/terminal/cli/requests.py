@@ -23,7 +23,9 @@ from orchestrator.terminal.cli.common import (
 
 # -- What becomes of a request: the review, and beside a decision more time, taking it back, asking again
 
-requests_app = typer.Typer(no_args_is_help=True, help="Requests: give more time, take one back, ask again.")
+requests_app = typer.Typer(
+    no_args_is_help=True, help="Requests: claim, comment, escalate, give more time, take one back, ask again."
+)
 
 RequestId = Annotated[
     str, typer.Argument(metavar="REQUEST", help="Its id, as `review --list` shows it.", callback=as_segment)
@@ -60,6 +62,50 @@ def withdraw(request_id: RequestId, as_json: AsJson = False, url: Url = None, da
     answer = _post(request_id, "withdraw", {}, as_json, url, data_dir)
     if not as_json:
         typer.echo(f"request {request_id} was taken back; task {answer['task_id']} is {answer['status']}")
+
+
+@requests_app.command("claim", epilog="Example: cc-orchestrator requests claim REQUEST")
+def claim(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Say that you look at a request.
+
+    For ten minutes the others see that, and nobody else but an admin decides it. To claim it again gives ten more.
+    """
+    _post(request_id, "claim", {}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(f"request {request_id} is yours for 10 minutes; `requests release {request_id}` gives it back")
+
+
+@requests_app.command("release", epilog="Example: cc-orchestrator requests release REQUEST")
+def release(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Give a claim back, so that others decide the request; an admin releases everybody's."""
+    _post(request_id, "release", {}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(f"request {request_id} is nobody's; others decide it again")
+
+
+@requests_app.command("comment", epilog='Example: cc-orchestrator requests comment REQUEST "Is the chest empty?"')
+def comment(
+    request_id: RequestId,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="For the next reviewer; 2000 characters at most.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Say something to the next reviewer; the request still waits."""
+    _post(request_id, "comment", {"text": text}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(f"said at request {request_id}")
+
+
+@requests_app.command("escalate", epilog="Example: cc-orchestrator requests escalate REQUEST")
+def escalate(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Give a request to the people who come next: as the policy says, else the admins.
+
+    It keeps its id, its time begins again, and those who reviewed it before no longer decide it.
+    """
+    _post(request_id, "escalate", {}, as_json, url, data_dir)
+    if not as_json:
+        typer.echo(f"request {request_id} went to the people who come next")
 
 
 @requests_app.command("renew", epilog="Example: cc-orchestrator requests renew REQUEST")

@@ -29,7 +29,7 @@ from orchestrator.terminal.review.channel import (
     these,
 )
 from orchestrator.terminal.review.edit import MOST_TOGETHER, decision
-from orchestrator.terminal.review.request_view import Line, short, time_left
+from orchestrator.terminal.review.request_view import Line, short, time_left, told_team
 
 Word: TypeAlias = Literal["approve", "reject"]
 
@@ -131,6 +131,8 @@ def listed(console: Console, requests: Sequence[HitlResponse]) -> Iterator[Line]
     now = console.now()
     for request in requests:
         left = "" if request.expires_at is None else f" ─ {_expires(request, console)}"
+        team = told_team(request)
+        left += f" ─ {team}" if team else ""
         what = " ─ outcome unknown: look, then say" if request.reason == "outcome_unknown" else ""
         yield Line(f"{one_line(request.request_id)} ─ risk: {request.risk.value}{what}{left}", "title")
         asked = time_left(now, request.created_at)

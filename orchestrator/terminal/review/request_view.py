@@ -330,12 +330,36 @@ def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
         left = time_left(request.expires_at, now)
         when = "has expired" if left == "no time" else f"expires in {left}"
         yield Line(f"  {when}; then {_THEN[request.on_timeout]}")
+    yield from _team(request, now)
     if request.redacted:
         yield Line("  secrets stand here as [redacted …]: what runs has them", "warning")
     if request.context:
         yield Line("  also in this step, not asked about:")
         for sibling in request.context:
             yield from _sibling(sibling)
+
+
+def told_team(request: HitlResponse) -> str:
+    """How far a request of several people is, and who looks at it, on one line; empty: nothing is to be told."""
+    team = request.team
+    if team is None:
+        return ""
+    told = [f"approved {team.progress}"] if team.progress else []
+    told += [f"{team.claimed_by} looks at it"] if team.claimed_by else []
+    told += [f"escalated to {team.waits_for}"] if team.escalated_to else []
+    return one_line("; ".join(told))
+
+
+def _team(request: HitlResponse, now: datetime) -> Iterator[Line]:
+    """The people of a request: who approved it, who looks at it, and what they say."""
+    if told := told_team(request):
+        yield Line(f"  {told}", "warning", prose=True)
+    if request.team is None:
+        return
+    if request.team.escalate_at is not None:
+        yield Line(f"  it goes to other people in {time_left(request.team.escalate_at, now)}")
+    for comment in request.team.comments:
+        yield from field(f"{comment.by} says", comment.text, prose=True)
 
 
 def _sibling(sibling: SiblingView) -> Iterator[Line]:

@@ -299,3 +299,45 @@ class Pinned(AnswerModel):
     task_id: str
     status: TaskStatus
     pinned: bool
+
+
+# -- What the endpoint of figures about decisions answers ------------------------------------
+
+
+class DecisionFigures(AnswerModel):
+    """How calls that people were asked about ended."""
+
+    name: str
+    """The rule, the tool or the person, such as `ann` or `ann for bob`; empty: of all."""
+    calls: int
+    approved: int
+    rejected: int
+    answered: int
+    """A person gave a result in place of the tool."""
+    expired: int
+    dropped: int
+    """Canceled, withdrawn, made void, or allowed by a policy or a grant after all."""
+    median_s: float | None
+    """Seconds from the request to the decision of people, the median; null: they decided nothing."""
+    p95_s: float | None
+    """The time within which 95 of 100 were decided."""
+
+
+class Analytics(AnswerModel):
+    """Figures about decisions."""
+
+    now: Timestamp
+    since: Timestamp
+    """Later than was asked for where more than `most` tasks changed since then."""
+    tasks: int
+    """Tasks that were looked at."""
+    most: int
+    """Tasks that are looked at, at most: those that changed last."""
+    left_out: int
+    """Tasks of them whose journal is too long, or cannot be read here."""
+    all: DecisionFigures
+    by_rule: list[DecisionFigures]
+    """The most calls first, as in the two below; a call is counted at each rule that matched it."""
+    by_tool: list[DecisionFigures]
+    by_person: list[DecisionFigures]
+    """What each of them decided: of several people who approved one call, each is counted."""

@@ -40,7 +40,9 @@ function RequestRow({ request }) {
     <span class="row-goal">${oneLine(request.goal, 120)}</span>
     <span class="row-meta muted">${request.reason === "outcome_unknown" ? "outcome unknown · " : ""}
       ${oneLine(request.requester, 40)} · <${Ago} at=${request.created_at} />
-      ${request.expires_at && html` · <${Left} until=${request.expires_at} />`}</span>`;
+      ${request.expires_at && html` · <${Left} until=${request.expires_at} />`}
+      ${request.team?.progress && ` · ${oneLine(request.team.progress, 120)}`}
+      ${request.team?.claimed_by && ` · ${oneLine(request.team.claimed_by, 40)} looks at it`}</span>`;
 }
 
 // Beside a request only the queue is moved, not the page.

@@ -14,6 +14,7 @@ import { Call, CallDetails, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
 import { GrantDialog } from "./grant.js";
 import { RejectDialog, RespondDialog } from "./saying.js";
+import { Team } from "./team.js";
 
 const THEN = { stay_paused: "the task waits", continue: "the task goes on without it", cancel: "the task is canceled" };
 const SETTLE_MS = 500;
@@ -123,10 +124,10 @@ function Actions({ request, calls, obstacleNow, open, send, sends, busy, childre
     ${one && html`
       <button type="button" data-key="e" disabled=${cannot}
           onClick=${() => open("edit", calls)}>${says("edit", "Edit")}</button>
-      <button type="button" class="quiet other" disabled=${busy}
-          onClick=${() => open("respond", calls)}>${says("respond", "Respond")}</button>
-      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot}
-          data-key="g" title="Approve it, and what is like it from now on"
+      ${allowed.has("respond") && html`<button type="button" class="quiet other" disabled=${busy}
+          onClick=${() => open("respond", calls)}>${says("respond", "Respond")}</button>`}
+      ${one.evaluation.risk !== "critical" && !(request.team?.need > 1) && html`<button type="button"
+          class="quiet other" disabled=${cannot} data-key="g" title="Approve it, and what is like it from now on"
           onClick=${() => open("grant", calls)}>Approve always…</button>`}`}
     ${children}
     ${!others && html`<button type="button" class="quiet only-narrow"
@@ -206,6 +207,7 @@ export function Request({
         class="muted">The connection ended while it ran. Look at the computer, then say what you found.</p>`}
     <${Safe} raw=${request}>
       <${About} request=${request} within=${within} />
+      <${Team} request=${request} open=${decidable} />
       ${calls.map((call, i) => html`<${Call} key=${call.call_id} call=${call}
           number=${calls.length > 1 ? `${i + 1} of ${calls.length}` : ""} onWhole=${wholeNow(call)}>
         ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]}
