@@ -43,6 +43,7 @@ class Ledger:
             case facts.ReviewNoted():
                 self.allowed.update({one.call_id: one.action_digest for one in fact.calls})
                 self._close(fact.request_id, {one.call_id for one in fact.calls})
+                self.shown.update({one.call_id: one.runs_digest or one.action_digest for one in fact.decisions})
                 if fact.what == "renewed":
                     self.lapsed = None
             case facts.QuestionAsked() | facts.StatusSent():

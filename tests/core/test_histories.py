@@ -18,6 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from orchestrator.core.approval.approval import DECISIONS, OPEN_STATES, CallState, ResumeRequest, action_digest
 from orchestrator.core.approval.command import Decide
+from orchestrator.core.approval.teamwork import Claim, Escalate, Remark, Unclaim
+from orchestrator.core.approval.workflow import Step, Workflow
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
 from orchestrator.core.model_view.view import view
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
@@ -118,7 +120,7 @@ class Histories(RuleBasedStateMachine):
 
     def somebody_says(self, data: st.DataObject) -> None:
         """A command is refused and changes nothing, or its facts follow; the same decision is made once (D6)."""
-        name = data.draw(st.sampled_from(["alice", "alice", "bob"]))
+        name = data.draw(st.sampled_from(["alice", "alice", "bob", "carol"]))
         command = data.draw(st.sampled_from(self.commands(data.draw, name)))
         before = self.story.task
         try:
@@ -158,6 +160,10 @@ class Histories(RuleBasedStateMachine):
             Withdraw(request_id=request_id, by=name),
             Renew(request_id=request_id),
             *[Rejudge(active_policy=active_policy, now=now)] * 3,
+            Claim(request_id=request_id, by=name, now=now),
+            Unclaim(request_id=request_id, by=name),
+            Remark(request_id=request_id, text="hm", now=now),
+            Escalate(request_id=request_id, now=now),
             Answer(question_id=QuestionId(f"u{draw(st.integers(1, 30))}"), answer="approve"),
             *([Cancel()] if draw(st.integers(0, 29)) == 0 else []),
         ]
@@ -322,6 +328,8 @@ class Histories(RuleBasedStateMachine):
         shown = draw(some_of(unseen if reason == "approval" else unknown))
         soon = NOW + timedelta(seconds=task_seconds(self.story.task) + 9)
         expires_at = draw(st.sampled_from([None, soon])) if reason == "approval" else None
+        two = Workflow(steps=(Step(count=2),), escalate_after_s=5)
+        workflow = draw(st.sampled_from([None, None, two, Workflow(steps=(Step(by="role:tutor"), Step()))]))
         return facts.ReviewRequested(
             request_id=RequestId(f"q{next(self.numbers)}"),
             reason=reason,
@@ -331,6 +339,8 @@ class Histories(RuleBasedStateMachine):
             expires_at=expires_at,
             remind_at=draw(st.sampled_from([None, soon - timedelta(seconds=2)])) if expires_at else None,
             on_timeout=draw(st.sampled_from(["stay_paused", "continue", "cancel"])),
+            workflow=workflow if reason == "approval" else None,
+            escalate_at=soon - timedelta(seconds=4) if workflow is not None and reason == "approval" else None,
         )
 
     def looked_at(self, one: CallRecord) -> facts.RequestedCall:

@@ -81,6 +81,35 @@ def test_D22_each_call_has_its_own_count() -> None:
     assert check(story.items) == []
 
 
+@pytest.mark.parametrize("key", ["", "k1"])
+def test_D6_a_decision_of_which_one_part_waits_is_made_once(key: str) -> None:
+    """It became two items; sent again it does nothing, with its key or without one, and another one is another."""
+    story = paused("ask", "ask", "ask", workflow=TWO)
+    done(story, by="ann", decisions=each(("c1", "approve")))
+    body: dict[str, Any] = {"decisions": each(("c1", "approve"), ("c2", "approve"))}
+    assert len(done(story, by="bob", **body, idempotency_key=key)) == 2
+    assert said(story, by="bob", **body, idempotency_key=key) == ()
+    assert said(story, by="bob", decisions=each(("c2", "approve"))) == ()
+    done(story, by="eve", action="approve")
+    done(story, by="ann", action="approve")
+    assert story.task.request is None
+    assert said(story, by="bob", **body, idempotency_key=key) == ()
+    refused(NotPending, "approved by ann", story, by="ann", **body)
+
+
+@pytest.mark.parametrize("key", ["", "k1"])
+def test_D6_an_approval_that_waited_is_made_once_after_the_request_was_closed(key: str) -> None:
+    """Its answer was lost and it is sent again: it was taken, whoever closed the request; no other one was."""
+    story = paused("ask", "ask", workflow=TWO)
+    done(story, by="eve", decisions=each(("c1", "approve")))
+    done(story, by="ann", action="approve", idempotency_key=key)
+    done(story, by="bob", action="approve")
+    assert story.task.request is None
+    assert said(story, by="ann", action="approve", idempotency_key=key) == ()
+    refused(NotPending, "approved by bob", story, by="eve", action="approve")
+    refused(NotPending, "approved by bob", story, by="carol", action="approve")
+
+
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_D22_one_reject_ends_it(verb: str) -> None:
     """Whoever approved before, and also by one who had approved."""

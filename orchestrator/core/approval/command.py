@@ -1,7 +1,7 @@
 """Whether a decision was made before, so that it is carried out already."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -154,26 +154,43 @@ def repeated(task: AgentTask, command: Decide) -> bool:
     resume = command.resume
     own = [closed for closed in task.closed if closed.actor_id == command.by]
     keyed = [closed for closed in own if resume.idempotency_key and closed.key == resume.idempotency_key]
-    same = [closed for closed in _comparable(task, command) if _same(task, resume, closed)]
-    if keyed and not any(closed in same for closed in keyed):
+    same = [
+        closed for closed in _comparable(task, command) if closed.actor_id == command.by and _same(task, resume, closed)
+    ]
+    if keyed and not any(closed.key == resume.idempotency_key for closed in same):
         raise InvalidDecision(
             "This idempotency key was used for another decision.",
             remedy="Take a new key for this one.",
             details={"used_for": keyed[-1].request_id, "how": keyed[-1].how},
         )
-    return any(closed in same for closed in own)
+    return bool(same)
 
 
 def _comparable(task: AgentTask, command: Decide) -> list[ClosedRequest]:
     """The decisions on this request which the command could repeat: on the whole of it, the one that closed it."""
     earlier = [closed for closed in task.closed if closed.request_id == command.request_id]
     whole = command.resume.decisions is None
-    if task.request is None or task.request.request_id != command.request_id:
-        return earlier[-1:] if whole else earlier
-    earlier = [closed for closed in earlier if _is_of_now(task, closed)]
+    if whole and (task.request is None or task.request.request_id != command.request_id):
+        return [*earlier[-1:], *(closed for closed in _with_whole(earlier) if _was_all(closed))]
+    earlier = _with_whole([closed for closed in earlier if _is_of_now(task, closed)])
     # On the whole: approvals of all that still waits, which are not enough yet.
-    waits = {*task.request.call_ids} if whole else set()
+    waits = {*task.request.call_ids} if whole and task.request is not None else set()
     return [closed for closed in earlier if waits <= {one.call_id for one in closed.decisions}]
+
+
+def _was_all(closed: ClosedRequest) -> bool:
+    """Whether somebody decided all that waited then, though others may have had to decide it as well."""
+    return {*closed.waited_for} <= {one.call_id for one in closed.decisions} and bool(closed.decisions)
+
+
+def _with_whole(earlier: list[ClosedRequest]) -> list[ClosedRequest]:
+    """These decisions, and those that became two items, since a part of them waits for other people, as one."""
+    parts: dict[tuple[str, str], list[ClosedRequest]] = {}
+    for closed in earlier:
+        parts.setdefault((closed.actor_id, closed.whole_digest), []).append(closed)
+    split = [some for some in parts.values() if len(some) > 1]
+    whole = (replace(some[-1], decisions=tuple(one for part in some for one in part.decisions)) for some in split)
+    return [*earlier, *whole]
 
 
 def _is_of_now(task: AgentTask, closed: ClosedRequest) -> bool:

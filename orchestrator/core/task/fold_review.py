@@ -90,7 +90,16 @@ def decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> Age
         task = _decide_one(task, decision, fact.valid_until, _with_others(task, decision, who))
     verbs = " and ".join(sorted({_PAST[decision.action] for decision in fact.decisions}))
     how = f"{verbs} by {who}"
-    done = ClosedRequest(fact.request_id, how, actor_id, fact.decisions, fact.key, task.updated_at, fact.whole_digest)
+    done = ClosedRequest(
+        fact.request_id,
+        how,
+        actor_id,
+        fact.decisions,
+        fact.key,
+        task.updated_at,
+        fact.whole_digest,
+        task.request.call_ids if task.request is not None else (),
+    )
     only_rejected = all(decision.action == "reject" for decision in fact.decisions)
     task = changed(
         task,
@@ -247,7 +256,14 @@ def _approved_by_one(task: AgentTask, request: OpenRequest, fact: facts.ReviewNo
     request = replace(request, team=request.team.with_votes(votes, anew=edited))
     how = f"approved by {told_person(by, fact.behalf)}, and not by enough people"
     said = ClosedRequest(
-        request.request_id, how, by, fact.decisions, fact.key, at=task.updated_at, whole_digest=fact.whole_digest
+        request.request_id,
+        how,
+        by,
+        fact.decisions,
+        fact.key,
+        at=task.updated_at,
+        whole_digest=fact.whole_digest,
+        waited_for=request.call_ids,
     )
     return changed(task, request=request, closed=(*task.closed, said))
 

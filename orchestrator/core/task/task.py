@@ -154,6 +154,8 @@ class ClosedRequest:
     at: datetime | None = None
     whole_digest: str = ""
     """The digest of the request as it stood when a person decided; empty: nobody did."""
+    waited_for: tuple[CallId, ...] = ()
+    """The calls that waited when a person decided."""
 
 
 @dataclass(frozen=True)
