@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.approval.approval import CallState, HitlResponse, SiblingView
+from orchestrator.core.approval.approval import CallState, CommentView, HitlResponse, SiblingView, TeamView
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.text.visible import visible
 from orchestrator.terminal.console import Console
@@ -225,3 +225,25 @@ def test_time_left_counts_down() -> None:
     """Days, hours, minutes and seconds, never rounded up."""
     spans = {0.5: "no time", 1: "1 s", 59: "59 s", 60: "1 min", 7199: "119 min", 7200: "2 h", 172_800: "2 d"}
     assert {span: time_left(NOW + timedelta(seconds=span), NOW) for span in spans} == spans
+
+
+def test_a_request_of_several_people_says_how_far_it_is() -> None:
+    """Who approved, who looks at it, where it went and when it goes, and each word to the next reviewer as text."""
+    comment = CommentView(by="ann\x1b[0m", at=NOW, text="Is the\u202e chest empty?")
+    team = TeamView(
+        need=2,
+        approved_by=("bob",),
+        progress="1 of 2: bob",
+        claimed_by="eve",
+        claimed_until=NOW,
+        escalate_at=NOW + timedelta(minutes=5),
+        escalated_to="role:admin",
+        waits_for="somebody with the role admin",
+        comments=(comment,),
+    )
+    lines = [line.text for line in page(request(team=team), now=NOW)]
+    assert "  approved 1 of 2: bob; eve looks at it; escalated to somebody with the role admin" in lines
+    assert "  it goes to other people in 5 min" in lines
+    assert any(line.endswith("says: Is the\\u{202e} chest empty?") and "\x1b" not in line for line in lines)
+    plain = [line.text for line in page(request(team=TeamView(comments=(comment,))), now=NOW)]
+    assert not any("approved" in line for line in plain)

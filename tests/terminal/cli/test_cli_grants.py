@@ -204,3 +204,43 @@ def test_what_is_said_of_one_task_needs_one(talker: Served) -> None:
     """--on-reject is never dropped in silence: without a task it is usage."""
     refused(talker.cli("run", "--on-reject", "continue"), "--on-reject is for one task, and none is named.")
     assert talker.cli("run", "x", "--on-reject", "shrug").returncode == 2
+
+
+def test_reviewers_share_a_request(talker: Served) -> None:
+    """`claim`, `release`, `comment` and `escalate`; the list shows who looks at it, and the request what was said."""
+    task_id = paused(talker)
+    request_id = task_of(talker, task_id)["request"]["request_id"]
+    assert talker.cli("requests", "claim", request_id).stdout.startswith(f"request {request_id} is yours for 10 min")
+    assert "─ admin looks at it" in talker.cli("review", "--list").stdout
+    assert (
+        talker.cli("requests", "comment", request_id, "Is the chest empty?").stdout == f"said at request {request_id}\n"
+    )
+    assert "others decide it again" in talker.cli("requests", "release", request_id).stdout
+    assert "went to the people who come next" in talker.cli("requests", "escalate", request_id).stdout
+    refused(talker.cli("requests", "escalate", request_id), "escalated already", code=3)
+    team = task_of(talker, task_id)["request"]["team"]
+    assert (team["claimed_by"], team["escalated_to"]) == ("", "role:admin")
+    assert [one["text"] for one in team["comments"]] == ["Is the chest empty?"]
+    assert "─ escalated to somebody with the role admin" in talker.cli("review", "--list").stdout
+    for what in ("claim", "release", "comment", "escalate"):
+        more = ["x"] if what == "comment" else []
+        assert set(
+            json.loads(talker.cli("requests", what, request_id, *more, "--json").stdout or '{"task_id": 0}')
+        ) <= {
+            "task_id",
+            "status",
+        }
+
+
+def test_somebody_is_away_and_back(talker: Served) -> None:
+    """`people away` says who decides and until when; `people back` ends it."""
+    talker.cli("people", "add", "bob", "--role", "reviewer")
+    told = talker.cli("people", "away", "bob", "--to", "admin", "--for", "8h").stdout
+    assert told.startswith("admin decides for bob until ")
+    refused(talker.cli("people", "away", "bob", "--to", "nobody", "--for", "8h"), "no person 'nobody'", code=4)
+    assert talker.cli("people", "back", "bob").stdout == "nobody decides for bob\n"
+    assert json.loads(talker.cli("people", "back", "bob", "--json").stdout)["to"] is None
+    assert (
+        json.loads(talker.cli("people", "away", "bob", "--to", "admin", "--for", "8h", "--json").stdout)["to"]
+        == "admin"
+    )
