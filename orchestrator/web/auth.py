@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
@@ -88,7 +88,15 @@ class TokenAuthorizer:
     def sees_user(self, identity: Identity, user: str) -> bool:
         """Whether somebody may look at tasks of a user: a person or a program."""
         directory = self.directory()
-        return user == identity.name or directory.sees(self.holder(identity), directory.person_of(user))
+        person = directory.person_of(user)
+        return user == identity.name or any(directory.sees(one, person) for one in self._faces(identity))
+
+    def _faces(self, identity: Identity) -> Iterator[Holder]:
+        """Somebody who asks, and the people who are away and for whom they decide now: they look as these do."""
+        yield self.holder(identity)
+        if identity.kind == "person":
+            for person, roles in self.directory().stood_in_for(identity.name, self.store.clock.now()):
+                yield Holder(person, self.deciders.rights(roles))
 
     def reaches(self, identity: Identity, computer: ComputerId) -> bool:
         """Whether somebody may look at a computer, and use it where they may submit."""
@@ -107,8 +115,13 @@ class TokenAuthorizer:
 
     def visible_users(self, identity: Identity) -> frozenset[str] | None:
         """The users whose tasks somebody may look at; None: those of everybody."""
-        found = self.directory().visible_to(self.holder(identity))
-        return None if found is None else found | {identity.name}
+        found = {identity.name}
+        for one in self._faces(identity):
+            users = self.directory().visible_to(one)
+            if users is None:
+                return None
+            found |= users
+        return frozenset(found)
 
     async def authenticate(self, authorization: str | None) -> Identity:
         """The holder of a bearer token. Raises Unauthenticated."""

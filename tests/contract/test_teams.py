@@ -181,21 +181,27 @@ async def test_a_delegate_decides_while_somebody_is_away(installation: Installat
     """Said by the person or an admin, for a time; the audit shows both names."""
     text = policy(approvals=[{"steps": [{"by": "person:bob"}]}])
     async with installation.open(Playing(says(WRITE), final()), policy=text, clock=ManualClock()) as server:
-        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "viewer")
+        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "submitter")
         task_id, request = await server.asked(token=await server.person("sam"))
-        assert (await server.decide(request, "approve", token=eve)).status_code == 403
+        assert (await server.decide(request, "approve", token=eve)).status_code == 404
         away = {"to": "eve", "seconds": 3600}
         assert (await server.ask("POST", "/v1/away", {**away, "person": "bob"}, token=eve)).status_code == 403
         for body, status in (({**away, "to": "bob"}, 422), ({**away, "to": "nobody"}, 404), (away, 200)):
             assert (await server.ask("POST", "/v1/away", body, token=bob)).status_code == status
         server.advance(3600)
-        assert (await server.decide(request, "approve", token=eve)).status_code == 403
+        assert (await server.decide(request, "approve", token=eve)).status_code == 404
         told = await server.ask("POST", "/v1/away", {**away, "person": "bob", "seconds": 7200})
         assert (told.status_code, told.json()["to"]) == (200, "eve")
         for _ in range(2):
             assert (await server.ask("POST", "/v1/away", {}, token=bob)).json()["to"] is None
-        assert (await server.decide(request, "approve", token=eve)).status_code == 403
+        assert (await server.decide(request, "approve", token=eve)).status_code == 404
+        assert (await server.ask("GET", "/v1/requests", token=eve)).json()["requests"] == []
         assert (await server.ask("POST", "/v1/away", away, token=bob)).status_code == 200
+        (listed,) = (await server.ask("GET", "/v1/requests", token=eve)).json()["requests"]
+        assert listed["request_id"] == request["request_id"]
+        assert [one["task_id"] for one in (await server.ask("GET", "/v1/tasks", token=eve)).json()["tasks"]] == [
+            task_id
+        ]
         waits = await server.request(task_id)
         assert (await server.decide(waits, "approve", token=eve)).status_code == 202
         (recorded,) = await server.items(task_id, "decision_recorded")

@@ -132,10 +132,10 @@ class Directory:
     away: Mapping[str, Away] = field(default_factory=dict)
 
     def stood_in_for(self, name: str, now: datetime) -> Iterator[tuple[str, frozenset[str]]]:
-        """The people who are away and for whom somebody decides now, each with their roles."""
+        """The people who are away and for whom somebody decides now, each with their roles; nobody whose token ended."""
         for person, away in self.away.items():
-            if away.to == name and now < away.until:
-                yield person, self.roles.get(person, frozenset())
+            if away.to == name and now < away.until and person in self.roles:
+                yield person, self.roles[person]
 
     freezes: Mapping[str, Freeze] = field(default_factory=dict)
     """Each by its name."""
