@@ -132,7 +132,7 @@ class Directory:
     away: Mapping[str, Away] = field(default_factory=dict)
 
     def stood_in_for(self, name: str, now: datetime) -> Iterator[tuple[str, frozenset[str]]]:
-        """The people who are away and for whom somebody decides now, each with their roles; nobody whose token ended."""
+        """The people who are away and for whom somebody decides now, with their roles; nobody whose token ended."""
         for person, away in self.away.items():
             if away.to == name and now < away.until and person in self.roles:
                 yield person, self.roles[person]
