@@ -1,8 +1,8 @@
 """Histories nobody would think of: whatever order of facts the tables allow, the promises of the core hold.
 
 Each step draws one fact that may follow, from the phase table and the state of the calls (decisions,
-edits, staleness, expiry, grants, orphans, voids, unknown outcomes, retries, cancels,
-questions, and outcomes that come late, twice or after the end), or a command of a person, or lets
+edits, approvals by several people, claims, escalations, staleness, expiry, grants, orphans, voids, unknown outcomes,
+retries, cancels, questions, and outcomes that come late, twice or after the end), or a command of a person, or lets
 time pass. A ledger of its own, which knows only the facts, keeps who was allowed to run.
 """
 

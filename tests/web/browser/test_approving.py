@@ -661,7 +661,7 @@ async def test_reviewers_share_a_request(server: Server, pc: Computer, seats: Se
     await bobs.ok("POST", f"/v1/requests/{request_id}/comment", {"text": "Is the <b>chest</b> empty?"})
     seat = await seats.open(f"approvals/{request_id}")
     team = seat.request().locator(".team")
-    await expect(team).to_contain_text("bob looks at it: others wait")
+    await expect(team).to_contain_text("bob looks at it, and others wait. The claim expires in")
     await expect(team.locator(".comments")).to_contain_text("Is the <b>chest</b> empty?")
     await team.get_by_text("Claim, comment, escalate").click()
     await team.get_by_role("button", name="Release").click()

@@ -26,10 +26,11 @@ export function Team({ request, open }) {
   return html`<section class="team" aria-label="Reviewers">
     ${team.progress && html`<p class="progress"><b>Approved ${oneLine(team.progress, 500)}</b></p>`}
     ${!team.progress && team.escalated_to && html`<p>Escalated: ${oneLine(team.waits_for, 100)} decides it.</p>`}
-    ${team.claimed_by && html`<p class=${other ? "note warn" : "note"} role="status">
-      ${other ? `${oneLine(team.claimed_by, 64)} looks at it` : "You look at it"}: others wait, <${Left}
-        until=${team.claimed_until} />.</p>`}
-    ${team.escalate_at && html`<p class="muted">It goes to other people: <${Left} until=${team.escalate_at} />.</p>`}
+    ${team.claimed_by && html`<div class=${other ? "note warn" : "note"} role="status"><p>
+      ${other ? `${oneLine(team.claimed_by, 64)} looks at it` : "You look at it"}, and others wait. The claim <${Left}
+        until=${team.claimed_until} />.</p></div>`}
+    ${team.escalate_at && html`<p class="muted">The time of its present reviewers <${Left}
+        until=${team.escalate_at} />; then it goes to other people.</p>`}
     ${team.comments.length > 0 && html`<ul class="comments">${team.comments.map((one) => html`<li>
       <b>${oneLine(one.by, 64)}</b> <span class="muted"><${Ago} at=${one.at} /></span> <${Text} value=${one.text} />
       </li>`)}</ul>`}
