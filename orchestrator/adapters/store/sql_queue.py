@@ -210,6 +210,8 @@ _SET_TURN: Final = """INSERT INTO turns (user_id, started, ends) VALUES (?, ?, ?
     ON CONFLICT (user_id) DO UPDATE SET started = excluded.started, ends = excluded.ends"""
 _TURN: Final = 1_000_000
 """The length of a turn of a user with the weight 1."""
+_LONGEST_TURN: Final = 10 * _TURN
+"""The least weight is 0.1. A row that says more than this was not written here, and keeps nobody waiting longer."""
 _NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?){but}"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
 # Those that began to wait after _LOCK_GIVING; for one that somebody else has locked it is begun again.
@@ -242,7 +244,7 @@ def lease(
     """The port's ``lease``."""
     term, names = _without("task_id", but)
     rows = yield _WAITING_USERS.format(but=term), (now, now, *names)
-    waiting = [(max(ends, latest), due, text(user)) for user, due, ends, latest in rows]
+    waiting = [(min(max(ends, latest), latest + _LONGEST_TURN), due, text(user)) for user, due, ends, latest in rows]
     for start, _, user in sorted(one for one in waiting if one[2] not in turns.frozen):
         if not (yield from _has_room(user, turns.at_once.get(user, 0), now)):
             continue

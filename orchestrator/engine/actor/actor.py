@@ -24,7 +24,6 @@ from orchestrator.core.ports import ChatModel, Lease
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
-from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.limits import AT_ONCE, next_deadline, overdue, pause_s
 from orchestrator.core.task.states import ACTIVE_PHASES
 from orchestrator.core.task.task import AgentTask
@@ -162,7 +161,7 @@ class TaskActor:
         task = self._journal.task
         if task.phase in ACTIVE_PHASES and not task.frozen:
             frozen = facts.WorkFrozen(by=freeze.by, of=freeze.name, reason=freeze.reason)
-            await self._journal.happened(frozen, SYSTEM)
+            await self._journal.intend(frozen)
         return Wait(seconds=0.0)
 
     async def _perform_all(self, effects: tuple[todo.Effect, ...]) -> list[Wait | None]:
