@@ -361,6 +361,24 @@ async def test_a_request_that_changed_is_read_again(tmp_path: Path) -> None:
         assert (await here.decide(again, (await here.read(again))[-1], "approve")).ok
 
 
+async def test_a_request_of_which_a_part_was_decided_is_read_again(tmp_path: Path) -> None:
+    """Somebody decided one of two calls meanwhile: it has another digest, and its pages are void."""
+    two = says(*(call("cc_write", path=f"{name}.lua", content="print(1)\n" * 20) for name in "ab"))
+    async with game(tmp_path, two) as (server, here, task):
+        (entry,) = (await here.open())["list"]
+        assert entry["title"] == "cc_write 3: a.lua and 1 more"
+        first = await here.page(entry)
+        assert {"risk: medium", "call 1 of 2: cc_write"} <= {row["text"] for row in first["rows"]}
+        request = (await server.ask("GET", f"/v1/requests/{entry['id']}")).json()
+        decided = {"decisions": [{"call_id": request["tool_calls"][0]["call_id"], "action": "approve"}]}
+        assert (await server.ask("POST", f"/v1/resume/{entry['id']}", decided)).is_success
+        told, _ = await here.step("review_page", **about(entry), page=2, nonce=first["nonce"])
+        assert (told.code, "It changed while you read it." in str(told.message)) == ("start_again", True)
+        assert (await here.decide(entry, first, "reject")).code == "start_again"
+        assert (await here.decide(entry, (await here.read(entry))[-1], "approve")).ok
+        await server.until(task, "task_ended")
+
+
 async def test_of_two_reviewers_the_first_wins(tmp_path: Path) -> None:
     """The other one is told who it was, and what they decided."""
     async with game(tmp_path, writes()) as (server, here, _):
@@ -385,6 +403,8 @@ async def test_a_session_is_of_one_connection_and_ends(tmp_path: Path) -> None:
         async with at(server, await server.computer("lectern-2")) as there:
             there.session = here.session
             assert (await there.decide(entry, read[-1], "approve")).code == "review_over"
+            await there.step("review_end")
+        assert (await here.step("review"))[0].ok
         await here.open()
         assert (await here.decide(entry, read[-1], "approve")).code == "start_again"
         read = await here.read(entry)
@@ -459,6 +479,15 @@ async def test_what_hides_or_is_not_in_the_game_is_an_escape(tmp_path: Path) -> 
         assert [row for row in rows if row.startswith("risk")] == ["risk: medium"]
         start = rows.index("+" + "x" * 50)
         assert rows[start + 1] == ">" + "x" * 10
+
+
+async def test_a_computer_of_others_is_no_place_to_review(tmp_path: Path) -> None:
+    """A person who does not reach it outside the game does not review at it."""
+    async with game(tmp_path, writes()) as (server, here, _):
+        await server.ask("POST", "/v1/groups/red", {"add_computers": ["lectern-1"]})
+        assert (await here.step("review", person="ann", pin=PIN))[0].code == "forbidden"
+        await server.ask("POST", "/v1/groups/red", {"add_people": ["ann"]})
+        await here.open()
 
 
 async def test_only_what_one_may_decide_is_listed(tmp_path: Path) -> None:

@@ -228,7 +228,8 @@ class Reviews:
         """The session of a step, with the rights of now. Raises ReviewOver, Unauthenticated, Forbidden."""
         session, now = self._sessions.get(sent.session), self._service.clock.now()
         if session is None or session.line is not line or now >= session.ends_at:
-            self._sessions.pop(sent.session, None)
+            if session is not None and session.line is line:
+                del self._sessions[sent.session]
             raise ReviewOver("This review is over.", remedy="Type `cc review` again.")
         _, identity = await self._reviewer(line, session.identity.name)
         pin = await pin_of(self._service, identity.name) if session.pin else None
