@@ -893,7 +893,8 @@ error(panel.LEFT,0)
 elseif name=="char"or name=="paste"then
 return name,first
 elseif name=="key"then
-return name,keys.getName(first)
+local key=keys.getName(first)
+return name,key=="numPadEnter"and"enter"or key
 elseif name=="term_resize"and not monitor or name=="monitor_resize"and first==monitor then
 return"resize","resize"
 elseif name=="monitor_touch"and first==monitor or name=="mouse_click"and not monitor then

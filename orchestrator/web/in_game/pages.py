@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
@@ -54,9 +55,10 @@ class Pages:
 def paged(rows: Iterable[Row], columns: int, height: int) -> Pages:
     """These rows on pages of a screen; ``columns`` and ``height`` are those of the whole screen."""
     room = height - _AROUND
-    wrapped = [part for row in rows for part in _wrapped(row, columns)]
-    pages = [tuple(wrapped[start : start + room]) for start in range(0, len(wrapped), room)]
-    return Pages(tuple(pages[:MOST_PAGES]), len(pages) <= MOST_PAGES)
+    most = room * MOST_PAGES
+    wrapped = list(islice((part for row in rows for part in _wrapped(row, columns)), most + 1))
+    pages = tuple(tuple(wrapped[start : start + room]) for start in range(0, min(len(wrapped), most), room))
+    return Pages(pages, len(wrapped) <= most)
 
 
 def request_rows(request: HitlResponse, now: datetime) -> Iterator[Row]:

@@ -9,7 +9,7 @@ every other.
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -48,6 +48,8 @@ ENDS_AFTER: Final = timedelta(minutes=5)
 """A session ends so long after its last step."""
 MOST_SESSIONS: Final = 4
 """Sessions of one computer; the oldest makes room."""
+MOST_VIEWS: Final = 4
+"""Requests of one session whose pages are kept."""
 LISTED: Final = 9
 """Of a list: each is opened by its digit."""
 _LOOKED_AT: Final = 1000
@@ -106,9 +108,13 @@ class _View:
     digest: str
     """Of a question: its id, under which its text never changes."""
     shown: pages.Pages
-    nonces: tuple[str, ...]
+    nonces: tuple[str, ...] = ()
+    """One of each page."""
     told: int = 0
     """Pages that were handed out."""
+
+    def __post_init__(self) -> None:
+        self.nonces = tuple(secrets.token_hex(8) for _ in self.shown.pages)
 
 
 @dataclass
@@ -121,6 +127,14 @@ class _Session:
     """As it is kept; empty: another proof counted."""
     ends_at: datetime
     views: dict[str, _View] = field(default_factory=dict)
+
+    def keep(self, name: str, view: _View) -> _View:
+        """Keep a view; the one that was opened longest ago makes room."""
+        self.views.pop(name, None)
+        self.views[name] = view
+        if len(self.views) > MOST_VIEWS:
+            del self.views[next(iter(self.views))]
+        return view
 
 
 class Reviews:
@@ -275,16 +289,11 @@ class Reviews:
 
     async def _page(self, line: ComputerLine, sent: _Sent) -> dict[str, Any]:
         session = await self._session(line, sent)
-        task, view = await self._view(session, sent)
-        before = session.views.get(sent.id)
-        if sent.page > 1:
-            if before is None or before.digest != view.digest:
-                session.views.pop(sent.id, None)
-                raise StartAgain("It changed while you read it.", remedy="Read it again from the first page.")
-            if sent.page > len(before.nonces) or before.nonces[sent.page - 2] != sent.nonce:
-                raise StartAgain("The page before was not shown.", remedy="Read it again from the first page.")
-            view = before
-        session.views[sent.id] = view
+        task, digest, rows = await self._wanted(session, sent)
+        if sent.page == 1:
+            view = session.keep(sent.id, _View(digest, pages.paged(rows, sent.columns, sent.rows)))
+        else:
+            view = _begun(session, sent, digest)
         view.told = max(view.told, sent.page)
         last = sent.page == len(view.nonces)
         if last and view.shown.whole and task.request is not None and task.request.request_id == sent.id:
@@ -298,20 +307,17 @@ class Reviews:
             "rows": [row.form() for row in view.shown.pages[sent.page - 1]],
         }
 
-    async def _view(self, session: _Session, sent: _Sent) -> tuple[AgentTask, _View]:
-        """What a step is about, as it is now. Raises NotFound, NotPending, Forbidden."""
+    async def _wanted(self, session: _Session, sent: _Sent) -> tuple[AgentTask, str, Iterator[pages.Row]]:
+        """What a step is about, as it is now: its task, digest and rows. Raises NotFound, NotPending, Forbidden."""
         if sent.task:
             task, record = await self._question(session, sent)
             text = redact_text(str(record.call.args.get("question", "")), salt=task.tag)
             options = [redact_text(one, salt=task.tag) for one in options_of(record.call.args)]
-            rows = pages.question_rows(text, options, redact_text(task.prompt, salt=task.tag), task.user_id)
-            digest = sent.id
-        else:
-            task = await self._request(session, sent)
-            shown = await show(task)
-            rows, digest = pages.request_rows(shown, self._service.clock.now()), shown.action_digest
-        made = pages.paged(rows, sent.columns, sent.rows)
-        return task, _View(digest, made, tuple(secrets.token_hex(8) for _ in made.pages))
+            goal = redact_text(task.prompt, salt=task.tag)
+            return task, sent.id, pages.question_rows(text, options, goal, task.user_id)
+        task = await self._request(session, sent)
+        shown = await show(task)
+        return task, shown.action_digest, pages.request_rows(shown, self._service.clock.now())
 
     async def _request(self, session: _Session, sent: _Sent) -> AgentTask:
         request_id = RequestId(sent.id)
@@ -363,6 +369,17 @@ class Reviews:
             )
         await self._service.answer(task.task_id, QuestionId(sent.id), sent.text, session.identity)
         return "Answered."
+
+
+def _begun(session: _Session, sent: _Sent, digest: str) -> _View:
+    """The view of which a further page is wanted. Raises StartAgain."""
+    view = session.views.get(sent.id)
+    if view is None or view.digest != digest:
+        session.views.pop(sent.id, None)
+        raise StartAgain("It changed while you read it.", remedy="Read it again from the first page.")
+    if sent.page > len(view.nonces) or view.nonces[sent.page - 2] != sent.nonce:
+        raise StartAgain("The page before was not shown.", remedy="Read it again from the first page.")
+    return view
 
 
 def _must_have_read(sent: _Sent, view: _View) -> None:
