@@ -14,7 +14,7 @@ import pytest
 from orchestrator.core.wire import wire
 from orchestrator.testing import ManualClock
 from orchestrator.web.in_game import pages
-from orchestrator.web.in_game.review import ENDS_AFTER
+from orchestrator.web.in_game.review import ENDS_AFTER, MOST_SESSIONS
 from orchestrator.web.pins import WRONG_PINS, WRONG_PINS_WITHIN
 from tests.harness.player import tree
 from tests.harness.support import Disk, Listening, call, final, says
@@ -424,6 +424,17 @@ async def test_a_session_is_of_one_connection_and_ends(tmp_path: Path) -> None:
             third.session = before
             assert (await third.step("review"))[0].code == "review_over"
         assert (await server.ask("GET", "/v1/requests")).json()["requests"]
+
+
+async def test_several_review_at_one_computer(tmp_path: Path) -> None:
+    """Such as one at its keyboard and others at its monitors; the oldest of too many makes room."""
+    async with game(tmp_path, writes()) as (_, here, _):
+        reviews = [Reviewer(here.player) for _ in range(MOST_SESSIONS + 1)]
+        for one in reviews[:-1]:
+            await one.open()
+        assert [(await one.step("review"))[0].ok for one in reviews[:-1]] == [True] * MOST_SESSIONS
+        await reviews[-1].open()
+        assert [(await one.step("review"))[0].ok for one in reviews] == [False, *[True] * MOST_SESSIONS]
 
 
 async def test_a_restart_of_the_server_ends_a_review(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.base import Defaults
 from orchestrator.web.in_game.follow import follow, left_behind, submitted
 from orchestrator.web.in_game.lines import QUESTIONS_CHARS, Line, Narrator, News, Several, as_body, in_game, row
-from orchestrator.web.in_game.owner import owner_at, pair_again
+from orchestrator.web.in_game.owner import owner_at, pair_again, token_at
 from orchestrator.web.in_game.review import Reviews
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ async def person_at(authorizer: TokenAuthorizer, line: ComputerLine) -> Identity
     A player or a program at the computer is perhaps not that person, so no other role of theirs counts here. The rights
     are read for each request, since a token may be revoked and a role taken away. Each error says to pair again.
     """
-    owner = await owner_at(authorizer, line)
+    owner = owner_at(authorizer, line, await token_at(authorizer, line))
     roles = await authorizer.roles_of(owner)
     if not roles:
         raise Forbidden(

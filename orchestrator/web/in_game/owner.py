@@ -1,15 +1,20 @@
 """The person for whom players ask at a computer."""
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
-from orchestrator.core.ports import ComputerLine
+from orchestrator.core.ports import ComputerLine, TokenRow
 from orchestrator.web.auth import TokenAuthorizer
 
 
-async def owner_at(authorizer: TokenAuthorizer, line: ComputerLine) -> str:
-    """The name of the person to whom the computer belongs, or who paired it. Raises Unauthenticated, Forbidden."""
+async def token_at(authorizer: TokenAuthorizer, line: ComputerLine) -> TokenRow:
+    """The token of a computer as it is now. Raises Unauthenticated."""
     row = await authorizer.store.find_token(line.fingerprint)
     if row is None or row.revoked or row.kind != "computer":
         raise Unauthenticated("The token of this computer is not good any more.", remedy=pair_again(line.computer))
+    return row
+
+
+def owner_at(authorizer: TokenAuthorizer, line: ComputerLine, row: TokenRow) -> str:
+    """The name of the person to whom the computer belongs, or who paired it. ``row``: its token. Raises Forbidden."""
     owner = authorizer.owner_of(line.computer, row.owner)
     if not owner:
         raise Forbidden(

@@ -41,7 +41,7 @@ from orchestrator.engine.tasks import TaskService, must_decide, show
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.in_game import pages
 from orchestrator.web.in_game.lines import in_game
-from orchestrator.web.in_game.owner import owner_at
+from orchestrator.web.in_game.owner import owner_at, token_at
 from orchestrator.web.pins import WrongPins, pin_of
 
 ENDS_AFTER: Final = timedelta(minutes=5)
@@ -197,7 +197,8 @@ class Reviews:
         rule = self._rule()
         if rule is None or not rule.at(line.computer):
             raise Forbidden("The policy allows no review at this computer.", remedy="An admin sets `in_game_review`.")
-        name = name or await owner_at(self._authorizer, line)
+        row = await token_at(self._authorizer, line)
+        name = name or owner_at(self._authorizer, line, row)
         owner = self._authorizer.directory().owners.get(line.computer)
         if rule.proof == "paired" and (owner is None or owner.person != name):
             raise Forbidden(
@@ -219,7 +220,7 @@ class Reviews:
         rule, identity = await self._reviewer(line, sent.person)
         pin = await self._proved(line, identity.name, sent.pin) if rule.proof == "pin" else ""
         here = [name for name, one in self._sessions.items() if one.line is line]
-        for name in here[: len(here) + 1 - MOST_SESSIONS]:
+        for name in here[: max(0, len(here) + 1 - MOST_SESSIONS)]:
             del self._sessions[name]
         name = secrets.token_hex(16)
         session = _Session(line, identity, pin, self._service.clock.now() + ENDS_AFTER)
@@ -248,7 +249,7 @@ class Reviews:
         _, identity = await self._reviewer(line, session.identity.name)
         pin = await pin_of(self._service, identity.name) if session.pin else None
         if identity.auth != session.identity.auth or (pin.token_hash if pin else "") != session.pin:
-            del self._sessions[sent.session]
+            self._sessions.pop(sent.session, None)
             raise ReviewOver("This review is over: the proof that counts changed.", remedy="Type `cc review` again.")
         session.identity, session.ends_at = identity, now + ENDS_AFTER
         return session
