@@ -17,10 +17,10 @@ from orchestrator.core.policy.document import (
     Policy,
     Quota,
     Quotas,
+    RoleRights,
     SecretsToModel,
     Undo,
 )
-from orchestrator.core.policy.document import Example, ExampleCall, PathCheck, Policy, RoleRights, SecretsToModel, Undo
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explanation import (
     ROLES,

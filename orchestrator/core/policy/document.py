@@ -1,8 +1,7 @@
 """A policy as its file says it: rules, the treatment of requests, and examples that prove it."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
