@@ -204,7 +204,7 @@ class Client:
         with self._reachable():
             response = self._http.request("GET", path, params=query or None, timeout=httpx2.Timeout(70.0, read=None))
         if response.status_code >= 300:
-            checked(response.status_code, response.content)
+            checked(response.status_code, response.content, self.shown)
         return response.content
 
     def submit(
