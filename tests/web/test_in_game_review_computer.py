@@ -282,6 +282,19 @@ async def test_a_lost_connection_ends_a_review(tmp_path: Path) -> None:
         assert await decisions(server, task) == []
 
 
+async def test_a_screen_of_another_size_is_read_from_the_first_page(tmp_path: Path) -> None:
+    """The pages were made for the size that it had."""
+    async with reviewing(tmp_path, writes(60), family="turtle") as (server, player, task):
+        await opened(player)
+        await press(player, "1")
+        await see(player, "1/7 cc_write")
+        await press(player, "n")
+        await see(player, "2/7 cc_write")
+        await player.do("event term_resize")
+        await see(player, "1/7 cc_write")
+        assert await decisions(server, task) == []
+
+
 async def test_ctrl_t_leaves_the_screen_empty(tmp_path: Path) -> None:
     """Nothing of the request stays on it."""
     async with reviewing(tmp_path, writes()) as (_, player, _):

@@ -170,3 +170,17 @@ def test_the_tokens_group_knows_every_kind(served: Served) -> None:
     assert served.cli("token", "revoke", "agent", "bot").stdout == "revoked 1\n"
     refused(served.cli("token", "revoke", "agent", "bot"), "`cc-orchestrator people list` lists them", code=4)
     refused(served.cli("token", "revoke", "robot", "bot"), "The kinds are person, computer and agent.", code=4)
+
+
+def test_a_pin_is_set_without_being_shown(served: Served) -> None:
+    """On a pipe it is the first line; on a terminal it is asked for twice. It is never an argument."""
+    assert "Your PIN is set." in served.cli("pin", "set", typed="480251\n").stderr
+    refused(served.cli("pin", "set", typed="123456\n"), "Everybody would try this PIN first.", code=3)
+    with on_a_terminal(served.home, "pin", "set", *served.where) as terminal:
+        terminal.expect("PIN, 6 to 12 digits")
+        terminal.type("905172\r")
+        terminal.expect("The same again")
+        terminal.type("905172\r")
+        terminal.expect("Your PIN is set.")
+        assert "905172" not in terminal.text
+    assert json.loads(served.cli("pin", "remove", "--json").stdout) == {"set": False}
