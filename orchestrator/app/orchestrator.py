@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from orchestrator.adapters.bus import InstallationBus, installation_of, open_bus
+from orchestrator.adapters.messengers import Messengers
 from orchestrator.adapters.store import open_store
 from orchestrator.app.first_start import (
     Models,
@@ -35,6 +36,7 @@ from orchestrator.core.ports import Bus, ChatModel, Clock, Identity, PlayersDesk
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.directory import DirectoryKeeper
+from orchestrator.engine.notifications import Notifier
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.engine.undo import Undoing
@@ -245,7 +247,8 @@ async def open_orchestrator(
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
-        endpoints = _endpoints(ground, undoing, hub, here, models, keeper, transfers, update_secret)
+        notifier = Notifier(ground.service, ground.directory, Messengers(), settings.public_url or url)
+        endpoints = _endpoints(ground, undoing, hub, here, models, keeper, transfers, update_secret, notifier)
         workers = _workers(ground, undoing, models)
         in_game = InGameCommands(
             undoing, ground.authorizer, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at
@@ -318,6 +321,7 @@ def _endpoints(
     keeper: CheckpointKeeper,
     transfers: Transfers,
     update_secret: str,
+    notifier: Notifier,
 ) -> Endpoints:
     settings, service, watching = ground.settings, ground.service, ground.watching
     copying = Copying(service.store, undoing.world, ground.active_policy.may_read, transfers)
@@ -337,6 +341,7 @@ def _endpoints(
         metrics=lambda: watching.scrape(service, hub),
         policy=ground.policy,
         directory=ground.directory,
+        notifier=notifier,
         checkpoints=keeper.checkpoints,
         unsent=keeper.away.alerts,
         about=about(settings, undoing.world.workspace, only_demo=settings.only_demo and models.by_name),
@@ -394,6 +399,7 @@ async def _at_work(
         kept_up("the look at the directory", endpoints.directory.keep(parts.service.bus)),
         kept_up("the keeper of checkpoints", keeper.keep()),
         kept_up("the pruner", endpoints.pruner.keep()),
+        kept_up("the notifications", endpoints.notifier.keep()),
         kept_up("the look for nodes on another bus", parts.node.unheard.keep()),
         kept_up("the look for lost hints", MissedHints(parts.service).keep()),
         kept_up("the count of refusals", endpoints.attempts.keep()),

@@ -1,15 +1,15 @@
-"""The groups, owners and freezes of an installation as this node knows them: read again when they change."""
+"""Groups, owners, freezes and notification rules as this node knows them: read again when they change."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from orchestrator.core.approval.people import Away, Directory, Freeze, Group, Owner
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
 from orchestrator.core.task.items import Draft
-from orchestrator.core.task.system_facts import AwayValue, FreezeValue, GroupValue, OwnerValue
+from orchestrator.core.task.system_facts import AwayValue, FreezeValue, GroupValue, NotifyValue, OwnerValue
 from orchestrator.core.wire.wire import ComputerId
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ class DirectoryKeeper:
         self._store = store
         self._present = Directory()
         self._numbers: dict[str, int] = {}
+        self._rules: dict[str, NotifyValue] = {}
         self._changed = asyncio.Event()
         self._listeners: list[Callable[[], object]] = []
 
@@ -37,6 +38,11 @@ class DirectoryKeeper:
     def present(self) -> Directory:
         """The directory as it was read last."""
         return self._present
+
+    @property
+    def rules(self) -> Mapping[str, NotifyValue]:
+        """The notification rules, by the names of their entries: the person, ``/`` and the rule's own name."""
+        return self._rules
 
     def number_of(self, entry: str) -> int:
         """The number of an entry as it was read last; 0: there is none."""
@@ -46,6 +52,7 @@ class DirectoryKeeper:
         """Read all of it."""
         rows, tokens = await self._store.directory(), await self._store.list_tokens()
         self._numbers = {row.fact.entry: row.number for row in rows}
+        self._rules = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, NotifyValue)}
         before, self._present = self._present, directory_of(rows, tokens)
         if before != self._present:
             for hear in tuple(self._listeners):
@@ -56,9 +63,9 @@ class DirectoryKeeper:
         self._listeners.append(hear)
         return lambda: self._listeners.remove(hear)
 
-    async def set(self, note: Draft, bus: Bus, *, expected: int) -> None:
+    async def set(self, note: Draft, bus: Bus, *, expected: int, secret: str = "") -> None:
         """Set an entry, as ``Store.set_entry``, and tell all nodes. Raises Conflict, InvalidRequest."""
-        await self._store.set_entry(note, expected=expected)
+        await self._store.set_entry(note, expected=expected, secret=secret)
         await self.load()
         bus.publish(SUBJECT, {})
 
@@ -99,7 +106,7 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
                 away[row.fact.name] = Away(value.to, value.until)
             case FreezeValue() as value:
                 freezes[row.fact.name] = Freeze(row.fact.name, value.by, value.at, value.reason)
-            case None:
+            case NotifyValue() | None:
                 pass
     held = list(tokens)
     programs = {one.name: one.owner for one in held if one.kind == "agent"}

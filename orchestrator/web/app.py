@@ -18,6 +18,7 @@ from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import Identity
 from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
 from orchestrator.engine.directory import DirectoryKeeper
+from orchestrator.engine.notifications import Notifier
 from orchestrator.engine.task_status import Proofs
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.undo import Undoing
@@ -50,6 +51,7 @@ from orchestrator.web.events import EventStream, over_socket
 from orchestrator.web.home import HomeEndpoints, Times
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.oidc import AT_ONCE, ClaimRules, Provider, ProviderEndpoints
+from orchestrator.web.notifications import NotificationEndpoints
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
 from orchestrator.web.people import Pairings
@@ -98,6 +100,7 @@ class Endpoints(
     ProviderEndpoints,
     WatchEndpoints,
     TransferEndpoints,
+    NotificationEndpoints,
     PageEndpoints,
     OpenapiEndpoints,
 ):
@@ -120,6 +123,7 @@ class Endpoints(
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyKeeper,
         directory: DirectoryKeeper,
+        notifier: Notifier,
         checkpoints: Checkpoints | None = None,
         unsent: Callable[[], Sequence[str]] = tuple,
         about: About = NOWHERE,
@@ -145,6 +149,7 @@ class Endpoints(
         self.public_url = about.public_url
         self.policy = policy
         self.directory = directory
+        self.notifier = notifier
         self.trying = asyncio.Lock()
         self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
         self.checkpoints = checkpoints

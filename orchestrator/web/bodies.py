@@ -13,6 +13,7 @@ from orchestrator.core.errors import InvalidRequest, plain
 from orchestrator.core.policy import Family
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.task.facts import OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.task.system_facts import Notable
 from orchestrator.core.wire.screen_messages import MAX_STROKES, MAX_TEXT_CHARS
 
 # -- Reading requests: bodies within their limit, numbers within their range, ids from the path
@@ -266,6 +267,38 @@ class FreezeBody(UnfreezeBody):
     """The people who are to be frozen, and why."""
 
     reason: str = Field(default="", max_length=200)
+
+
+class QuietBody(_Body):
+    """Hours of each day in which nothing is sent; what came in them is sent afterwards, as one message."""
+
+    begin: str
+    """Such as `22:00`."""
+    end: str
+    zone: str = Field(max_length=64)
+    """The time zone, such as `Europe/Berlin`."""
+
+
+class RuleNamedBody(_Body):
+    """A notification rule."""
+
+    name: str
+    person: str | None = None
+    """Whose it is; null: the asker's. Others are for admins."""
+    installation: bool = False
+    """Whether it is the installation's, which is for admins."""
+
+
+class RuleBody(RuleNamedBody):
+    """A new notification rule."""
+
+    kinds: tuple[Notable, ...] = Field(min_length=1, max_length=20)
+    """What it tells."""
+    url: str
+    """Where to: the address of a webhook, or a URL of apprise. It is a secret, and never shown again."""
+    quiet: QuietBody | None = None
+    details: bool = False
+    """Whether messages have the texts and diffs of the task, with their secrets masked."""
 
 
 class PairingBody(_Body):

@@ -528,6 +528,42 @@ _PEOPLE: Final = (
         _ok("The freezes, by name.", base.FreezeList), who="program", stored=False,
     ),
     Endpoint(
+        "GET", "/v1/notifications", "notifications", "people",
+        "See what became of messages by one's own notification rules; as an admin, by all.",
+        _ok("What was sent in the last day, what waits, and what could not be sent.", base.NoticeList),
+    ),
+    Endpoint(
+        "GET", "/v1/notifications/rules", "notification_rules", "people",
+        "List one's own notification rules; as an admin, all. Their addresses are never shown.",
+        _ok("The rules.", base.RuleList), stored=False,
+    ),
+    Endpoint(
+        "POST", "/v1/notifications/rules", "add_notification_rule", "people",
+        "Add a rule that sends messages elsewhere: one's own, or as an admin anybody's.",
+        {201: Answer("The rule, and the key that signs its webhooks.", (base.RuleMade,))},
+        {
+            403: "only admins add rules of others and of the installation",
+            409: "`conflict`: there is a rule of this name",
+        },
+        body=forms.RuleBody,
+    ),
+    Endpoint(
+        "DELETE", "/v1/notifications/rules/{rule}", "remove_notification_rule", "people",
+        "Remove a notification rule; its address is forgotten.",
+        _ok("It is gone.", base.RuleGone),
+        {403: "only admins remove rules of others", 409: "`conflict`: somebody changed it meanwhile"},
+        takes=(
+            _free("person", "Whose rule; without it the asker's."),
+            _free("installation", "`true`: the installation's."),
+        ),
+    ),
+    Endpoint(
+        "POST", "/v1/notifications/test", "test_notification_rule", "people",
+        "Send a test message by a rule, at once.",
+        _ok("What became of it.", base.MessageTried), {403: "only admins test rules of others"},
+        body=forms.RuleNamedBody,
+    ),
+    Endpoint(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
         {201: Answer("The code, and the line to type.", (base.PairingMade,))}, body=forms.PairingBody, who="admin",
     ),

@@ -461,6 +461,23 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             about="freeze",
             name="group:class-7b",
             value=system_facts.FreezeValue(by="alice", reason="We talk now.", at=_AT),
+    ),
+    (
+        "notify",
+        _ALICE,
+        system_facts.DirectoryChanged(
+            about="notify",
+            name="alice/phone",
+            value=system_facts.NotifyValue(
+                person="alice",
+                kinds=("waits_for_you", "failed"),
+                target="f" * 64,
+                shown="https://hooks.example.org/…",
+                quiet_from="22:00",
+                quiet_to="07:00",
+                zone="Europe/Berlin",
+                details=True,
+            ),
         ),
     ),
     (

@@ -39,6 +39,7 @@ _FREEZE: Final = "`computer_frozen`, `computer_released`"
 _POLICY: Final = "`policy_loaded`: the row is not believed where the item says otherwise"
 _BACKUP: Final = "`computer_backed_up`, `backup_removed`"
 _DIRECTORY: Final = "`directory_changed`"
+_NOTICE: Final = "its other columns, and the limits of each"
 _MOMENT: Final = "never longer than somebody can mean it"
 
 ROW: Final = "a row put in"
@@ -221,6 +222,29 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "ends": Cover("whose turn is next", "people take turns again from there", "nothing"),
         ROW: Cover("whose turn is next", "a turn is lost or won, once", "nothing"),
         GONE: Cover("whose turn is next", "people take turns again from there", "nothing"),
+    },
+    "secrets": {
+        "sha256": Cover("which rule has the address", _DIRECTORY),
+        "value": Cover("where messages go, and with which signature", _DIRECTORY),
+        ROW: Cover("nothing: no rule names it", _DIRECTORY),
+        GONE: Cover("where messages go", _DIRECTORY),
+    },
+    "outbox": {
+        "notice": Cover("which message it is", _NOTICE),
+        "stream": Cover("about which task", _NOTICE),
+        "version": Cover("about which item", _NOTICE),
+        "kind": Cover("which rules it concerns", "a message says what its item says; only another kind is found"),
+        "rule": Cover("to whom it goes", _NOTICE),
+        "state": Cover(
+            "whether it is still to go", f"{_NOTICE}; one that is marked as sent does not go", edits=("'x'",)
+        ),
+        "made_at": Cover("when it is forgotten", "never later than now", edits=(HIGH,)),
+        "due": Cover("when it is tried", _NOTICE, edits=(HIGH,)),
+        "attempts": Cover("how often it is still tried", _NOTICE, edits=(HIGH, "-1")),
+        "batch": Cover("which go as one message", "each is told in some message", "nothing"),
+        "why": Cover(_SHOWN, "it decides nothing", "nothing"),
+        ROW: Cover("a message", f"{_NOTICE}; it says what an item says, to somebody who may see it"),
+        GONE: Cover("which messages are still to go", "nothing is allowed by a message", "nothing"),
     },
     "duties": {
         "name": Cover("which work it is", "it is done by another then", "nothing"),

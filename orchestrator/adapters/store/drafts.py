@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from orchestrator.adapters.store.objects import Entry
 from orchestrator.adapters.store.schema import OLDEST
+from orchestrator.core.approval.notices import notable
 from orchestrator.core.audit.chain import Written, read_written
 from orchestrator.core.audit.shared import told_of
 from orchestrator.core.audit.tables import token_fingerprint
@@ -24,6 +25,7 @@ from orchestrator.core.task.system_facts import (
     ComputerSide,
     ComputerWelcomed,
     DirectoryChanged,
+    NotifyValue,
     PolicyLoaded,
     TaskPruned,
 )
@@ -84,9 +86,11 @@ def requests_of(drafts: Sequence[Draft]) -> list[RequestId]:
 
 
 def only_items(drafts: Sequence[Draft]) -> bool:
-    """Whether the drafts write nothing but themselves: no request, no grant given or used, no pin."""
+    """Whether the drafts write nothing but themselves: no request, no grant given or used, no pin, no notification."""
     for draft in drafts:
         fact = draft.fact
+        if notable(fact) is not None:
+            return False
         if fact.kind in ("task_pinned", "task_unpinned"):
             return False
         if fact.kind == "review_requested" or (fact.kind == "decision_recorded" and fact.grants):
@@ -405,13 +409,20 @@ def chained(rows: Sequence[tuple[int, bytes]], version: int, stream: str) -> Age
     return item
 
 
-def listing(note: Draft, expected: int) -> DirectoryChanged:
+def listing(note: Draft, expected: int, secret: str) -> DirectoryChanged:
     """The fact that sets an entry. Raises InvalidRequest for another, or one that removes what is not there."""
     if not isinstance(note.fact, DirectoryChanged):
         raise InvalidRequest(f"An entry of the directory is set with directory_changed, not with {note.fact.kind}.")
     if note.fact.value is None and not expected:
         raise InvalidRequest(f"There is no entry {note.fact.entry!r} to remove.")
+    if target_of(note.fact) != (sha256_hex(secret.encode()) if secret else ""):
+        raise InvalidRequest(f"The secret of {note.fact.entry!r} is not the one that its note names.")
     return note.fact
+
+
+def target_of(fact: DirectoryChanged) -> str:
+    """The sha256 of the secret that an entry needs; empty: it needs none."""
+    return fact.value.target if isinstance(fact.value, NotifyValue) else ""
 
 
 def another_entry(entry: str, present: int, expected: int) -> Conflict:

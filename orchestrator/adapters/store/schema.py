@@ -134,6 +134,23 @@ _CHANGED: Final = (
     "CREATE INDEX turns_started ON turns (started)",
     # Groups, owners and freezes: ``number`` is the version of the item of the system stream that set the entry.
     "CREATE TABLE directory (entry TEXT PRIMARY KEY, number BIGINT NOT NULL, data TEXT NOT NULL)",
+    # The addresses of notification rules, each under the sha256 that the rule's item has of it.
+    "CREATE TABLE secrets (sha256 TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    # What people are still to be told, or were told lately: a row for each item, then one for each rule that wants it.
+    """CREATE TABLE outbox (
+        notice TEXT PRIMARY KEY,
+        stream TEXT NOT NULL,
+        version BIGINT NOT NULL,
+        kind TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        state TEXT NOT NULL,
+        made_at BIGINT NOT NULL,
+        due BIGINT,
+        attempts BIGINT NOT NULL,
+        batch TEXT NOT NULL,
+        why TEXT NOT NULL
+    )""",
+    "CREATE INDEX outbox_due ON outbox (due, notice) WHERE due IS NOT NULL",
 )
 
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {7: _FIRST, 8: _CHANGED}
@@ -176,7 +193,7 @@ def needed(schema: int) -> int:
 
 TRAVELS: Final = (
     *("streams", "tasks", "items", "requests", "computers", "blobs", "blob_marks", "pruned", "backups"),
-    *("grants", "tokens", "sign_ins", "policies", "agreed", "directory", "turns"),
+    *("grants", "tokens", "sign_ins", "policies", "agreed", "directory", "turns", "secrets", "outbox"),
 )
 """The tables that move with a store, in the order in which a dump has them."""
 STAYS: Final = ("meta", "duties")

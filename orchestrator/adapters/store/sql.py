@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store import sql_grants
+from orchestrator.adapters.store import sql_grants, sql_outbox
 from orchestrator.adapters.store.objects import Entry, holds, renewed, scheduled
 from orchestrator.adapters.store.schema import (
     MIGRATIONS,
@@ -446,3 +446,4 @@ def add(task_id: TaskId, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draf
             raise sealing.raised_before(request_id)
         yield _ADD_REQUEST, (request_id, task_id)
     yield from sql_grants.give_and_use(drafts, now=now)
+    yield from sql_outbox.noticed([item for item, _ in sealed], now=now)

@@ -15,7 +15,7 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed, DirectoryChanged
 from orchestrator.core.values import from_us, to_us
 from orchestrator.core.wire.identity import ComputerRecord, Heard
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.wire.wire import ComputerId, sha256_hex
 
 # -- What is kept of each computer, in SQL (see ``sql``): what was heard, who came last, and whether it is frozen
 
@@ -155,10 +155,13 @@ _TAKE: Final = """INSERT INTO duties (name, holder, until) VALUES (?, ?, ?)
 _HOLDER: Final = "SELECT holder FROM duties WHERE name = ?"
 _LEAVE: Final = "DELETE FROM duties WHERE name = ? AND holder = ?"
 _ENTRIES: Final = "SELECT number, data FROM directory ORDER BY entry"
-_ENTRY: Final = "SELECT number FROM directory WHERE entry = ?"
+_ENTRY: Final = "SELECT number, data FROM directory WHERE entry = ?"
 _SET_ENTRY: Final = """INSERT INTO directory (entry, number, data) VALUES (?, ?, ?)
     ON CONFLICT (entry) DO UPDATE SET number = excluded.number, data = excluded.data"""
 _REMOVE_ENTRY: Final = "DELETE FROM directory WHERE entry = ?"
+_KEEP_SECRET: Final = "INSERT INTO secrets (sha256, value) VALUES (?, ?)"
+_FORGET_SECRET: Final = "DELETE FROM secrets WHERE sha256 = ?"
+_SECRET: Final = "SELECT value FROM secrets WHERE sha256 = ?"
 _AGREE: Final = "INSERT INTO agreed (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _AGREED: Final = "SELECT value FROM agreed WHERE name = ?"
 
@@ -209,9 +212,9 @@ def directory() -> Script[list[EntryRow]]:
     ]
 
 
-def set_entry(note: Draft, expected: int, *, now: int) -> Script[int]:
+def set_entry(note: Draft, expected: int, secret: str, *, now: int) -> Script[int]:
     """The port's ``set_entry``; done again, it answers what it did."""
-    fact = sealing.listing(note, expected)
+    fact = sealing.listing(note, expected, secret)
     done = yield from sql.already_there(TaskId(SYSTEM_STREAM), [note])
     if done:
         return done[0].version
@@ -221,11 +224,22 @@ def set_entry(note: Draft, expected: int, *, now: int) -> Script[int]:
     present = int(rows[0][0]) if rows else 0
     if present != expected:
         raise sealing.another_entry(fact.entry, present, expected)
+    if rows and (target := sealing.target_of(DirectoryChanged.model_validate_json(text(rows[0][1]), extra="ignore"))):
+        yield _FORGET_SECRET, (target,)
+    if secret:
+        yield _KEEP_SECRET, (sealing.target_of(fact), secret)
     if fact.value is None:
         yield _REMOVE_ENTRY, (fact.entry,)
     else:
         yield _SET_ENTRY, (fact.entry, item.version, fact.model_dump_json())
     return item.version
+
+
+def secret_of(sha256: str) -> Script[str | None]:
+    """The port's ``secret_of``."""
+    rows = yield _SECRET, (sha256,)
+    found = text(rows[0][0]) if rows else ""
+    return found if sha256_hex(found.encode()) == sha256 else None
 
 
 def take_duty(name: str, holder: str, for_s: float, *, now: int) -> Script[bool]:

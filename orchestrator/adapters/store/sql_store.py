@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from orchestrator.adapters.store import sql, sql_grants, sql_queue, sql_system
+from orchestrator.adapters.store import sql, sql_grants, sql_outbox, sql_queue, sql_system
 from orchestrator.adapters.store import sql_records as sql_computers
 from orchestrator.adapters.store import sql_records as sql_shared
 from orchestrator.adapters.store import sql_records as sql_sign_ins
@@ -29,6 +29,7 @@ from orchestrator.core.ports import (
     KeptRow,
     KeptTable,
     Lease,
+    NoticeRow,
     PolicyRow,
     Schedule,
     SignInRow,
@@ -248,8 +249,11 @@ class SqlStore(ABC):
     async def directory(self) -> list[EntryRow]:
         return await self._read(lambda _: sql_shared.directory())
 
-    async def set_entry(self, note: Draft, *, expected: int) -> int:
-        return await self._write(lambda now: sql_shared.set_entry(note, expected, now=now), once=True)
+    async def set_entry(self, note: Draft, *, expected: int, secret: str = "") -> int:
+        return await self._write(lambda now: sql_shared.set_entry(note, expected, secret, now=now), once=True)
+
+    async def secret_of(self, sha256: str) -> str | None:
+        return await self._read(lambda _: sql_shared.secret_of(sha256))
 
     async def judged_policy(self, version: int) -> None:
         await self._write(lambda _: sql_shared.judged_policy(version))
@@ -262,6 +266,20 @@ class SqlStore(ABC):
 
     async def agree(self, name: str, value: str) -> str:
         return await self._write(lambda now: sql_shared.agree(name, value, now=now))
+
+    # -- the outbox ----------------------------------------------------------------------
+
+    async def due_notices(self, limit: int = 200) -> list[NoticeRow]:
+        return await self._read(lambda now: sql_outbox.due_notices(limit, now=now))
+
+    async def list_notices(self, limit: int = 200) -> list[NoticeRow]:
+        return await self._read(lambda now: sql_outbox.list_notices(limit, now=now))
+
+    async def replace_notices(self, before: Sequence[NoticeRow], after: Sequence[NoticeRow]) -> bool:
+        return await self._write(lambda _: sql_outbox.replace_notices(before, after), once=True)
+
+    async def forget_notices(self, *, sent: datetime, dead: datetime) -> int:
+        return await self._write(lambda _: sql_outbox.forget_notices(sent, dead))
 
     # -- what is kept, for an audit ------------------------------------------------------
 

@@ -189,6 +189,10 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "duties": ("name", "holder", "until"),
     "blob_marks": ("sha256", "size", "lists", "touched"),
     "directory": ("entry", "number", "data"),
+    "secrets": ("sha256", "value"),
+    "outbox": (
+        *("notice", "stream", "version", "kind", "rule", "state", "made_at", "due", "attempts", "batch", "why"),
+    ),
 }
 """The columns that are told of each table, the key first; of items, how many each stream has."""
 

@@ -132,7 +132,7 @@ Anchor = tuple[int, str]
 FaultKind = Literal[
     "edited", "missing", "duplicate", "reordered", "foreign", "unchained", "cut", "rewritten", "unnoted", "gone",
     "unreadable", "forged", "recoded", "misfiled", "impossible", "row", "blob", "request", "grant", "token", "computer",
-    "backup", "newer", "policy", "agreed", "directory", "schema", "damage",
+    "backup", "newer", "policy", "agreed", "directory", "outbox", "schema", "damage",
 ]  # fmt: skip
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, get_args
 
+from orchestrator.core.approval.notices import PAUSES_S
 from orchestrator.core.audit.chain import Fault, beside
 from orchestrator.core.audit.tables import MADE_US, Row, Rows, token_fingerprint
 from orchestrator.core.task.effects import (
@@ -18,7 +19,17 @@ from orchestrator.core.task.effects import (
 )
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.limits import next_deadline
-from orchestrator.core.task.system_facts import Agreed, DirectoryChanged, NodeStarted, PolicyLoaded, SignedIn, SignedOut
+from orchestrator.core.task.system_facts import (
+    Agreed,
+    DirectoryChanged,
+    NodeStarted,
+    Notable,
+    NoticeState,
+    NotifyValue,
+    PolicyLoaded,
+    SignedIn,
+    SignedOut,
+)
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.values import to_us
 from orchestrator.core.wire.wire import sha256_hex
@@ -234,6 +245,21 @@ class DirectoryBook:
         for entry in sorted(standing - after.keys()):
             yield _entry(f"{entry!r} was set, and is not in the table.")
 
+    def secret_faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
+        """Where the addresses of rules are not those that the items name; a fault does not tell the address."""
+        needed = {
+            one.value.target: entry for entry, (_, one) in self.said.items() if isinstance(one.value, NotifyValue)
+        }
+        for sha256, row in after.items():
+            if before.get(sha256) != row:
+                continue
+            if sha256 not in needed:
+                yield _entry(f"An address is in the table as {sha256[:16]}, and no rule names it.")
+            elif sha256_hex(str(row["value"]).encode()) != sha256:
+                yield _entry(f"The address of {needed[sha256]!r} is not the one that was set.")
+        for sha256 in sorted(needed.keys() - after.keys()):
+            yield _entry(f"The address of {needed[sha256]!r} is not in the table.")
+
 
 def _entry(detail: str) -> Fault:
     return beside("", "directory", detail)
@@ -278,6 +304,38 @@ def duty_faults(after: Rows, now: int) -> Iterator[Fault]:
     for name, row in after.items():
         if not isinstance(row["until"], int) or row["until"] > now + DUTY_US:
             yield _agreed(f"The singleton job {name} is taken until {row['until']!r}, longer than any node takes it.")
+
+
+# -- what people are still to be told ----------------------------------------------------
+
+MOST_WAIT_US: Final = 172_800_000_000
+"""No delivery waits longer for its next attempt: the longest pause, and quiet hours after it."""
+_KINDS: Final = frozenset(get_args(Notable))
+_STATES: Final = frozenset(get_args(NoticeState))
+_OPEN: Final = frozenset({"new", "waiting"})
+MOST_ATTEMPTS: Final = len(PAUSES_S) + 1
+
+
+def odd_notice(row: Row, now: int) -> str:
+    """Why no version wrote this row of the outbox, as the end of a sentence; empty: one may have."""
+    named = f"{row['stream']}.{row['version']}" + (f" {row['rule']}" if row["rule"] else "")
+    due = row["due"]
+    if row["notice"] != named or row["kind"] not in _KINDS or row["state"] not in _STATES:
+        return "has a name, a kind or a state that does not fit"
+    if (row["state"] == "new") == bool(row["rule"]) or (due is not None) != (row["state"] in _OPEN):
+        return "is in a state that its rule and its due time do not fit"
+    if not 0 <= _number(row["attempts"]) <= MOST_ATTEMPTS:
+        return f"has {row['attempts']!r} attempts"
+    if not 0 <= _number(row["made_at"]) <= now + MADE_US or not 0 <= _number(due or 0) <= now + MOST_WAIT_US:
+        return "has a time that is no time, or too late"
+    return ""
+
+
+def outbox_faults(after: Rows, now: int) -> Iterator[Fault]:
+    """Rows of the outbox that no version writes."""
+    for name, row in after.items():
+        if why := odd_notice(row, now):
+            yield beside("", "outbox", f"The row {name!r} of the outbox {why}.")
 
 
 def _agreed(detail: str) -> Fault:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.ports.bus import Answer, Bus, Clock
 from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
+from orchestrator.core.ports.messenger import Message, Messenger
 from orchestrator.core.ports.model import ChatMessage, ChatModel, ModelReply, Window, is_local, server_answers
 from orchestrator.core.ports.store import (
     ANYBODY,
@@ -38,6 +39,8 @@ from orchestrator.core.ports.store_parts import (
     KeptRecords,
     KeptRow,
     KeptTable,
+    NoticeRow,
+    Outbox,
     PolicyRow,
     Retention,
     SignInRow,
@@ -71,7 +74,11 @@ __all__ = [
     "KeptRow",
     "KeptTable",
     "Lease",
+    "Message",
+    "Messenger",
     "ModelReply",
+    "NoticeRow",
+    "Outbox",
     "PlayersDesk",
     "PolicyRow",
     "RequestAuthorizer",
@@ -96,7 +103,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Common, Protocol):
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Common, Outbox, Protocol):
     """All in one: every adapter keeps task and queue entry in one row."""
 
 

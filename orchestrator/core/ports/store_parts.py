@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
-from orchestrator.core.task.system_facts import ComputerBackedUp, DirectoryChanged
+from orchestrator.core.task.system_facts import ComputerBackedUp, DirectoryChanged, Notable, NoticeState
 from orchestrator.core.wire.wire import ComputerId
 
 # -- The port of an audit: what is kept, as it is kept -----------------------------------
@@ -28,6 +28,8 @@ KeptTable = Literal[
     "duties",
     "blob_marks",
     "directory",
+    "secrets",
+    "outbox",
 ]
 """What ``kept_rows`` tells of; of ``items`` only the streams that have any."""
 KeptRow = Mapping[str, str | int | None]
@@ -179,7 +181,7 @@ class PolicyRow:
 
 
 class EntryRow(NamedTuple):
-    """An entry of the directory: a group, or the owner of a computer."""
+    """An entry of the directory: a group, the owner of a computer, or a notification rule."""
 
     number: int
     """The version of the item of the system stream that set it."""
@@ -190,14 +192,18 @@ class Common(Protocol):
     """What several nodes of one store share beside the tasks."""
 
     async def directory(self) -> list[EntryRow]:
-        """All groups and owners, by the key of their rows."""
+        """All groups, owners and notification rules, by the key of their rows."""
 
-    async def set_entry(self, note: Draft, *, expected: int) -> int:
+    async def set_entry(self, note: Draft, *, expected: int, secret: str = "") -> int:
         """Set or remove the entry that a ``directory_changed`` names, with the note; its new number.
 
-        ``expected``: the number of the entry as it is; 0: there is none. Raises Conflict when it is another, with
-        nothing written; InvalidRequest for another note, or one that removes an entry that is not there.
+        ``expected``: the number of the entry as it is; 0: there is none. ``secret``: the text whose sha256 a
+        notification rule names; it is kept for as long as the rule. Raises Conflict when the number is another, with
+        nothing written; InvalidRequest for another note or secret, or one that removes an entry that is not there.
         """
+
+    async def secret_of(self, sha256: str) -> str | None:
+        """The secret of an entry; None: it is not there, or is not what was kept."""
 
     @property
     def shared(self) -> bool:
@@ -233,6 +239,58 @@ class Common(Protocol):
 
     async def agree(self, name: str, value: str) -> str:
         """What was said first under a name: ``value``, where nothing was, with an item of it. It stays for ever."""
+
+
+# -- The port of the outbox: what people are still to be told, or were told lately
+
+
+@dataclass(frozen=True)
+class NoticeRow:
+    """An item that people can be told of, or its delivery by one rule."""
+
+    stream: str
+    """The task, or SYSTEM_STREAM."""
+    version: int
+    """Of the item."""
+    kind: Notable
+    made_at: datetime
+    rule: str = ""
+    """The name of the rule's entry; empty: nobody looked yet which rules the item concerns."""
+    state: NoticeState = "new"
+    due: datetime | None = None
+    """When it is to be looked at or tried next; None: never."""
+    attempts: int = 0
+    """The attempts that were begun."""
+    batch: str = ""
+    """Deliveries of one rule with the same text go as one message."""
+    why: str = ""
+    """Why the last attempt failed, as a sentence; empty: none did."""
+
+    @property
+    def event(self) -> str:
+        """The id of what happened, the same for all rules."""
+        return f"{self.stream}.{self.version}"
+
+    @property
+    def notice(self) -> str:
+        """The key of the row."""
+        return f"{self.event} {self.rule}" if self.rule else self.event
+
+
+class Outbox(Protocol):
+    """What people are to be told. A row is written with each item that is notable, in the same transaction."""
+
+    async def due_notices(self, limit: int = 200) -> list[NoticeRow]:
+        """The rows that are due, longest due first. A row that no version writes is left out."""
+
+    async def list_notices(self, limit: int = 200) -> list[NoticeRow]:
+        """All rows, the newest first; without rows that no version writes."""
+
+    async def replace_notices(self, before: Sequence[NoticeRow], after: Sequence[NoticeRow]) -> bool:
+        """Put rows in the place of others; False, and nothing is done: one is gone, or has another state or attempt."""
+
+    async def forget_notices(self, *, sent: datetime, dead: datetime) -> int:
+        """Remove what was sent and was made before ``sent``, or is dead and was made before ``dead``; how many."""
 
 
 # -- The port of who is signed in: browsers, each with a secret of its own that it got for a person's token

@@ -317,16 +317,47 @@ class FreezeValue(Value):
     at: AwareDatetime
 
 
-DirectoryValue = Annotated[GroupValue | OwnerValue | AwayValue | FreezeValue, Field(discriminator="kind")]
+Notable = Literal["waits_for_you", "question", "failed", "frozen", "finished"]
+"""What people can be told of outside of the page: a request or a question that waits, the end of a task, a computer."""
+NoticeState = Literal["new", "waiting", "sent", "dead"]
+"""``new``: nobody looked yet which rules it concerns; ``dead``: it was tried for the last time."""
+
+
+class NotifyValue(Value):
+    """A notification rule as somebody set it. The address is a secret: the item has only a fingerprint of it."""
+
+    kind: Literal["notify"] = "notify"
+    person: str = ""
+    """The person whose rule it is; empty: the installation's."""
+    kinds: tuple[Notable, ...]
+    target: str
+    """sha256 over the address and the key that signs; the store keeps both apart, under this name."""
+    shown: str
+    """The part of the address that is no secret, such as ``https://hooks.example.org/…``."""
+    private: bool = False
+    """Whether it may lead to loopback and private addresses, because an admin set it."""
+    quiet_from: str = ""
+    """When quiet hours begin, as ``HH:MM``; empty: there are none."""
+    quiet_to: str = ""
+    zone: str = ""
+    """The time zone of the quiet hours, such as ``Europe/Berlin``."""
+    details: bool = False
+    """Whether a message has the texts of the task, with their secrets masked, and not only names."""
+
+
+DirectoryValue = Annotated[
+    GroupValue | OwnerValue | AwayValue | FreezeValue | NotifyValue, Field(discriminator="kind")
+]
 
 
 class DirectoryChanged(Value):
-    """An entry of the directory was set or removed: a group, the owner of a computer, an absence, or a freeze."""
+    """An entry of the directory was set or removed: a group, an owner, an absence, a freeze, or a notification rule."""
 
     kind: Literal["directory_changed"] = "directory_changed"
-    about: Literal["group", "owner", "away", "freeze"]
+    about: Literal["group", "owner", "away", "freeze", "notify"]
     name: str
-    """The name of the group, of the computer, or of the person; of a freeze also ``group:NAME``, or ``*`` for all."""
+    """The name of the group, of the computer, or of the person; of a freeze also ``group:NAME``, or ``*`` for all; of
+    a rule its person, ``/`` and its name."""
     value: DirectoryValue | None = None
     """The whole entry as it is from here on; None: there is none any more."""
 

@@ -6,7 +6,7 @@ from typing import Final
 from orchestrator.core.audit.chain import Anchor, Fault, beside, files_listed
 from orchestrator.core.audit.computers import claim_faults
 from orchestrator.core.audit.retention import BackupBook
-from orchestrator.core.audit.shared import duty_faults
+from orchestrator.core.audit.shared import duty_faults, outbox_faults
 from orchestrator.core.audit.tables import MADE_US, Rows
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import KeptBlob, KeptRow, KeptTable
@@ -16,6 +16,7 @@ from orchestrator.history.audit.stream import PAGE, Books, Records
 
 _BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = (
     *("grants", "tokens", "computers", "backups", "pruned", "sign_ins", "policies", "agreed", "directory"),
+    "secrets",
 )
 
 
@@ -78,8 +79,10 @@ async def faults_beside(
     found += await _claims(store, claim_faults(before["computers"], after["computers"], books.work, streams), books)
     found += books.policy.faults(before["policies"], after["policies"])
     found += books.directory.faults(before["directory"], after["directory"])
+    found += books.directory.secret_faults(before["secrets"], after["secrets"])
     found += books.agreed.faults(before["agreed"], after["agreed"], since, shared=store.shared)
     found += await looked("duties", _duties(store, now))
+    found += await looked("outbox", _outbox(store, now))
     found += await looked("streams", _named_as_tasks(store))
     found += books.pruned.faults(before["pruned"], after["pruned"], streams)
     found += books.backups.faults(before["backups"], after["backups"])
@@ -114,6 +117,10 @@ async def _claims(store: Records, suspects: Mapping[str, list[tuple[str, Fault]]
 
 async def _duties(store: Records, now: int) -> list[Fault]:
     return list(duty_faults({str(row["name"]): row async for row in rows_of(store, "duties")}, now))
+
+
+async def _outbox(store: Records, now: int) -> list[Fault]:
+    return list(outbox_faults({str(row["notice"]): row async for row in rows_of(store, "outbox")}, now))
 
 
 async def _named_as_tasks(store: Records) -> list[Fault]:

@@ -265,6 +265,9 @@ COMMANDS: Final[Mapping[str, Row]] = {
         "groups", "unfreeze", "End a freeze: the tasks go on where they were.", "unfreeze --group class-7b"
     ),
     "class": Row("classes", "class_app", "A class: begin it from a file, end it, export what it did."),
+    "notifications": Row(
+        "notifications", "notifications_app", "Messages when something waits for you: rules, and what was sent."
+    ),
     "whoami": Row("groups", "whoami", "Show who you are here, and what you may do."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
     "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerialize
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.approval.people import Right
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
-from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.system_facts import GrantId, Notable, NoticeState
 from orchestrator.core.values import is_empty
 
 # -- What every answer is, the one form of an error, and the answers of the server itself
@@ -333,6 +333,81 @@ class PinAnswer(AnswerModel):
     """Whether the one who asks has a PIN now; nobody is told which."""
 
     set: bool
+
+
+class QuietAnswer(AnswerModel):
+    """Hours of each day in which nothing is sent."""
+
+    begin: str
+    end: str
+    zone: str
+
+
+class RuleAnswer(AnswerModel):
+    """A notification rule, without its address."""
+
+    name: str
+    person: str | None
+    """Whose it is; null: the installation's."""
+    kinds: list[Notable]
+    to: str
+    """The part of its address that is no secret."""
+    quiet: QuietAnswer | None
+    details: bool
+
+
+class RuleList(AnswerModel):
+    """Notification rules, by person and name."""
+
+    rules: list[RuleAnswer]
+
+
+class RuleMade(RuleAnswer):
+    """A new rule."""
+
+    signing_key: str | None
+    """The key that signs its webhooks, told this once; null: it sends none."""
+
+
+class RuleGone(AnswerModel):
+    """A rule that is there no more."""
+
+    name: str
+
+
+class MessageTried(AnswerModel):
+    """What became of a test message."""
+
+    delivered: bool
+    message: str
+    """Why not, as a sentence; empty where it was taken."""
+
+
+class NoticeAnswer(AnswerModel):
+    """One event for one rule."""
+
+    event: str
+    """What happened: the task and the number of its item."""
+    kind: Notable
+    rule: str
+    person: str | None
+    """Whose rule; null: the installation's."""
+    task_id: str | None
+    """null: it is about a computer."""
+    at: Timestamp
+    state: NoticeState
+    """`dead`: it was tried for the last time."""
+    attempts: int
+    next_at: Timestamp | None
+    """When it is tried next; null: not any more."""
+    why: str
+    """Why the last attempt failed, as a sentence; empty: none did."""
+
+
+class NoticeList(AnswerModel):
+    """Messages, the newest first."""
+
+    notifications: list[NoticeAnswer]
 
 
 class TokensRevoked(AnswerModel):

@@ -1,0 +1,200 @@
+"""Notifications on their way out: signed webhooks, and all services that apprise knows.
+
+Theory. An address comes from a person whom the host need not trust. So a webhook of somebody who is no admin goes by
+https to public addresses only: the name is looked up here, and the connection goes to the very address that was looked
+at, so that the name cannot mean another one a moment later. Redirects are not followed, no proxy of the environment is
+used, the answer's body is not read, and an attempt ends after SEND_S. Webhooks are signed as standardwebhooks.com says.
+"""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import ipaddress
+import logging
+import re
+import secrets
+import socket
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.ports import Message
+
+SEND_S: Final = 10.0
+"""An attempt that takes longer has failed."""
+MOST_URL: Final = 2000
+FIXED_SERVICES: Final = frozenset({"discord", "pbul", "pover", "slack", "tgram"})
+"""Services of apprise whose URLs name no host: whatever stands there, a message goes to the service."""
+KEY_PREFIX: Final = "whsec_"
+_SCHEME: Final = re.compile("[a-z][a-z0-9+.-]{0,30}")
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
+
+
+def signature(key: str, message_id: str, at: int, body: bytes) -> str:
+    """The header ``webhook-signature``; ``at``: the header ``webhook-timestamp``, in seconds since 1970."""
+    signed = f"{message_id}.{at}.".encode() + body
+    digest = hmac.new(base64.b64decode(key.removeprefix(KEY_PREFIX)), signed, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+class Messengers:
+    """The port ``Messenger``: https and http are webhooks, all other schemes are apprise's."""
+
+    def check(self, url: str, *, trusted: bool) -> str:
+        """The port's ``check``."""
+        try:
+            parts = urlsplit(url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            raise _no_address("Its host or port cannot be read.") from None
+        if len(url) > MOST_URL or not url.isascii() or re.search(r"[\s\x00-\x1f]", url) or not _known(parts.scheme):
+            raise _no_address("It is no URL.")
+        if parts.scheme not in ("http", "https"):
+            if not trusted and parts.scheme not in FIXED_SERVICES:
+                services = ", ".join(sorted(FIXED_SERVICES))
+                raise _no_address(f"Only admins may use {parts.scheme}: URLs; everybody may use https and {services}.")
+            _service(url)
+            return f"{parts.scheme}://…"
+        if not host:
+            raise _no_address("It names no host.")
+        if not trusted and parts.scheme != "https":
+            raise _no_address("Only admins may use http, which anybody on the way can read.")
+        if not trusted and _is_address(host) and not is_public(host):
+            raise _no_address("Only admins may use loopback and private addresses.")
+        return f"{parts.scheme}://{host}/…"
+
+    def new_key(self) -> str:
+        """The port's ``new_key``."""
+        return KEY_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+    async def send(self, url: str, key: str, message: Message, *, at: datetime, private: bool) -> str:
+        """The port's ``send``."""
+        host = urlsplit(url).hostname or ""
+        webhook = urlsplit(url).scheme in ("http", "https")
+        try:
+            async with asyncio.timeout(SEND_S):
+                if webhook:
+                    return await _post(url, key, message, round(at.timestamp()), private=private)
+                return await _apprise(url, message.text)
+        except TimeoutError:
+            return f"{host if webhook else 'The service'} did not answer within {SEND_S:.0f} s."
+        except (OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            # The error's own text may have the address.
+            return f"{host if webhook else 'The service'} cannot be reached ({type(error).__name__})."
+        except InvalidRequest as error:
+            return f"{error.message} {error.remedy}"
+
+
+def _known(scheme: str) -> bool:
+    return _SCHEME.fullmatch(scheme) is not None
+
+
+def _no_address(why: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Messages cannot go to this address. {why}",
+        remedy="Give the URL of a webhook, such as https://HOST/PATH, or one of apprise (docs/notifications.md).",
+    )
+
+
+# -- webhooks ----------------------------------------------------------------------------
+
+
+async def _post(url: str, key: str, message: Message, at: int, *, private: bool) -> str:
+    meant = httpx2.URL(url)
+    addresses: Sequence[str] = [meant.host]
+    if not private:
+        addresses = await _looked_up(meant)
+        if not addresses or not all(map(is_public, addresses)):
+            return f"{meant.host} leads to an address that is not public; only admins may add such a webhook."
+    headers = {
+        "Host": meant.netloc.decode("ascii"),
+        "Content-Type": "application/json",
+        "User-Agent": "cc-orchestrator",
+        "webhook-id": message.message_id,
+        "webhook-timestamp": str(at),
+        "webhook-signature": signature(key, message.message_id, at, message.body),
+    }
+    named = {"sni_hostname": meant.raw_host.decode("ascii")}
+    async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=SEND_S) as client:
+        for last, address in enumerate(addresses, 1 - len(addresses)):
+            target = meant.copy_with(host=address)
+            try:
+                async with client.stream(
+                    "POST", target, content=message.body, headers=headers, extensions=named
+                ) as answer:
+                    return _judged(meant.host, answer.status_code)
+            except httpx2.ConnectError:
+                if not last:
+                    raise
+    raise AssertionError("there is an address, and the last one raises")
+
+
+def _judged(host: str, status: int) -> str:
+    if 200 <= status < 300:
+        return ""
+    redirects = " Redirects are not followed." if 300 <= status < 400 else ""
+    return f"{host} answered with status {status}.{redirects}"
+
+
+async def _looked_up(url: httpx2.URL) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(
+        url.raw_host.decode("ascii"), url.port or 443, type=socket.SOCK_STREAM
+    )
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address leads out of this host and its networks, also one that has another inside."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv4Address):
+        return found.is_global and not found.is_multicast
+    inner = found.ipv4_mapped or (ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None)
+    if inner is not None:
+        return is_public(str(inner))
+    return found in _UNICAST and found.is_global and found.sixtofour is None and found.teredo is None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+# -- apprise -----------------------------------------------------------------------------
+
+
+def _service(url: str) -> Any:
+    """What apprise makes of a URL. Raises InvalidRequest."""
+    try:
+        import apprise
+    except ModuleNotFoundError as missing:
+        if missing.name != "apprise":
+            raise
+        raise InvalidRequest(
+            "An address that is not https needs the package apprise, which is not installed on the server.",
+            remedy="Install it there with `pip install 'cc-orchestrator[notify]'`, or use a webhook.",
+        ) from None
+    # It writes addresses into its log.
+    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
+    asset = apprise.AppriseAsset(app_id="cc-orchestrator", storage_mode="memory", http_redirects=False)
+    service = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    if service is None:
+        raise _no_address("Apprise knows no service for it, or something is missing in it.")
+    # A URL may ask for other values than the asset's.
+    service.redirects = False
+    service.socket_connect_timeout = service.socket_read_timeout = SEND_S / 2
+    return service
+
+
+async def _apprise(url: str, text: str) -> str:
+    service = _service(url)
+    taken = await asyncio.to_thread(service.notify, body=text, title="cc-orchestrator", body_format="text")
+    return "" if taken else "The service did not take the message."
