@@ -25,6 +25,7 @@ pytest.register_assert_rewrite(
     "orchestrator.testing.store_records",
     "orchestrator.testing.store_journal",
     "orchestrator.testing.store_kept",
+    "orchestrator.testing.store_outbox",
     "orchestrator.testing.store_queue",
     "orchestrator.testing.store_records",
     "orchestrator.testing.store_reopening",

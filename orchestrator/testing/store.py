@@ -13,6 +13,7 @@ from orchestrator.testing import (
     store_computers,
     store_journal,
     store_kept,
+    store_outbox,
     store_queue,
     store_records,
     store_reopening,
@@ -41,6 +42,7 @@ STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
         store_kept,
         store_computers,
         store_retention,
+        store_outbox,
     )
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""

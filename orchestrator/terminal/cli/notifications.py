@@ -69,9 +69,7 @@ def list_rules(as_json: AsJson = False, url: Url = None, data_dir: DataDir = Non
 )
 def add(
     name: Name,
-    on: Annotated[
-        list[str], typer.Option("--on", help="waits_for_you, question, failed, frozen, finished; repeat.")
-    ],
+    on: Annotated[list[str], typer.Option("--on", help="waits_for_you, question, failed, frozen, finished; repeat.")],
     to: Annotated[str, typer.Option("--to", help="The address; you are asked for it. `-`: a line of input.")] = "",
     quiet: Annotated[str, typer.Option(help="Hours without messages, such as `22:00-07:00 Europe/Berlin`.")] = "",
     details: Annotated[bool, typer.Option("--details", help="With texts and diffs, secrets masked.")] = False,
