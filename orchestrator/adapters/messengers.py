@@ -15,8 +15,10 @@ import logging
 import re
 import secrets
 import socket
+import ssl
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -46,7 +48,7 @@ def signature(key: str, message_id: str, at: int, body: bytes) -> str:
 class Messengers:
     """The port ``Messenger``: https and http are webhooks, all other schemes are apprise's."""
 
-    def check(self, url: str, *, trusted: bool) -> str:
+    async def check(self, url: str, *, trusted: bool) -> str:
         """The port's ``check``."""
         try:
             parts = urlsplit(url)
@@ -59,7 +61,8 @@ class Messengers:
             if not trusted and parts.scheme not in FIXED_SERVICES:
                 services = ", ".join(sorted(FIXED_SERVICES))
                 raise _no_address(f"Only admins may use {parts.scheme}: URLs; everybody may use https and {services}.")
-            _service(url)
+            # The first look at one imports all services of apprise.
+            await asyncio.to_thread(_service, url)
             return f"{parts.scheme}://…"
         if not host:
             raise _no_address("It names no host.")
@@ -121,7 +124,8 @@ async def _post(url: str, key: str, message: Message, at: int, *, private: bool)
         "webhook-signature": signature(key, message.message_id, at, message.body),
     }
     named = {"sni_hostname": meant.raw_host.decode("ascii")}
-    async with httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=SEND_S) as client:
+    tls = _tls() if meant.scheme == "https" else False
+    async with httpx2.AsyncClient(verify=tls, trust_env=False, follow_redirects=False, timeout=SEND_S) as client:
         for last, address in enumerate(addresses, 1 - len(addresses)):
             target = meant.copy_with(host=address)
             try:
@@ -133,6 +137,12 @@ async def _post(url: str, key: str, message: Message, at: int, *, private: bool)
                 if not last:
                     raise
     raise AssertionError("there is an address, and the last one raises")
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The authorities that are trusted: to read them takes longer than to send a message."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def _judged(host: str, status: int) -> str:
@@ -195,6 +205,6 @@ def _service(url: str) -> Any:
 
 
 async def _apprise(url: str, text: str) -> str:
-    service = _service(url)
+    service = await asyncio.to_thread(_service, url)
     taken = await asyncio.to_thread(service.notify, body=text, title="cc-orchestrator", body_format="text")
     return "" if taken else "The service did not take the message."

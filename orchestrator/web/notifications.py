@@ -56,7 +56,7 @@ class NotificationEndpoints(Room):
         whose = self._whose(identity, body.person, installation=body.installation)
         check_name(body.name)
         trusted = "everything" in self.authorizer.holder(identity).rights
-        shown = self.notifier.messenger.check(body.url, trusted=trusted)
+        shown = await self.notifier.messenger.check(body.url, trusted=trusted)
         if (quiet := body.quiet) is not None:
             _check_quiet(quiet)
         await self.directory.load()

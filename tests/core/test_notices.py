@@ -18,7 +18,7 @@ from orchestrator.core.approval.notices import (
     told_of_computer,
     told_of_task,
 )
-from orchestrator.core.audit.shared import MOST_WAIT_US, DirectoryBook, odd_notice, outbox_faults
+from orchestrator.core.audit.shared import MOST_WAIT_US, DirectoryBook, outbox_faults
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.policy import RiskLevel
 from orchestrator.core.task.facts import Fact, ReviewRequested
@@ -91,7 +91,7 @@ def test_a_question_and_an_end_are_told() -> None:
     assert told(journal, question, details=True)[2] == "Task: fix my farm\nQuestion: Which farm?"
     journal.answered()
     assert told(journal, question)[0] == "A task of alice had a question, and waits for no answer any more."
-    ends = {
+    ends: dict[str, dict[str, Any]] = {
         "A task of alice is finished.": {"status": "Completed", "status_reason": "done"},
         "A task of alice was canceled.": {"status": "Canceled"},
         "A task of alice failed.": {"status": "Failed", "status_reason": "model_failed"},
@@ -211,7 +211,7 @@ DELIVERY: Mapping[str, Any] = {"notice": "t1.5 ann/phone", "rule": "ann/phone", 
     [{}, DELIVERY, {**DELIVERY, "due": AT + MOST_WAIT_US, "attempts": 7}, {**DELIVERY, "state": "sent", "due": None}],
 )
 def test_a_row_of_ours_is_sound(changes: Mapping[str, Any]) -> None:
-    assert odd_notice(row(**changes), AT) == ""
+    assert list(outbox_faults({"t1.5": row(**changes)}, AT)) == []
 
 
 @pytest.mark.parametrize(

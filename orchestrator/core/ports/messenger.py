@@ -20,7 +20,7 @@ class Message:
 class Messenger(Protocol):
     """Sends messages to addresses, which are secrets: no answer and no log has more of one than its host."""
 
-    def check(self, url: str, *, trusted: bool) -> str:
+    async def check(self, url: str, *, trusted: bool) -> str:
         """The part of an address that everybody may see. ``trusted``: an admin sets it. Raises InvalidRequest."""
 
     def new_key(self) -> str:
