@@ -133,6 +133,8 @@ async def _begun(directory: Path) -> None:
     async with installation.open(Playing(), computer=False) as server:
         await signed_in(server)
         await server.ask("POST", "/v1/pairings", {"computer": "7"})
+        hook = {"name": "hook", "kinds": ["frozen"], "url": "http://127.0.0.1:9/"}
+        assert (await server.ask("POST", "/v1/notifications/rules", hook)).status_code == 201
         for name in ("4", "5"):
             await installation.connect(server, name)
     store, author = (

@@ -220,6 +220,8 @@ def test_a_row_of_ours_is_sound(changes: Mapping[str, Any]) -> None:
         {"notice": "mine"},
         {"version": "x"},
         {"kind": "mine"},
+        {"rule": None},
+        {"due": 0.5},
         {"state": "mine"},
         {"state": "waiting"},
         {**DELIVERY, "state": "new"},

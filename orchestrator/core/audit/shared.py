@@ -320,13 +320,15 @@ def odd_notice(row: Row, now: int) -> str:
     """Why no version wrote this row of the outbox, as the end of a sentence; empty: one may have."""
     named = f"{row['stream']}.{row['version']}" + (f" {row['rule']}" if row["rule"] else "")
     due = row["due"]
+    if not isinstance(row["rule"], str) or not isinstance(row["version"], int) or not isinstance(due, int | None):
+        return "has a value of another type"
     if row["notice"] != named or row["kind"] not in _KINDS or row["state"] not in _STATES:
         return "has a name, a kind or a state that does not fit"
     if (row["state"] == "new") == bool(row["rule"]) or (due is not None) != (row["state"] in _OPEN):
         return "is in a state that its rule and its due time do not fit"
     if not 0 <= _number(row["attempts"]) <= MOST_ATTEMPTS:
         return f"has {row['attempts']!r} attempts"
-    if not 0 <= _number(row["made_at"]) <= now + MADE_US or not 0 <= _number(due or 0) <= now + MOST_WAIT_US:
+    if not 0 <= _number(row["made_at"]) <= now + MADE_US or not 0 <= (due or 0) <= now + MOST_WAIT_US:
         return "has a time that is no time, or too late"
     return ""
 
