@@ -28,6 +28,9 @@ NAVIGATION: Final[Mapping[str, tuple[str, ...]]] = {
         "docs/commands.md", "docs/reviewing.md", "docs/people.md", "docs/class.md", "docs/console.md", "docs/tui.md",
         "docs/models.md", "docs/checks.md", "docs/rehearsal.md", "docs/undo.md", "docs/backups.md", "docs/simulator.md",
         "docs/python.md",
+        "docs/commands.md", "docs/reviewing.md", "docs/people.md", "docs/notifications.md", "docs/console.md",
+        "docs/tui.md", "docs/models.md", "docs/checks.md", "docs/rehearsal.md", "docs/undo.md", "docs/backups.md",
+        "docs/simulator.md", "docs/python.md",
     ),
     "Run": (
         "docs/settings.md", "docs/policy.md", "docs/operations.md", "docs/security.md", "docs/watching.md",

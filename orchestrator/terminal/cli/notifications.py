@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, get_args
 
 import typer
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.task.system_facts import Notable
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, is_alone, print_json, quoted
 
@@ -14,6 +15,7 @@ notifications_app = typer.Typer(
     invoke_without_command=True, help="Messages elsewhere: what became of them, and the rules that send them."
 )
 
+KINDS: Final[tuple[str, ...]] = get_args(Notable)
 Name = Annotated[str, typer.Argument(metavar="RULE", help="Up to 64 letters, digits, - _ and .")]
 Person = Annotated[str, typer.Option("--person", help="A rule of this person in place of yours; for admins.")]
 Installation = Annotated[bool, typer.Option("--installation", help="A rule of the installation; for admins.")]
@@ -84,6 +86,8 @@ def add(
     The address is that of a webhook (https://…) or a URL of apprise (discord://…, mailtos://…). It is a secret: type it
     where it is asked for, so that it is in no history of your shell.
     """
+    if odd := sorted(set(on) - set(KINDS)):
+        raise InvalidRequest(f"No message is about {quoted(odd[0])}.", remedy=f"Use --on with {', '.join(KINDS)}.")
     hours, _, zone = quiet.strip().partition(" ")
     begin, _, end = hours.partition("-")
     body = {
