@@ -12,10 +12,10 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any, Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from orchestrator.core.approval.notices import (
     Told,
@@ -68,6 +68,14 @@ class _About:
         return told_of_computer(self.fact)
 
 
+def _zone(name: str) -> tzinfo:
+    """A time zone; one that another node of the store knew and this one does not is UTC."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
 class Notifier:
     """Sends the notifications of an installation."""
 
@@ -82,6 +90,8 @@ class Notifier:
         self._sending: dict[str, asyncio.Task[None]] = {}
         """One for each rule: a receiver that is slow holds up nobody else."""
         self._forget_at: datetime | None = None
+        self._mine = False
+        self._ask_at = 0.0
 
     # -- the job ---------------------------------------------------------------------------
 
@@ -93,7 +103,7 @@ class Notifier:
             while True:
                 self._woken.clear()
                 try:
-                    if await self._service.duties.take(DUTY, DUTY_S):
+                    if await self._has_duty():
                         await self.look()
                 except OrchestratorError as error:
                     logger.debug("the outbox is looked at again soon: %s", error)
@@ -110,6 +120,14 @@ class Notifier:
                 one.cancel()
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
             await self._service.duties.leave(DUTY)
+
+    async def _has_duty(self) -> bool:
+        """Whether this node has the job; the store is asked now and then, and not at each look."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._ask_at:
+            self._mine = await self._service.duties.take(DUTY, DUTY_S)
+            self._ask_at = now + DUTY_S / 3
+        return self._mine
 
     async def look(self) -> None:
         """Turn what is new into deliveries, and begin to send what is due."""
@@ -162,8 +180,7 @@ class Notifier:
 
     def _delivery(self, row: NoticeRow, kind: Notable, name: str, rule: NotifyValue) -> NoticeRow:
         now = self._service.clock.now()
-        # The zone was checked when the rule was set.
-        local = now.astimezone(ZoneInfo(rule.zone)) if rule.quiet_from else now
+        local = now.astimezone(_zone(rule.zone)) if rule.quiet_from else now
         until = quiet_until(local, rule.quiet_from, rule.quiet_to)
         due = now if until is None else until.astimezone(UTC)
         batch = "" if until is None else due.isoformat()

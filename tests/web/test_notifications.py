@@ -1,5 +1,6 @@
 """Notifications: a whole server tells a real receiver what waits, to whom it may, and never where it goes."""
 
+import asyncio
 import json
 import logging
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters.messengers import Messengers
 from orchestrator.core.approval.notices import PAUSES_S
 from orchestrator.engine import notifications
+from orchestrator.engine.notifications import Notifier
 from orchestrator.runtime import logs
 from orchestrator.testing import ManualClock
 from tests.harness.endpoints import ByPrompt, Writing
@@ -314,6 +317,19 @@ async def test_a_removed_rule_sends_nothing_and_leaves_no_address(
 async def rule_again(server: Server, url: str) -> int:
     body = {"name": "gone", "kinds": ALL, "url": url}
     return (await server.ask("POST", "/v1/notifications/rules", body)).status_code
+
+
+async def test_two_nodes_that_both_believe_to_have_the_job_send_each_message_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, ByPrompt({})) as server, receiving() as receiver:
+        await rule(server, receiver, kinds=["failed"])
+        parts = server.orchestrator.endpoints
+        others = [Notifier(server.orchestrator.service, parts.directory, Messengers(), "") for _ in range(3)]
+        tasks = [await server.submit(prompt="nothing") for _ in range(6)]
+        while len(receiver.taken) < len(tasks):
+            await asyncio.gather(*(one.look() for one in (*others, parts.notifier)))
+            await asyncio.gather(*(one.idle() for one in (*others, parts.notifier)))
+        assert sorted(one["task_id"] for one in receiver.events) == sorted(tasks)
+        assert await states(server) == [("hook", "failed", "sent")] * len(tasks)
 
 
 async def test_programs_have_no_rules(tmp_path: Path) -> None:
