@@ -353,7 +353,7 @@ async def test_apprise_sends_by_its_url_and_follows_no_redirect(tmp_path: Path) 
         (taken,) = await receiver.got(1)
         assert f"#/approvals/{request['request_id']}" in taken.told["message"]
         assert await states(server) == [("hook", "waits_for_you", "sent")]
-        receiver.answer = lambda _: f"302 Found\r\nLocation: {receiver.url}"
+        receiver.answer = lambda _: f"307 Moved\r\nLocation: {receiver.url}"
         tried = (await server.ask("POST", "/v1/notifications/test", {"name": "hook"})).json()
         assert tried == {"delivered": False, "message": "The service did not take the message."}
         assert len(receiver.taken) == 2
