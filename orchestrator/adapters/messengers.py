@@ -53,7 +53,8 @@ class Messengers:
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port
-        except ValueError:
+            httpx2.URL(url)
+        except (ValueError, httpx2.InvalidURL):
             raise _no_address("Its host or port cannot be read.") from None
         if len(url) > MOST_URL or not url.isascii() or re.search(r"[\s\x00-\x1f]", url) or not _known(parts.scheme):
             raise _no_address("It is no URL.")
@@ -87,7 +88,7 @@ class Messengers:
                 return await _apprise(url, message.text)
         except TimeoutError:
             return f"{host if webhook else 'The service'} did not answer within {SEND_S:.0f} s."
-        except (OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             # The error's own text may have the address.
             return f"{host if webhook else 'The service'} cannot be reached ({type(error).__name__})."
         except InvalidRequest as error:
@@ -206,5 +207,8 @@ def _service(url: str) -> Any:
 
 async def _apprise(url: str, text: str) -> str:
     service = await asyncio.to_thread(_service, url)
-    taken = await asyncio.to_thread(service.notify, body=text, title="cc-orchestrator", body_format="text")
+    try:
+        taken = await asyncio.to_thread(service.notify, body=text, title="cc-orchestrator", body_format="text")
+    except Exception as error:  # noqa: BLE001 - a hundred services, and what they raise may have the address
+        return f"The service failed ({type(error).__name__})."
     return "" if taken else "The service did not take the message."

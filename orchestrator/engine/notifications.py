@@ -154,8 +154,9 @@ class Notifier:
         del self._sending[rule]
         self._woken.set()
         if not done.cancelled() and (error := done.exception()) is not None:
-            # What an attempt begins and does not end is due again by itself.
-            logger.warning("a notification is tried again: %s", error)
+            # What an attempt begins and does not end is due again by itself. Another error's text may have the address.
+            why = error if isinstance(error, OrchestratorError) else type(error).__name__
+            logger.warning("a notification is tried again: %s", why)
 
     async def _forget(self) -> None:
         now = self._service.clock.now()

@@ -77,7 +77,7 @@ class NotificationEndpoints(Room):
         fact = DirectoryChanged(about="notify", name=f"{whose}/{body.name}", value=rule)
         note = self.service.draft(fact, person(identity))
         await self.directory.set(note, self.service.bus, expected=0, secret=secret)
-        signs = body.url.startswith(("http:", "https:"))
+        signs = shown.startswith(("http:", "https:"))
         return RuleMade.made_from(_rule(fact.name, rule), signing_key=key if signs else None)
 
     async def remove_notification_rule(self, request: Request) -> RuleGone:

@@ -53,6 +53,8 @@ async def worked(server: Server) -> tuple[str, StubComputer]:
         await server.paused(gone)
         assert (await server.ask("POST", f"/v1/tasks/{gone}/cancel", {})).status_code < 300
         await server.until(gone, "task_ended")
+        hook = {"name": "hook", "kinds": ["frozen"], "url": "http://127.0.0.1:9/"}
+        assert (await server.ask("POST", "/v1/notifications/rules", hook)).status_code == 201
         pruned = await server.ask("POST", "/v1/prune", {"older_than_days": 0})
         assert [one["task_id"] for one in pruned.json()["tasks"]] == [gone], pruned.text
         waiting = await server.submit(session_id="open")

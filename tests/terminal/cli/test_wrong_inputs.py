@@ -51,6 +51,7 @@ NOT_THERE: Final = {
     "GROUP": "nowhere",
     "FILE": "none.toml",
     "KIND": "person",
+    "RULE": "nobody",
     "TEXT": "x",
 }
 """By what an argument is called: the name of something that is not there."""
@@ -60,6 +61,7 @@ MAKES: Final = {
     *[("run",), ("pair",), ("people", "add"), ("token", "computer"), ("token", "person"), ("store", "export")],
     # A person that is not there is named, not the group, which is made.
     *[("groups", "remove"), ("groups", "add")],
+    ("notifications", "add"),
     # Ollama is asked, which is not here.
     *[("models", "show"), ("models", "pull")],
     # A dry run: that there is no such tool is its answer.
