@@ -50,8 +50,8 @@ from orchestrator.web.errors import (
 from orchestrator.web.events import EventStream, over_socket
 from orchestrator.web.home import HomeEndpoints, Times
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
-from orchestrator.web.oidc import AT_ONCE, ClaimRules, Provider, ProviderEndpoints
 from orchestrator.web.notifications import NotificationEndpoints
+from orchestrator.web.oidc import AT_ONCE, ClaimRules, Provider, ProviderEndpoints
 from orchestrator.web.openapi import OpenapiEndpoints
 from orchestrator.web.peers import Attempts, Tries, is_known
 from orchestrator.web.people import Pairings

@@ -38,7 +38,7 @@ _MOST_OPEN: Final = 10_000
 
 
 class DirectoryEndpoints(Room):
-    """``/v1/whoami``, ``/v1/groups``, ``/v1/people/{person}/away``, ``/v1/freezes``, ``/v1/computers/{name}/owner``."""
+    """``/v1/whoami``, ``/v1/groups``, ``/v1/away``, ``/v1/freezes``, ``/v1/computers/{name}/owner``."""
 
     """``/v1/whoami``, ``/v1/groups``, ``/v1/away`` and ``/v1/computers/{name}/owner``."""
 

@@ -487,10 +487,6 @@ _PEOPLE: Final = (
         body=forms.AwayBody,
     ),
     Endpoint(
-        "DELETE", "/v1/people/{person}/away", "come_back", "people", "Say that one is back.",
-        _ok("Nobody decides for them.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
-    ),
-    Endpoint(
         "GET", "/v1/groups/{group}/export", "export_group", "people",
         "Get what the people of a group did, as a page and as JSON for each, without secrets.",
         {200: Answer("A zip archive.", media="application/zip")},

@@ -461,6 +461,7 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             about="freeze",
             name="group:class-7b",
             value=system_facts.FreezeValue(by="alice", reason="We talk now.", at=_AT),
+        ),
     ),
     (
         "notify",

@@ -345,9 +345,7 @@ class NotifyValue(Value):
     """Whether a message has the texts of the task, with their secrets masked, and not only names."""
 
 
-DirectoryValue = Annotated[
-    GroupValue | OwnerValue | AwayValue | FreezeValue | NotifyValue, Field(discriminator="kind")
-]
+DirectoryValue = Annotated[GroupValue | OwnerValue | AwayValue | FreezeValue | NotifyValue, Field(discriminator="kind")]
 
 
 class DirectoryChanged(Value):
