@@ -219,13 +219,13 @@ class DirectoryEndpoints(Room):
         name = body.person or identity.name
         if name != identity.name:
             self.authorizer.must(identity, "everything")
+        await self._check_known([name, *([body.to] if body.to is not None else [])], ())
         await self.directory.load()
         number = self.directory.number_of(f"away {name}")
         if body.to is None:
             if number:
                 await self._set(DirectoryChanged(about="away", name=name), identity, number)
             return AwayDone(person=name, to=None, until=None)
-        await self._check_known([name, body.to], ())
         if body.to == name:
             raise InvalidRequest("Nobody decides for themselves while they are away.", remedy="Name somebody else.")
         until = self.service.clock.now() + timedelta(seconds=body.seconds)

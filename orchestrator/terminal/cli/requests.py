@@ -23,9 +23,7 @@ from orchestrator.terminal.cli.common import (
 
 # -- What becomes of a request: the review, and beside a decision more time, taking it back, asking again
 
-requests_app = typer.Typer(
-    no_args_is_help=True, help="Requests: claim, comment, escalate, give more time, take one back, ask again."
-)
+requests_app = typer.Typer(no_args_is_help=True, help="Requests: claim, comment, escalate, extend, withdraw, renew.")
 
 RequestId = Annotated[
     str, typer.Argument(metavar="REQUEST", help="Its id, as `review --list` shows it.", callback=as_segment)
@@ -77,7 +75,10 @@ def claim(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_
 
 @requests_app.command("release", epilog="Example: cc-orchestrator requests release REQUEST")
 def release(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Give a claim back, so that others decide the request; an admin releases everybody's."""
+    """Give a claim back, so that others decide.
+
+    An admin gives back everybody's.
+    """
     _post(request_id, "release", {}, as_json, url, data_dir)
     if not as_json:
         typer.echo(f"request {request_id} is nobody's; others decide it again")
@@ -99,9 +100,10 @@ def comment(
 
 @requests_app.command("escalate", epilog="Example: cc-orchestrator requests escalate REQUEST")
 def escalate(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Give a request to the people who come next: as the policy says, else the admins.
+    """Give a request to the people who come next.
 
-    It keeps its id, its time begins again, and those who reviewed it before no longer decide it.
+    These are the people whom the policy names, else the admins. It keeps its id, its time begins again, and those who
+    reviewed it before no longer decide it.
     """
     _post(request_id, "escalate", {}, as_json, url, data_dir)
     if not as_json:

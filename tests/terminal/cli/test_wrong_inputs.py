@@ -55,7 +55,11 @@ NOT_THERE: Final = {
     "TEXT": "x",
 }
 """By what an argument is called: the name of something that is not there."""
-NEEDS: Final = {("requests", "extend"): ("--for", "10m"), ("review",): ("--approve", "--yes")}
+NEEDS: Final = {
+    ("requests", "extend"): ("--for", "10m"),
+    ("people", "away"): ("--to", "admin", "--for", "1h"),
+    ("review",): ("--approve", "--yes"),
+}
 """Options without which a command does not look."""
 MAKES: Final = {
     *[("run",), ("pair",), ("people", "add"), ("token", "computer"), ("token", "person"), ("store", "export")],
