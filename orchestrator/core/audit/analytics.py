@@ -8,7 +8,6 @@ grant or the policy let run later is nobody's decision.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 from typing import Final, Literal
 
 from orchestrator.core.approval.workflow import told_person
@@ -127,11 +126,12 @@ def figures(found: Iterable[Settled]) -> Figures:
     all_of = list(found)
     counts = {how: sum(one.how == how for one in all_of) for how in ("approved", "rejected", "answered", "expired")}
     seconds = sorted(one.seconds for one in all_of if one.people)
+    last = len(seconds) - 1
     return Figures(
         calls=len(all_of),
         **counts,
         dropped=len(all_of) - sum(counts.values()),
-        median_s=round(median(seconds), 3) if seconds else None,
+        median_s=round((seconds[last // 2] + seconds[-(-last // 2)]) / 2, 3) if seconds else None,
         p95_s=round(seconds[-(-95 * len(seconds) // 100) - 1], 3) if seconds else None,
     )
 
