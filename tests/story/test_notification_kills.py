@@ -23,10 +23,14 @@ from tests.waiting import HANG_S, within
 SCRIPT = prompt(says(call("local_write", path="plan.txt", content="new\n")), final())
 JOURNAL = ("append",)
 OUTBOX = ("replace_notices",)
+SIDES = ("before", "after")
 POINTS = [
-    *((JOURNAL, at, side) for at in (1, 2, 3, 4, 5) for side in ("before", "after")),
     # Of the request: spread over the rules, begun, marked; then the same of the end.
-    *((OUTBOX, at, side) for at in (1, 2, 3, 4, 5, 6) for side in ("before", "after")),
+    *((OUTBOX, at, side) for at in (1, 2, 3) for side in SIDES),
+    *(pytest.param(OUTBOX, at, side, marks=pytest.mark.deep) for at in (4, 5, 6) for side in SIDES),
+    (JOURNAL, 5, "before"),
+    (JOURNAL, 5, "after"),
+    *(pytest.param(JOURNAL, at, side, marks=pytest.mark.deep) for at in (1, 2, 3, 4) for side in SIDES),
 ]
 
 
@@ -84,7 +88,6 @@ async def _sent(home: Path, task_id: str) -> tuple[set[str], set[tuple[str, str]
         await store.close()
 
 
-@pytest.mark.thinned(2)
 @pytest.mark.parametrize(("operations", "at", "side"), POINTS, ids=str)
 async def test_a_kill_loses_no_notification(tmp_path: Path, operations: tuple[str, ...], at: int, side: str) -> None:
     port, armed = free_port(), tmp_path / "armed"
