@@ -41,7 +41,7 @@ class Dying:
     kill: Kill | None = None
 
     def __call__(self, store: Store) -> Any:
-        notifications.ATTEMPT_S, notifications.LOOK_S = 1.0, 0.1  # type: ignore[misc]
+        notifications.ATTEMPT_S, notifications.LOOK_S, notifications.DUTY_S = 1.0, 0.1, 3.0  # type: ignore[misc]
         return store if self.kill is None else DyingStore(store, self.kill)
 
 
@@ -77,9 +77,19 @@ def _client(url: str, home: Path) -> httpx2.AsyncClient:
     )
 
 
-async def _sent(home: Path, task_id: str) -> tuple[set[str], set[tuple[str, str]]]:
+async def _marked(url: str, home: Path, receiver: Receiver) -> str:
+    """The task to its end, until both messages came and are marked as sent; its id."""
+    async with _client(url, home) as http:
+        task_id = await within(_through(http, receiver))
+        rows: list[dict[str, Any]] = []
+        while [one["state"] for one in rows] != ["sent", "sent"]:
+            rows = (await http.get("/v1/notifications")).json()["notifications"]
+    return task_id
+
+
+async def _sent(url: str, task_id: str) -> tuple[set[str], set[tuple[str, str]]]:
     """The events that the journal has to tell, and the rows of the outbox with their states."""
-    store = open_store(f"sqlite:///{home / 'orchestrator.db'}", clock=SystemClock())
+    store = open_store(url, clock=SystemClock())
     try:
         items = await store.read(TaskId(task_id))
         wanted = {f"{task_id}.{item.version}" for item in items if notable(item.fact) is not None}
@@ -104,17 +114,36 @@ async def test_a_kill_loses_no_notification(tmp_path: Path, operations: tuple[st
             through.cancel()
             await asyncio.gather(through, return_exceptions=True)
         second, url = start_server(home, port, wrap_store=Dying(), workspace=tmp_path)
-        async with _client(url, home) as http:
-            task_id = await within(_through(http, receiver))
-            rows: list[dict[str, Any]] = [{"state": "waiting"}]
-            while {one["state"] for one in rows} != {"sent"} or len(rows) < 2:
-                rows = (await http.get("/v1/notifications")).json()["notifications"]
+        task_id = await _marked(url, home, receiver)
         assert second.stop() == 0
-    wanted, marked = await _sent(home, task_id)
+    await _checked(f"sqlite:///{home / 'orchestrator.db'}", task_id, receiver, made["signing_key"])
+
+
+async def _checked(url: str, task_id: str, receiver: Receiver, key: str) -> None:
+    """Each event came, each message has one id and a signature, no two were sent at once, and all are marked."""
+    wanted, marked = await _sent(url, task_id)
     assert len(wanted) == 2
     assert marked == {(event, "sent") for event in wanted}
     assert {event["id"] for event in receiver.events} == wanted
-    assert all(one.is_signed(made["signing_key"]) for one in receiver.taken)
+    assert all(one.is_signed(key) for one in receiver.taken)
     of_event = {(one.told["events"][0]["id"], one.headers["webhook-id"]) for one in receiver.taken}
     assert len(of_event) == 2, "the same message has the same id"
     assert receiver.most_at_once == 1
+
+
+@pytest.mark.parametrize("at", [pytest.param(1, marks=pytest.mark.deep), 2, pytest.param(3, marks=pytest.mark.deep)])
+async def test_another_node_goes_on_after_a_kill(tmp_path: Path, postgres_url: str, at: int) -> None:
+    """The first node has the job and dies in it; the second one takes it, and each message is sent and marked."""
+    armed, home = tmp_path / "armed", tmp_path / "data"
+    shared = {"store": postgres_url, "bus": postgres_url, "workspace": tmp_path, "lease_s": 5.0}
+    async with receiving() as receiver:
+        first, url = start_server(home, wrap_store=Dying(Kill(at, "after", OUTBOX, armed)), **shared)
+        async with _client(url, home) as http:
+            body = {"name": "hook", "kinds": ["waits_for_you", "finished", "failed"], "url": receiver.url}
+            made = (await http.post("/v1/notifications/rules", json=body)).json()
+        second, url = start_server(tmp_path / "other", wrap_store=Dying(), **shared)
+        armed.touch()
+        task_id = await _marked(url, home, receiver)
+        assert await first.gone() == -9
+        assert second.stop() == 0
+    await _checked(postgres_url, task_id, receiver, made["signing_key"])
