@@ -539,6 +539,7 @@ _PEOPLE: Final = (
         {201: Answer("The rule, and the key that signs its webhooks.", (base.RuleMade,))},
         {
             403: "only admins add rules of others and of the installation",
+            404: "there is no such person",
             409: "`conflict`: there is a rule of this name",
         },
         body=forms.RuleBody,
@@ -556,7 +557,7 @@ _PEOPLE: Final = (
     Endpoint(
         "POST", "/v1/notifications/test", "test_notification_rule", "people",
         "Send a test message by a rule, at once.",
-        _ok("What became of it.", base.MessageTried), {403: "only admins test rules of others"},
+        _ok("What became of it.", base.MessageTried), {403: "only admins test rules of others", 404: "there is no such rule"},
         body=forms.RuleNamedBody,
     ),
     Endpoint(

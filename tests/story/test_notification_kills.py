@@ -135,7 +135,7 @@ async def _checked(url: str, task_id: str, receiver: Receiver, key: str) -> None
 async def test_another_node_goes_on_after_a_kill(tmp_path: Path, postgres_url: str, at: int) -> None:
     """The first node has the job and dies in it; the second one takes it, and each message is sent and marked."""
     armed, home = tmp_path / "armed", tmp_path / "data"
-    shared = {"store": postgres_url, "bus": postgres_url, "workspace": tmp_path, "lease_s": 5.0}
+    shared: dict[str, Any] = {"store": postgres_url, "bus": postgres_url, "workspace": tmp_path, "lease_s": 5.0}
     async with receiving() as receiver:
         first, url = start_server(home, wrap_store=Dying(Kill(at, "after", OUTBOX, armed)), **shared)
         async with _client(url, home) as http:
