@@ -557,7 +557,8 @@ _PEOPLE: Final = (
     Endpoint(
         "POST", "/v1/notifications/test", "test_notification_rule", "people",
         "Send a test message by a rule, at once.",
-        _ok("What became of it.", base.MessageTried), {403: "only admins test rules of others", 404: "there is no such rule"},
+        _ok("What became of it.", base.MessageTried),
+        {403: "only admins test rules of others", 404: "there is no such rule"},
         body=forms.RuleNamedBody,
     ),
     Endpoint(
