@@ -71,8 +71,11 @@ class NodePolicy:
 
     @property
     def quotas(self) -> Quotas:
-        """What it lets people use in a day, and how they take turns."""
-        return self.policy().quotas
+        """What it lets people use in a day, and how they take turns; where none is usable, nothing runs anyway."""
+        try:
+            return self.policy().quotas
+        except PolicyUnusable:
+            return Quotas()
 
     @property
     def watch(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The contracts of the outbox and of secrets: S95 to S98, what people are told, in the transaction of its item."""
+"""The contracts of the outbox and of secrets: S99 to S102, what people are told, in the transaction of its item."""
 
 import asyncio
 from dataclasses import replace
@@ -15,7 +15,7 @@ from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, r
 T1 = TaskId("t1")
 
 
-async def s95_an_item_and_its_notice_are_one(store: Store, clock: ManualClock) -> None:
+async def s99_an_item_and_its_notice_are_one(store: Store, clock: ManualClock) -> None:
     """Each item that people are told of has a row, due at once, written with it or not at all; others have none."""
     author = Author(clock)
     assert await store.due_notices() == []
@@ -40,7 +40,7 @@ async def s95_an_item_and_its_notice_are_one(store: Store, clock: ManualClock) -
     assert await store.list_notices(2) == (await store.due_notices())[:0:-1]
 
 
-async def s96_a_notice_is_replaced_as_it_was_read(store: Store, clock: ManualClock) -> None:
+async def s100_a_notice_is_replaced_as_it_was_read(store: Store, clock: ManualClock) -> None:
     """Of those who replace the same row at once, one does; a row that moved on is left alone."""
     author = Author(clock)
     await store.create(T1, [author.submitted(), *author.proposed(), author.review("r1")])
@@ -63,7 +63,7 @@ async def s96_a_notice_is_replaced_as_it_was_read(store: Store, clock: ManualClo
     assert {row["notice"] for row in await store.kept_rows("outbox")} == {sent.notice, dead.notice}
 
 
-async def s97_notices_are_forgotten(store: Store, clock: ManualClock) -> None:
+async def s101_notices_are_forgotten(store: Store, clock: ManualClock) -> None:
     """What was sent goes after its time, what is dead after another, and what waits never."""
     author = Author(clock)
     drafts = [author.review(f"r{number}") for number in range(3)]
@@ -79,7 +79,7 @@ async def s97_notices_are_forgotten(store: Store, clock: ManualClock) -> None:
     assert await store.list_notices() == [rows[2]]
 
 
-async def s98_a_secret_lives_as_long_as_its_rule(store: Store, clock: ManualClock) -> None:
+async def s102_a_secret_lives_as_long_as_its_rule(store: Store, clock: ManualClock) -> None:
     """The address of a rule is kept with it under the hash that its item names, and forgotten with it."""
     author = Author(clock)
     text = "https://hooks.example.org/9f31ab02"

@@ -81,7 +81,7 @@ class Calls:
         Nothing where somebody or something has to be asked first, where the computer is away, where the person is
         frozen, and where the node is about to stop.
         """
-        if self.leaving.begun or self.watch.halted:
+        if self.leaving.begun or self.watch.freeze is not None:
             return ()
         effects = next_effects(task, self.mine)
         wanted = {effect.call_id for effect in effects if isinstance(effect, todo.RunTool)}
@@ -161,7 +161,7 @@ class Calls:
             return None
         run_id = record.next_run_id
         unprepared = await self._prepare(record, run_id)
-        if self.watch.halted:
+        if self.watch.freeze is not None:
             return None
         self.mine.add(run_id)
         try:

@@ -163,7 +163,12 @@ class Thinking:
     def ask_next(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The request to the model that follows when a step is done, to be recorded with the step's last outcome."""
         now = self.journal.service.clock.now()
-        if task.phase is not Phase.THINKING or task.restores is not None or self.leaving.begun or self.watch.halted:
+        if (
+            task.phase is not Phase.THINKING
+            or task.restores is not None
+            or self.leaving.begun
+            or self.watch.freeze is not None
+        ):
             return ()
         if self._missing(task) or limit_of(task, now) is not None:
             return ()

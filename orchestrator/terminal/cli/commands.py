@@ -258,7 +258,7 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "groups": Row("groups", "groups_app", "Groups of people and computers: list, fill, remove them."),
     "pin": Row("pin", "pin_app", "The PIN by which you review in the game: set it, remove it."),
     "freeze": Row(
-        "groups", "freeze", "Freeze people: nothing of theirs starts, and their programs stop.",
+        "groups", "freeze", "Freeze a person, a group or everybody; without a name, list the freezes.",
         'freeze --group class-7b --reason "we talk now"',
     ),
     "unfreeze": Row(
@@ -266,7 +266,7 @@ COMMANDS: Final[Mapping[str, Row]] = {
     ),
     "class": Row("classes", "class_app", "A class: begin it from a file, end it, export what it did."),
     "notifications": Row(
-        "notifications", "notifications_app", "Messages when something waits for you: rules, and what was sent."
+        "notifications", "notifications_app", "Messages elsewhere: what became of them, and the rules that send them."
     ),
     "whoami": Row("groups", "whoami", "Show who you are here, and what you may do."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),

@@ -175,7 +175,7 @@ def test_the_tokens_group_knows_every_kind(served: Served) -> None:
 def test_a_pin_is_set_without_being_shown(served: Served) -> None:
     """On a pipe it is the first line; on a terminal it is asked for twice. It is never an argument."""
     assert "Your PIN is set." in served.cli("pin", "set", typed="480251\n").stderr
-    refused(served.cli("pin", "set", typed="123456\n"), "Everybody would try this PIN first.", code=3)
+    refused(served.cli("pin", "set", typed="123456\n"), "Everybody would try this PIN first.", code=2)
     with on_a_terminal(served.home, "pin", "set", *served.where) as terminal:
         terminal.expect("PIN, 6 to 12 digits")
         terminal.type("905172\r")

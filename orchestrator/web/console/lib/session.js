@@ -6,14 +6,12 @@ import { Store } from "./store.js";
 export const session = new Store({ where: "asking", name: "", roles: [], rights: [], version: "" });
 const PLACE = "place";
 
-export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
-
 function entered(told) {
   // Signed in elsewhere in this browser: the content here is another person's.
   if (session.value.where === "in" && told.name !== session.value.name) return location.reload();
   hold({ csrf: told.csrf });
-  session.set({ where: "in", name: told.name, roles: told.roles, rights: told.rights, version: told.version });
-  session.patch({ where: "in", name: told.name, roles: told.roles, version: told.version, ended: undefined });
+  const { name, roles, rights, version } = told;
+  session.patch({ where: "in", name, roles, rights, version, ended: undefined });
   // After the provider's page, which keeps no place of ours.
   const place = sessionStorage.getItem(PLACE);
   sessionStorage.removeItem(PLACE);
@@ -23,8 +21,7 @@ function entered(told) {
 // `ended`: nobody asked for it.
 function left({ ended = false } = {}) {
   hold({ csrf: "" });
-  session.set({ where: "out", name: "", roles: [], rights: [], version: "", ended });
-  session.patch({ where: "out", name: "", roles: [], version: "", ended });
+  session.patch({ where: "out", name: "", roles: [], rights: [], version: "", ended });
 }
 
 hold({ signedOut: () => left({ ended: session.value.ended || session.value.where === "in" }) });

@@ -89,10 +89,8 @@ export function Home() {
   const times = new Map((told?.tasks ?? []).map((task) => [task.task_id, task]));
   const placed = list?.some((one) => one.position);
   return html`<div class="page home">
-    <div class="head"><h1>Home</h1><div class="tools">
-      ${may("pair") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
     <div class="head"><h1>Home</h1><div class="tools"><${ClassLinks} />
-      ${may("admin") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
+      ${may("pair") && list?.length > 0 && html`<a class="button only-wide" href=${link("pairing")}>
         <${Icon} name="plus" /> Pair a computer</a>`}
       ${may("submit") && html`<a class="button primary" href=${link("tasks", [], { new: "1" })}>
         <${Icon} name="plus" /> New task</a>`}</div></div>
