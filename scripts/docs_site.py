@@ -25,12 +25,9 @@ SITE: Final = BUILD / "site"
 NAVIGATION: Final[Mapping[str, tuple[str, ...]]] = {
     "Start": ("README.md", "docs/install.md", "docs/quickstart.md", "docs/game.md", "docs/glossary.md"),
     "Use": (
-        "docs/commands.md", "docs/reviewing.md", "docs/people.md", "docs/class.md", "docs/console.md", "docs/tui.md",
-        "docs/models.md", "docs/checks.md", "docs/rehearsal.md", "docs/undo.md", "docs/backups.md", "docs/simulator.md",
-        "docs/python.md",
-        "docs/commands.md", "docs/reviewing.md", "docs/people.md", "docs/notifications.md", "docs/console.md",
-        "docs/tui.md", "docs/models.md", "docs/checks.md", "docs/rehearsal.md", "docs/undo.md", "docs/backups.md",
-        "docs/simulator.md", "docs/python.md",
+        "docs/commands.md", "docs/reviewing.md", "docs/people.md", "docs/class.md", "docs/notifications.md",
+        "docs/console.md", "docs/tui.md", "docs/models.md", "docs/checks.md", "docs/rehearsal.md", "docs/undo.md",
+        "docs/backups.md", "docs/simulator.md", "docs/python.md",
     ),
     "Run": (
         "docs/settings.md", "docs/policy.md", "docs/operations.md", "docs/security.md", "docs/watching.md",

@@ -1,6 +1,7 @@
 """The endpoints to groups, owners and freezes, and to what somebody may do themselves."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.core.approval.people import EVERYBODY, NO_GROUP, OF_GROUP, RIGHTS, Freeze, Group, Owner
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
-from orchestrator.core.ports import Identity
+from orchestrator.core.ports import Identity, TaskRow
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, FreezeValue, GroupValue, OwnerValue
 from orchestrator.core.text.lookalikes import why_not
@@ -39,8 +40,6 @@ _MOST_OPEN: Final = 10_000
 
 class DirectoryEndpoints(Room):
     """``/v1/whoami``, ``/v1/groups``, ``/v1/away``, ``/v1/freezes``, ``/v1/computers/{name}/owner``."""
-
-    """``/v1/whoami``, ``/v1/groups``, ``/v1/away`` and ``/v1/computers/{name}/owner``."""
 
     directory: DirectoryKeeper
 
@@ -156,6 +155,8 @@ class DirectoryEndpoints(Room):
             raise Forbidden("Nobody ends their own freeze that somebody else set.", remedy="Ask an admin.")
         if freeze is not None:
             frozen = self.directory.present.frozen_users()
+            # First: what waits could expire between the end of the freeze and this, also where the node is killed.
+            await self._give_time_back(freeze, identity)
             fact = DirectoryChanged(about="freeze", name=name)
             await self._set(fact, identity, self.directory.number_of(f"freeze {name}"))
             await self._tell_of(frozen)
@@ -189,16 +190,22 @@ class DirectoryEndpoints(Room):
             raise _no_group(body.group)
         return name
 
+    async def _give_time_back(self, freeze: Freeze, by: Identity) -> None:
+        """Move the deadlines of what waits by the time of a freeze."""
+        frozen = replace(self.directory.present, freezes={freeze.name: freeze}).frozen_users()
+        for row in await self._open_tasks(frozen):
+            await self.service.thaw(row.task_id, freeze.at, by)
+
     async def _tell_of(self, users: frozenset[str] | None) -> int:
         """Have pages look again at the open tasks of users; None: of all. How many there are."""
-        rows = [
-            row
-            for status in _OPEN
-            for row in await self.service.store.list_tasks(status=status, users=users, limit=_MOST_OPEN)
-        ]
+        rows = await self._open_tasks(users)
         for row in rows:
             self.service.bus.publish("tasks", {"task_id": row.task_id, "version": row.version})
         return len(rows)
+
+    async def _open_tasks(self, users: frozenset[str] | None) -> list[TaskRow]:
+        found = [await self.service.store.list_tasks(status=one, users=users, limit=_MOST_OPEN) for one in _OPEN]
+        return [row for rows in found for row in rows]
 
     async def set_owner(self, request: Request) -> OwnerDone:
         """``POST /v1/computers/{name}/owner``: the person or the group that a computer belongs to from now on."""

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 
 from orchestrator.core.approval.approval import CallState
+from orchestrator.core.approval.workflow import Workflow
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.task import facts
-from orchestrator.core.task.commands import Cancel, Extend, Renew, Withdraw, decide
+from orchestrator.core.task.commands import Cancel, Extend, Renew, Thaw, Withdraw, decide
 from orchestrator.core.task.effects import AskModel, AwaitReview, Observe, next_effects
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.limits import next_deadline, overdue
 from orchestrator.core.task.states import Phase, TaskStatus
+from orchestrator.core.task.task import OpenRequest
 from tests.core.journal import NOW, REQUEST, Journal, call, decision
 from tests.core.persons import commanded, each, paused, refused, said, unknown
 
@@ -39,6 +41,12 @@ def until(story: Journal, now: datetime) -> list[str]:
         kinds += [one.kind for one in made]
         assert len(kinds) < 20, "time never comes to rest"
     return kinds
+
+
+def request_of(story: Journal) -> OpenRequest:
+    """The request that waits."""
+    assert story.task.request is not None
+    return story.task.request
 
 
 def approved(**rest: Any) -> Journal:
@@ -262,6 +270,25 @@ def test_O4_more_time_moves_the_reminder_along() -> None:
     assert overdue(story.task, END) == ()
     assert until(story, later - timedelta(minutes=10)) == ["review_noted"]
     assert until(story, later) == ["request_ended"]
+
+
+def test_O4_a_freeze_moves_the_deadline_by_its_own_time() -> None:
+    """Also where the deadline passed meanwhile; of a request that was asked in the freeze only what it waited."""
+    frozen = timedelta(days=2)
+    story = waiting()
+    asked_at = request_of(story).created_at
+    made = commanded(story, Thaw(since=NOW - timedelta(days=9), now=asked_at + frozen))
+    assert made == (facts.ReviewNoted(what="extended", request_id=RequestId(REQUEST), expires_at=END + frozen),)
+    story = waiting()
+    commanded(story, Thaw(since=NOW + timedelta(seconds=30), now=NOW + frozen))
+    assert request_of(story).expires_at == END + frozen - timedelta(seconds=30)
+    assert decide(paused().task, Thaw(since=NOW, now=END)) == (), "it has no deadline"
+    story = waiting()
+    commanded(story, Cancel())
+    assert decide(story.task, Thaw(since=NOW, now=END)) == (), "nothing waits"
+    story = waiting(workflow=Workflow(escalate_after_s=900), escalate_at=REMIND)
+    commanded(story, Thaw(since=asked_at, now=asked_at + frozen))
+    assert request_of(story).team.escalate_at == REMIND + frozen
 
 
 def test_O4_a_request_without_a_reminder_gets_none_by_more_time() -> None:

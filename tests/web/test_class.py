@@ -139,6 +139,8 @@ async def test_what_waits_for_a_person_stays_and_is_not_decided(tmp_path: Path) 
         assert (await server.ask("GET", "/v1/freezes", token=people["sue"])).json()["freezes"] == []
         assert (await server.ask("POST", "/v1/tasks", {"prompt": "x"}, token=people["sue"])).status_code == 201
         await freeze(server, people["tom"], "unfreeze", group="class-7b")
+        # Its deadline stood still meanwhile: nobody could decide it.
+        assert (await server.paused(task_id))["expires_at"] > request["expires_at"]
         assert (
             await server.ask("POST", f"/v1/approve/{request['request_id']}", token=people["tom"])
         ).status_code == 202

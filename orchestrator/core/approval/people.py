@@ -130,15 +130,14 @@ class Directory:
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The present roles of people with a token."""
     away: Mapping[str, Away] = field(default_factory=dict)
+    freezes: Mapping[str, Freeze] = field(default_factory=dict)
+    """Each by its name."""
 
     def stood_in_for(self, name: str, now: datetime) -> Iterator[tuple[str, frozenset[str]]]:
         """The people who are away and for whom somebody decides now, with their roles; nobody whose token ended."""
         for person, away in self.away.items():
             if away.to == name and now < away.until and person in self.roles:
                 yield person, self.roles[person]
-
-    freezes: Mapping[str, Freeze] = field(default_factory=dict)
-    """Each by its name."""
 
     def frozen(self, user: str) -> Freeze | None:
         """The freeze that holds for a person, or for a program by its owner; None: they are free."""

@@ -63,6 +63,14 @@ class Extend:
 
 
 @dataclass(frozen=True)
+class Thaw:
+    """Move the deadlines of what waits by the time of a freeze, in which nobody could decide it."""
+
+    since: datetime
+    now: datetime
+
+
+@dataclass(frozen=True)
 class Withdraw:
     """Take a request back: its calls do not run, and the model is told so."""
 
@@ -92,7 +100,7 @@ class Pin:
     pinned: bool
 
 
-Command = Decide | Answer | Cancel | Fail | Extend | Withdraw | Renew | Rejudge | Pin | TeamCommand
+Command = Decide | Answer | Cancel | Fail | Extend | Thaw | Withdraw | Renew | Rejudge | Pin | TeamCommand
 
 
 def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
@@ -109,7 +117,7 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
             return _fail(task, command)
         case Cancel():
             return _cancel(task, command.reason, "canceled")
-        case Extend() | Withdraw() | Renew():
+        case Extend() | Thaw() | Withdraw() | Renew():
             return _about_a_request(task, command)
         case Rejudge():
             return _rejudge(task, command)
@@ -120,10 +128,12 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
     assert_never(command)
 
 
-def _about_a_request(task: AgentTask, command: Extend | Withdraw | Renew) -> tuple[Fact, ...]:
+def _about_a_request(task: AgentTask, command: Extend | Thaw | Withdraw | Renew) -> tuple[Fact, ...]:
     match command:
         case Extend():
             return _extend(task, command)
+        case Thaw():
+            return _thaw(task, command)
         case Withdraw():
             return _withdraw(task, command)
         case Renew():
@@ -190,6 +200,14 @@ def _extend(task: AgentTask, command: Extend) -> tuple[Fact, ...]:
     if command.expires_at <= request.expires_at:
         raise InvalidRequest("The request expires later than that already.", remedy="Name a later time.")
     return (facts.ReviewNoted(what="extended", request_id=command.request_id, expires_at=command.expires_at),)
+
+
+def _thaw(task: AgentTask, command: Thaw) -> tuple[Fact, ...]:
+    request = task.request
+    if request is None or request.expires_at is None:
+        return ()
+    later = request.expires_at + (command.now - max(command.since, request.created_at))
+    return (facts.ReviewNoted(what="extended", request_id=request.request_id, expires_at=later),)
 
 
 def _withdraw(task: AgentTask, command: Withdraw) -> tuple[Fact, ...]:

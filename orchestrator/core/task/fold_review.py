@@ -292,11 +292,17 @@ _STOOD_IN: Final = {
 
 
 def _extended(request: OpenRequest, until: datetime | None) -> OpenRequest:
-    """The request with a later deadline, and its reminder as long before it as it was before the old one."""
+    """The request with a later deadline; its reminder and its escalation are as long before it as before."""
     if until is None or request.expires_at is None:
         return request
-    moved = None if request.remind_at is None else request.remind_at + (until - request.expires_at)
-    return replace(request, expires_at=until, remind_at=moved, reminded=False)
+    by, team = until - request.expires_at, request.team
+    return replace(
+        request,
+        expires_at=until,
+        remind_at=None if request.remind_at is None else request.remind_at + by,
+        reminded=False,
+        team=team if team.escalate_at is None else replace(team, escalate_at=team.escalate_at + by),
+    )
 
 
 def rejection_text(reason: str) -> str:

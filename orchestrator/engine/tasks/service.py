@@ -32,7 +32,19 @@ from orchestrator.core.errors import (
 from orchestrator.core.evidence.user_checks import checks_of
 from orchestrator.core.ports import Identity, RequestAuthorizer
 from orchestrator.core.task import facts
-from orchestrator.core.task.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.task.commands import (
+    Answer,
+    Cancel,
+    Command,
+    Extend,
+    Fail,
+    Pin,
+    Rejudge,
+    Renew,
+    Thaw,
+    Withdraw,
+    decide,
+)
 from orchestrator.core.task.facts import CallId, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import SYSTEM, Actor
@@ -336,6 +348,11 @@ class TaskService(StoredTasks):
             return Extend(request_id=request_id, expires_at=expires_at, now=self.clock.now())
 
         return (await self._command(task, command, person(by)))[0]
+
+    async def thaw(self, task_id: TaskId, since: datetime, by: Identity) -> None:
+        """Give people back the time in which a freeze since then kept them from deciding."""
+        task = await self.load(task_id)
+        await self._command(task, lambda: Thaw(since=since, now=self.clock.now()), person(by))
 
     async def claim(self, request_id: RequestId, by: Identity) -> AgentTask:
         """Say that somebody looks at a request: others wait. Raises NotFound, Forbidden, NotPending."""

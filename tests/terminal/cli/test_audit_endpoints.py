@@ -172,7 +172,7 @@ async def test_only_reviewers_verify_and_only_admins_read_secrets(tmp_path: Path
         ):
             for name in PEOPLE:
                 may = list(PEOPLE).index(name) <= list(PEOPLE).index(lowest)
-                assert (await endpoints.get(path, name, **query)).status_code == (200 if may else 404), (path, name)
+                assert (await endpoints.get(path, name, **query)).status_code == (200 if may else 403), (path, name)
 
 
 @pytest.mark.thinned(4)

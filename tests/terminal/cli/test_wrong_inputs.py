@@ -59,6 +59,7 @@ NEEDS: Final = {
     ("requests", "extend"): ("--for", "10m"),
     ("people", "away"): ("--to", "admin", "--for", "1h"),
     ("review",): ("--approve", "--yes"),
+    ("class", "export"): ("--out", "class.zip"),
 }
 """Options without which a command does not look."""
 MAKES: Final = {
