@@ -46,7 +46,7 @@ async def test_a_rule_from_its_first_message_to_its_end(tmp_path: Path) -> None:
             refused(missing, "There is no notification rule", code=4)
             wrong = {
                 ("--on", "never"): ("waits_for_you", 2),
-                ("--on", "failed", "--quiet", "22"): ("no time of day", 3),
+                ("--on", "failed", "--quiet", "22"): ("no time of day", 2),
             }
             for options, (why, code) in wrong.items():
                 done = await asyncio.to_thread(served.cli, "notifications", "add", "x", *options, "--to", receiver.url)
