@@ -225,8 +225,9 @@ class _Bounded(httpx2.AsyncHTTPTransport):
         if answer.headers.get("Content-Encoding", "identity") != "identity":
             await answer.aclose()
             raise httpx2.ReadError("the answer is compressed")
-        answer.stream = _Most(answer.stream)
-        return answer
+        return httpx2.Response(
+            answer.status_code, headers=answer.headers, stream=_Most(answer.stream), extensions=answer.extensions
+        )
 
 
 class _Most(httpx2.AsyncByteStream):
