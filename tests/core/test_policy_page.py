@@ -45,7 +45,7 @@ def test_the_page_names_every_key() -> None:
     for model in (Policy, PolicyRule, ArgRule, RequestRules, Expiry, ExampleCall, ApprovalRule, When, Step):
         keys |= {field.alias or name for name, field in model.model_fields.items()}
     keys -= {"rules", "examples", "call", "requests"}
-    assert not {key for key in keys if not re.search(rf"[`({{ ]{key}\b[^\n]*", PAGE) and f"\n{key} =" not in PAGE}
+    assert not {key for key in keys if not re.search(rf"[`({{\[ ]{key}\b[^\n]*", PAGE) and f"\n{key} =" not in PAGE}
     for known in (*get_args(Family), *RiskLevel, *Effect, *ALIASES):
         assert f"`{known}`" in PAGE, known
     assert f"{MAX_TEXT_CHARS:,} characters" in PAGE

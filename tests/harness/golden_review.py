@@ -11,10 +11,12 @@ from orchestrator.core.approval.approval import (
     DECISIONS,
     CallDecision,
     CallState,
+    CommentView,
     HitlResponse,
     RequestedCallView,
     ResumeRequest,
     SiblingView,
+    TeamView,
 )
 from orchestrator.core.approval.grants import GrantSpec
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
@@ -99,6 +101,17 @@ _OPEN = HitlResponse(
         SiblingView(tool="local_write", args={"path": "a"}, computer=None, state=CallState.ALLOWED, result=None),
     ),
     redacted=True,
+    team=TeamView(
+        need=2,
+        approved_by=("ann for bob",),
+        waits_for="a reviewer",
+        progress="1 of 2: ann for bob",
+        claimed_by="tom",
+        claimed_until=_UNTIL,
+        escalate_at=_UNTIL,
+        escalated_to="role:admin",
+        comments=(CommentView(by="ann", at=_AT, text="It is the \u201cnight\u201d farm."),),
+    ),
 )
 _UNKNOWN = HitlResponse(
     task_id=_TASK,

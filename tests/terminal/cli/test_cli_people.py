@@ -177,9 +177,9 @@ def test_a_pin_is_set_without_being_shown(served: Served) -> None:
     assert "Your PIN is set." in served.cli("pin", "set", typed="480251\n").stderr
     refused(served.cli("pin", "set", typed="123456\n"), "Everybody would try this PIN first.", code=2)
     with on_a_terminal(served.home, "pin", "set", *served.where) as terminal:
-        terminal.expect("PIN, 6 to 12 digits")
+        terminal.expect("PIN, 6 to 12 digits: ")
         terminal.type("905172\r")
-        terminal.expect("The same again")
+        terminal.expect("The same again: ")
         terminal.type("905172\r")
         terminal.expect("Your PIN is set.")
         assert "905172" not in terminal.text
