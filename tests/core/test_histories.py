@@ -311,7 +311,9 @@ class Histories(RuleBasedStateMachine):
                 ),
             )
         if task.request is not None:
-            yield "decision_recorded", lambda draw: self.decision(draw, task)
+            # One of several people decides by a command, which knows whether the others did.
+            if task.request.team.workflow.need == 1:
+                yield "decision_recorded", lambda draw: self.decision(draw, task)
         elif task.lapsed is None and (unseen or unknown):
             yield "review_requested", lambda draw: self.review(draw, unseen, unknown)
         if task.request is not None or task.lapsed is not None or unseen:
@@ -478,7 +480,7 @@ class Histories(RuleBasedStateMachine):
         raised = {item.fact.request_id for item in self.story.items if isinstance(item.fact, facts.ReviewRequested)}
         still = {task.request.request_id} if task.request is not None else set()
         assert task.phase is Phase.ENDED or raised == still | {closed.request_id for closed in task.closed}
-        step_is_over = task.phase in (Phase.THINKING, Phase.ASKED, Phase.REPLIED)
+        step_is_over = task.phase in (Phase.THINKING, Phase.ASKED, Phase.WAITING, Phase.REPLIED)
         assert task.lapsed == (None if step_is_over else self.ledger.lapsed)
         if task.lapsed is not None:
             assert task.request is None
