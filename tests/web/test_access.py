@@ -15,18 +15,6 @@ from orchestrator.web.endpoint_table import ENDPOINTS, Endpoint
 from tests.harness.endpoints import Writing
 from tests.harness.whole_server import Installation, Server, reviewing
 
-TOUCHING: Final[Mapping[str, Any]] = {
-    "cancel": {"reason": "mine now"},
-    "undo": {"dry_run": True},
-    "answer": {"question_id": "q", "answer": "yes"},
-    "extend": {"seconds": 60},
-    "keys": {"text": "x"},
-    "resume": {"action": "approve"},
-    "confirm_label": {"label": ""},
-    "restore": {"backup": "latest"},
-    "set_owner": {"person": "s0"},
-}
-"""Bodies that fit, so that nothing is refused only for its form; others take an empty one."""
 NOT_HERE: Final = {
     "computer_socket",
     "reviewer_socket",
@@ -68,12 +56,48 @@ class Student:
             "{backup_id}": self.backup_id,
             "{grant_id}": "g-none",
             "{group}": f"of-{self.name}",
+            "{rule}": f"rule-of-{self.name}",
             "{kind}": "person",
         }
         path = endpoint.path
         for name, value in named.items():
             path = path.replace(name, value if name != "{name}" or "{kind}" not in path else self.name)
-        return path
+        return f"{path}?person={self.name}" if "{rule}" in endpoint.path else path
+
+    def body(self, endpoint: Endpoint) -> Any:
+        """A body that fits, so that nothing is refused only for its form, and that names their things."""
+        if endpoint.body is None:
+            return None
+        person, decision = {"person": self.name}, {"request_id": self.request_id, "resume": {"action": "reject"}}
+        kinds = ["waits_for_you", "failed"]
+        bodies: Mapping[str, Any] = {
+            "submit": {"prompt": "look", "computers": [self.computer]},
+            "cancel": {"reason": "mine now"},
+            "undo": {"dry_run": True},
+            "answer": {"question_id": "q", "answer": "yes"},
+            "extend": {"seconds": 60},
+            "comment": {"text": "look"},
+            "decisions": {"requests": [decision]},
+            "keys": {"text": "x"},
+            "resume": {"action": "approve"},
+            "confirm_label": {"label": ""},
+            "restore": {"backup": "latest"},
+            "set_owner": {"person": "s0"},
+            "add_token": {"kind": "agent", "name": "robot", "owner": self.name},
+            "go_away": {**person, "to": "admin"},
+            "freeze": person,
+            "unfreeze": person,
+            "make_pairing": {"computer": "new", "owner": person},
+            "add_notification_rule": {**person, "name": "mine", "kinds": kinds, "url": "https://example.org/x"},
+            "test_notification_rule": {**person, "name": f"rule-of-{self.name}"},
+        }
+        return bodies.get(endpoint.name, {})
+
+    def named(self, endpoint: Endpoint) -> bool:
+        """Whether the path or the body of a request names something of theirs, and has one answer for all of it."""
+        if endpoint.name == "decisions":
+            return False
+        return "{" in endpoint.path or any(mark in json.dumps(self.body(endpoint)) for mark in (*self.marks, self.name))
 
 
 @asynccontextmanager
@@ -92,6 +116,9 @@ async def class_of(count: int, directory: Path, *, grouped: bool) -> AsyncIterat
             request = await server.paused(task_id)
             backup = await server.ask("POST", f"/v1/computers/{computer}/backups", {}, token=token)
             assert backup.status_code == 201, backup.text
+            rule = {"name": f"rule-of-{name}", "kinds": ["failed"], "url": f"https://word-of-{name}.example.org/hook"}
+            ruled = await server.ask("POST", "/v1/notifications/rules", rule, token=token)
+            assert ruled.status_code == 201, ruled.text
             made = Student(name, token, computer, task_id, request["request_id"], backup.json()["backup_id"])
             students.append(made)
         if grouped:
@@ -100,9 +127,9 @@ async def class_of(count: int, directory: Path, *, grouped: bool) -> AsyncIterat
         yield server, students
 
 
-async def told(server: Server, endpoint: Endpoint, path: str, token: str) -> tuple[int, str]:
+async def told(server: Server, endpoint: Endpoint, other: Student, token: str) -> tuple[int, str]:
     """The status and the text of an answer; of a stream its first events."""
-    body = TOUCHING.get(endpoint.name, {}) if endpoint.body is not None else None
+    path, body = other.path(endpoint), other.body(endpoint)
     async with server.http.stream(
         endpoint.method, path, json=body, headers={"Authorization": f"Bearer {token}"}
     ) as answer:
@@ -117,33 +144,44 @@ async def told(server: Server, endpoint: Endpoint, path: str, token: str) -> tup
         return answer.status_code, text
 
 
+async def things_of(server: Server, students: list[Student]) -> list[Any]:
+    """All that somebody else could have changed: tasks, owners, people, groups, freezes, rules, backups."""
+    tasks = [(await server.ask("GET", f"/v1/tasks/{one.task_id}")).json()["version"] for one in students]
+    owners = (await server.ask("GET", "/v1/computers")).json()["computers"]
+    lists = ("/v1/tokens", "/v1/groups", "/v1/freezes", "/v1/notifications/rules", "/v1/grants")
+    backups = [f"/v1/computers/{one.computer}/backups" for one in students]
+    return [
+        tasks,
+        {one["computer"]: one["belongs_to"] for one in owners},
+        *[(await server.ask("GET", path)).json() for path in (*lists, *backups)],
+    ]
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.deep)])
 async def test_nobody_sees_or_touches_the_things_of_others(tmp_path: Path, count: int, grouped: bool) -> None:
     """Each student asks each endpoint for the things of each other: no word of these comes, and nothing changes."""
     async with class_of(count, tmp_path, grouped=grouped) as (server, students):
-        before = [(await server.ask("GET", f"/v1/tasks/{one.task_id}")).json()["version"] for one in students]
+        before = await things_of(server, students)
         asked = [one for one in ENDPOINTS if one.name not in NOT_HERE and one.tag != "sockets"]
         seen: list[object] = []
         done = 0
         for one in students:
             others = [other for other in students if other is not one]
             for endpoint in asked:
-                for other in others if "{" in endpoint.path else others[:1]:
-                    path = other.path(endpoint)
-                    status, text = await told(server, endpoint, path, one.token)
+                names = others[0].named(endpoint)
+                for other in others if names or endpoint.name == "decisions" else others[:1]:
+                    said = f"{other.path(endpoint)} {json.dumps(other.body(endpoint))}"
+                    status, text = await told(server, endpoint, other, one.token)
                     done += 1
-                    leaks = [mark for mark in other.marks if mark in text and mark not in path]
-                    if "{" in endpoint.path and endpoint.tag != "browsers" and status not in (403, 404, 422):
+                    leaks = [mark for mark in other.marks if mark in text and mark not in said]
+                    if names and endpoint.tag != "browsers" and status not in (403, 404, 422):
                         seen.append((one.name, endpoint.name, other.name, status, text[:200]))
                     if leaks:
                         seen.append((one.name, endpoint.name, other.name, leaks))
         assert seen == []
         assert done > len(asked) * count
-        after = [(await server.ask("GET", f"/v1/tasks/{one.task_id}")).json()["version"] for one in students]
-        assert after == before
-        owners = (await server.ask("GET", "/v1/computers")).json()["computers"]
-        assert {one["computer"]: one["belongs_to"] for one in owners} == {one.computer: one.name for one in students}
+        assert await things_of(server, students) == before
         stopped = await server.ask("POST", "/v1/stop", {}, token=students[0].token)
         assert stopped.json() == {"stopped": [students[0].task_id]}
 
