@@ -1,9 +1,10 @@
-"""Notifications on their way out: signed webhooks, and all services that apprise knows.
+"""Notifications on their way out: signed webhooks, pushes to browsers, and all services that apprise knows.
 
 Theory. An address comes from a person whom the host need not trust. So a webhook of somebody who is no admin goes by
 https to public addresses only: the name is looked up here, and the connection goes to the very address that was looked
 at, so that the name cannot mean another one a moment later. Redirects are not followed, no proxy of the environment is
 used, the answer's body is not read, and an attempt ends after SEND_S. Webhooks are signed as standardwebhooks.com says.
+The push service of a browser is an address that a person names, too: the same holds for it.
 """
 
 import asyncio
@@ -16,15 +17,16 @@ import re
 import secrets
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
+from types import ModuleType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.ports import Message
 
 SEND_S: Final = 10.0
@@ -33,6 +35,9 @@ MOST_URL: Final = 2000
 FIXED_SERVICES: Final = frozenset({"discord", "pbul", "pover", "slack", "tgram"})
 """Services of apprise whose URLs name no host: whatever stands there, a message goes to the service."""
 KEY_PREFIX: Final = "whsec_"
+PUSH: Final = "webpush"
+"""The scheme of a browser's push subscription: ``webpush:ENDPOINT#P256DH.AUTH``."""
+_GONE: Final = (404, 410)
 _SCHEME: Final = re.compile("[a-z][a-z0-9+.-]{0,30}")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
@@ -46,7 +51,15 @@ def signature(key: str, message_id: str, at: int, body: bytes) -> str:
 
 
 class Messengers:
-    """The port ``Messenger``: https and http are webhooks, all other schemes are apprise's."""
+    """The port ``Messenger``: https and http are webhooks, webpush is for browsers, other schemes are apprise's."""
+
+    def __init__(self, secret: str = "", page: str = "") -> None:
+        """``secret``: that of the installation, from which its key for pushes comes; empty: it sends none.
+
+        ``page``: the address of the page, of which push services are told.
+        """
+        self._secret = secret
+        self._contact = page if page.startswith("https:") else "mailto:cc-orchestrator@localhost"
 
     async def check(self, url: str, *, trusted: bool) -> str:
         """The port's ``check``."""
@@ -58,6 +71,8 @@ class Messengers:
             raise _no_address("Its host or port cannot be read.") from None
         if len(url) > MOST_URL or not url.isascii() or re.search(r"[\s\x00-\x1f]", url) or not _known(parts.scheme):
             raise _no_address("It is no URL.")
+        if parts.scheme == PUSH:
+            return await self._check_push(url, trusted=trusted)
         if parts.scheme not in ("http", "https"):
             if not trusted and parts.scheme not in FIXED_SERVICES:
                 services = ", ".join(sorted(FIXED_SERVICES))
@@ -73,26 +88,86 @@ class Messengers:
             raise _no_address("Only admins may use loopback and private addresses.")
         return f"{parts.scheme}://{host}/…"
 
+    async def _check_push(self, url: str, *, trusted: bool) -> str:
+        endpoint, _, keys = url.removeprefix(f"{PUSH}:").partition("#")
+        if self.push_key() is None:
+            raise InvalidRequest(
+                "Pushes to a browser need the package cryptography, which is not installed on the server.",
+                remedy="Install it there with `pip install 'cc-orchestrator[notify]'`, or use a webhook.",
+            )
+        if not endpoint.startswith(("http:", "https:")):
+            raise _no_address("The push service of a browser has an https: address.")
+        try:
+            _web_push().subscription(endpoint, keys)
+        except ValueError:
+            raise _no_address("Behind its # are the two keys of a browser, as P256DH.AUTH.") from None
+        return f"{PUSH}:{await self.check(endpoint, trusted=trusted)}"
+
     def new_key(self) -> str:
         """The port's ``new_key``."""
         return KEY_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
+    def push_key(self) -> str | None:
+        """The port's ``push_key``."""
+        try:
+            return str(_web_push().public_key(self._vapid)) if self._secret else None
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").partition(".")[0] != "cryptography":
+                raise
+            return None
+
+    @cached_property
+    def _vapid(self) -> Any:
+        return _web_push().signing_key(self._secret)
+
     async def send(self, url: str, key: str, message: Message, *, at: datetime, private: bool) -> str:
         """The port's ``send``."""
-        host = urlsplit(url).hostname or ""
-        webhook = urlsplit(url).scheme in ("http", "https")
+        parts = urlsplit(url)
+        by_apprise = parts.scheme not in ("http", "https", PUSH)
+        who = "The service" if by_apprise else urlsplit(_endpoint(url)).hostname or ""
         try:
             async with asyncio.timeout(SEND_S):
-                if webhook:
-                    return await _post(url, key, message, round(at.timestamp()), private=private)
-                return await _apprise(url, message.text)
+                if by_apprise:
+                    return await _apprise(url, message.text)
+                headers, body = self._request(url, key, message, at)
+                status = await _post(_endpoint(url), headers, body, private=private)
+                if parts.scheme == PUSH and status in _GONE:
+                    raise NotFound(f"The browser's subscription at {who} is over.", remedy="Turn it on again there.")
+                return _judged(who, status)
         except TimeoutError:
-            return f"{host if webhook else 'The service'} did not answer within {SEND_S:.0f} s."
+            return f"{who} did not answer within {SEND_S:.0f} s."
         except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             # The error's own text may have the address.
-            return f"{host if webhook else 'The service'} cannot be reached ({type(error).__name__})."
+            return f"{who} cannot be reached ({type(error).__name__})."
         except InvalidRequest as error:
             return f"{error.message} {error.remedy}"
+
+    def _request(self, url: str, key: str, message: Message, at: datetime) -> tuple[Mapping[str, str], bytes]:
+        """The headers and the body for a webhook or a browser."""
+        if url.startswith(f"{PUSH}:"):
+            push = _web_push()
+            to = push.subscription(_endpoint(url), url.partition("#")[2])
+            headers, body = push.request_of(to, message, self._vapid, contact=self._contact, at=at)
+            return headers, body
+        seconds = round(at.timestamp())
+        return {
+            "Content-Type": "application/json",
+            "webhook-id": message.message_id,
+            "webhook-timestamp": str(seconds),
+            "webhook-signature": signature(key, message.message_id, seconds, message.body),
+        }, message.body
+
+
+def _web_push() -> ModuleType:
+    """The module that encrypts; raises ModuleNotFoundError where the package cryptography is missing."""
+    from orchestrator.adapters import web_push
+
+    return web_push
+
+
+def _endpoint(url: str) -> str:
+    """Where the request for a webhook or a browser goes."""
+    return url.removeprefix(f"{PUSH}:").partition("#")[0] if url.startswith(f"{PUSH}:") else url
 
 
 def _known(scheme: str) -> bool:
@@ -106,34 +181,28 @@ def _no_address(why: str) -> InvalidRequest:
     )
 
 
-# -- webhooks ----------------------------------------------------------------------------
+# -- webhooks and browsers ---------------------------------------------------------------
 
 
-async def _post(url: str, key: str, message: Message, at: int, *, private: bool) -> str:
+async def _post(url: str, headers: Mapping[str, str], body: bytes, *, private: bool) -> int:
+    """The status of the answer."""
     meant = httpx2.URL(url)
     addresses: Sequence[str] = [meant.host]
     if not private:
         addresses = await _looked_up(meant)
         if not addresses or not all(map(is_public, addresses)):
-            return f"{meant.host} leads to an address that is not public; only admins may add such a webhook."
-    headers = {
-        "Host": meant.netloc.decode("ascii"),
-        "Content-Type": "application/json",
-        "User-Agent": "cc-orchestrator",
-        "webhook-id": message.message_id,
-        "webhook-timestamp": str(at),
-        "webhook-signature": signature(key, message.message_id, at, message.body),
-    }
+            raise InvalidRequest(
+                f"{meant.host} leads to an address that is not public.", remedy="Only admins may add such an address."
+            )
+    headers = {"Host": meant.netloc.decode("ascii"), "User-Agent": "cc-orchestrator", **headers}
     named = {"sni_hostname": meant.raw_host.decode("ascii")}
     tls = _tls() if meant.scheme == "https" else False
     async with httpx2.AsyncClient(verify=tls, trust_env=False, follow_redirects=False, timeout=SEND_S) as client:
         for last, address in enumerate(addresses, 1 - len(addresses)):
             target = meant.copy_with(host=address)
             try:
-                async with client.stream(
-                    "POST", target, content=message.body, headers=headers, extensions=named
-                ) as answer:
-                    return _judged(meant.host, answer.status_code)
+                async with client.stream("POST", target, content=body, headers=headers, extensions=named) as answer:
+                    return answer.status_code
             except httpx2.ConnectError:
                 if not last:
                     raise

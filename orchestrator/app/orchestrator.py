@@ -247,7 +247,8 @@ async def open_orchestrator(
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
-        notifier = Notifier(ground.service, ground.directory, Messengers(), settings.public_url or url)
+        page = settings.public_url or url
+        notifier = Notifier(ground.service, ground.directory, Messengers(update_secret, page), page)
         endpoints = _endpoints(ground, undoing, hub, here, models, keeper, transfers, update_secret, notifier)
         workers = _workers(ground, undoing, models)
         in_game = InGameCommands(

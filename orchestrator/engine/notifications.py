@@ -27,10 +27,11 @@ from orchestrator.core.approval.notices import (
     told_of_computer,
     told_of_task,
 )
-from orchestrator.core.errors import JournalBroken, NewerSchema, OrchestratorError
+from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity, Message, Messenger, NoticeRow
 from orchestrator.core.task.facts import Fact, TaskId
-from orchestrator.core.task.system_facts import ComputerFrozen, Notable, NoticeState, NotifyValue
+from orchestrator.core.task.items import SYSTEM
+from orchestrator.core.task.system_facts import ComputerFrozen, DirectoryChanged, Notable, NoticeState, NotifyValue
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.tasks import TaskService
@@ -239,7 +240,11 @@ class Notifier:
             # The rule is gone, or its person may not see it any more.
             await self._store.replace_notices(begun, [])
             return
-        await self._end(begun, await self._try(name, rule, self._message(name, told)))
+        why = await self._try(name, rule, self._message(name, told))
+        if why and name not in self._directory.rules:
+            await self._store.replace_notices(begun, [])
+            return
+        await self._end(begun, why)
 
     async def _end(self, rows: Sequence[NoticeRow], why: str) -> None:
         """Write down what came of an attempt: ``why`` it failed; empty: it was taken."""
@@ -280,9 +285,21 @@ class Notifier:
         if secret is None:
             return f"The address of the rule {name.partition('/')[2]} is not in the store."
         kept = json.loads(secret)
-        return await self.messenger.send(
-            kept["url"], kept["key"], message, at=self._service.clock.now(), private=rule.private
-        )
+        try:
+            return await self.messenger.send(
+                kept["url"], kept["key"], message, at=self._service.clock.now(), private=rule.private
+            )
+        except NotFound as gone:
+            await self._remove(name, rule)
+            return gone.message
+
+    async def _remove(self, name: str, rule: NotifyValue) -> None:
+        """Remove a rule whose address is gone, unless it is another one by now."""
+        await self._directory.load()
+        if self._directory.rules.get(name) == rule:
+            note = self._service.draft(DirectoryChanged(about="notify", name=name), SYSTEM)
+            expected = self._directory.number_of(f"notify {name}")
+            await self._directory.set(note, self._service.bus, expected=expected)
 
     async def test(self, name: str, rule: NotifyValue) -> str:
         """Send a message that says it is a test, once; why it failed, as a sentence; empty: it was taken."""

@@ -295,7 +295,10 @@ class RuleBody(RuleNamedBody):
     kinds: tuple[Notable, ...] = Field(min_length=1, max_length=20)
     """What it tells."""
     url: str
-    """Where to: the address of a webhook, or a URL of apprise. It is a secret, and never shown again."""
+    """Where to: the address of a webhook, a browser (`webpush:ENDPOINT#P256DH.AUTH`), or a URL of apprise.
+
+    It is a secret, and never shown again.
+    """
     quiet: QuietBody | None = None
     details: bool = False
     """Whether messages have the texts and diffs of the task, with their secrets masked."""

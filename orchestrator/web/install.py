@@ -316,7 +316,8 @@ _POLICY: Final = "; ".join(
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
+        # The one policy leads to the one service worker (``lib/push.js``).
+        "trusted-types push",
     )
 )
 _HEADERS: Final[Mapping[str, str]] = {

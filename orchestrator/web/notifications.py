@@ -47,7 +47,8 @@ class NotificationEndpoints(Room):
         """``GET /v1/notifications/rules``: one's own rules; all of them for an admin."""
         identity = await self.who(request)
         rules = sorted(self.directory.rules.items())
-        return RuleList(rules=[_rule(name, one) for name, one in rules if self._reads(identity, name)])
+        seen = [_rule(name, one) for name, one in rules if self._reads(identity, name)]
+        return RuleList(rules=seen, push_key=self.notifier.messenger.push_key())
 
     async def add_notification_rule(self, request: Request) -> RuleMade:
         """``POST /v1/notifications/rules``: a new rule; the key of its webhooks is told once."""

@@ -1,4 +1,4 @@
-"""The port of what carries a notification out of the orchestrator: a webhook, a mail, a chat."""
+"""The port of what carries a notification out of the orchestrator: a webhook, a browser, a mail, a chat."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,8 +26,12 @@ class Messenger(Protocol):
     def new_key(self) -> str:
         """A new key that signs the webhooks of a rule."""
 
+    def push_key(self) -> str | None:
+        """The public key for which browsers subscribe to pushes; the same at all nodes. None: it sends none."""
+
     async def send(self, url: str, key: str, message: Message, *, at: datetime, private: bool) -> str:
         """Try once; why it failed, as a sentence; empty: it was taken.
 
         ``key`` signs a webhook, with the time ``at``. ``private``: it may go to loopback and private addresses.
+        Raises NotFound for an address that is gone for good: its rule has no use any more.
         """

@@ -360,6 +360,8 @@ class RuleList(AnswerModel):
     """Notification rules, by person and name."""
 
     rules: list[RuleAnswer]
+    push_key: str | None
+    """The key for which a browser subscribes to pushes; null: the server lacks the extra `notify`."""
 
 
 class RuleMade(RuleAnswer):
