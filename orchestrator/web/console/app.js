@@ -11,6 +11,7 @@ import { nextTheme, theme } from "./lib/theme.js";
 import { title } from "./lib/title.js";
 import * as transfers from "./lib/transfers.js";
 import { watchOpened } from "./lib/notify.js";
+import { lookAtOwnPush, turnOffPush } from "./lib/push.js";
 import { Icon, LOGO, Loading, Safe, plural, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
 import { Approvals } from "./views/approvals.js";
@@ -123,9 +124,15 @@ function Person() {
     <button type="button" class="quiet icon-only" title="Look: ${looks}" aria-label="Look: ${looks}. Change"
         onClick=${nextTheme}><${Icon} name="sun" /></button>
     <button type="button" class="quiet icon-only" title="Sign out" aria-label="Sign out" disabled=${busy}
-        onClick=${() => doing(signOut)}><${Icon} name="leave" /></button>
+        onClick=${() => doing(leave)}><${Icon} name="leave" /></button>
     ${problem && html`<small role="alert">${problem.sentence}</small>`}
   </div>`;
+}
+
+// No notification comes here afterwards, also where the server did not answer to that.
+async function leave() {
+  await turnOffPush().catch(() => {});
+  await signOut();
 }
 
 // After a link that is gone then, the focus is at the beginning of the new view, not before the frame.
@@ -152,6 +159,7 @@ function Frame() {
   }, [waiting, view, looked]);
   useArrival(place);
   useEffect(() => watchOpened(), []);
+  useEffect(() => { lookAtOwnPush().catch(() => {}); }, []);
   return html`
     <a class="skip" href="#main"
         onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>

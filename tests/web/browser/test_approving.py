@@ -620,6 +620,7 @@ async def test_notifications_are_asked_for_only_by_a_click(server: Server, seats
     await seat.page.reload()
     await seat.sign_in(str(server.api().token))
     await seat.go("approvals")
+    await seat.button("Notifications").click()
     await expect(seat.button("Notify me")).to_be_visible()
     assert await seat.page.evaluate("window.asked") == 0
     await seat.button("Notify me").click()

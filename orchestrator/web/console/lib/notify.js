@@ -1,5 +1,6 @@
 // A notification of the browser's when something new waits and nobody looks; asked for only by a click.
 import { onOpened } from "./live.js";
+import { push } from "./push.js";
 import { go, link } from "./route.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";
@@ -18,6 +19,8 @@ export function watchOpened() {
     const id = one.request_id ?? one.question_id;
     if (permission.value !== "granted" || !document.hidden || told.has(id)) return;
     told.add(id);
+    // The service worker shows it.
+    if (push.value.state === "on") return;
     const title = one.request_id ? `${one.risk} risk: a request waits` : "A task asks something";
     const shown = new Notification(title, { body: oneLine(one.goal, 120), tag: id, icon: LOGO });
     shown.onclick = () => {
@@ -27,3 +30,7 @@ export function watchOpened() {
     };
   });
 }
+
+// Where a click on a pushed notification leads, from the service worker.
+globalThis.navigator.serviceWorker?.addEventListener("message", ({ data }) => go(`#${data}`));
+globalThis.navigator.serviceWorker?.startMessages();

@@ -3,13 +3,13 @@ import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id } from "../lib/api.js";
 import { askedAnew, became, decideSeveral, outcomes, tell } from "../lib/decide.js";
 import { live } from "../lib/live.js";
-import { askToNotify, permission } from "../lib/notify.js";
 import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
 import { calledOf, gravest, short } from "./call.js";
+import { Notify } from "./notify.js";
 import { Question } from "./question.js";
 import { Anew, Outcome, Request, isNoKey } from "./request.js";
 import { RejectDialog } from "./saying.js";
@@ -122,13 +122,6 @@ function Together({ ids, onLeave }) {
         decideSeveral(open, "reject", { reason: reason || said.trim(), on_reject });
       }} />`}
   </div>`;
-}
-
-function Notify() {
-  const state = useStore(permission);
-  if (state !== "default") return null;
-  return html`<button type="button" class="quiet icon-only" title="Notify me" aria-label="Notify me"
-      onClick=${askToNotify}><${Icon} name="bell" /></button>`;
 }
 
 // What became of the decisions that were made before the one that is shown: of the last one, and of all that failed.
