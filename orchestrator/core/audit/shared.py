@@ -139,7 +139,7 @@ IN_FORCE: Final = "in force"
 INSTALLATION: Final = "installation"
 """Under this name the nodes of a store agree on the word of their bus; it does not move with a store."""
 UPDATES: Final = "updates"
-"""Under this name they agree on the secret that the keys of updates are derived from."""
+"""Under this name they agree on the secret that the keys of updates and of pushes to browsers are derived from."""
 SECRETS: Final = frozenset({UPDATES})
 """The item has only the sha256 of these: many people read the journal, and nobody may read the secrets there."""
 DUTY_US: Final = 7_200_000_000
