@@ -1,5 +1,6 @@
 """Pushes to browsers: a whole server sends them by its outbox, and a real push service on loopback decrypts them."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from orchestrator.testing import ManualClock
 from tests.harness.push_service import Subscriber, claims_of
 from tests.harness.receiver import PATH, receiving
 from tests.harness.whole_server import Server
+from tests.waiting import within
 from tests.web.test_notifications import PAGE, TOKEN, looking_often, opened, rule, states
 
 KINDS = ["waits_for_you", "question"]
@@ -66,6 +68,8 @@ async def test_a_push_that_was_not_taken_is_sent_again(tmp_path: Path, monkeypat
             assert first.body != second.body
             assert browser.opened(first) == browser.opened(second)
             assert first.headers["topic"] == second.headers["topic"]
+            claims = claims_of(first, (await rules(server))["push_key"], service)
+            assert claims["sub"] == "mailto:cc-orchestrator@localhost"
             assert await states(server) == [("hook", "waits_for_you", "sent")]
 
 
@@ -89,6 +93,29 @@ async def test_a_subscription_that_is_gone_takes_its_rule_along(tmp_path: Path, 
         assert tried == {"delivered": False, "message": "The browser's subscription at 127.0.0.1 is over."}
         assert [one["name"] for one in (await rules(server))["rules"]] == ["hook"]
         assert len(service.taken) == 2
+
+
+async def test_a_rule_that_was_replaced_in_an_attempt_stays(tmp_path: Path) -> None:
+    """The push service says of the old subscription that it is gone."""
+    asked, replaced = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await replaced.wait()
+        writer.write(b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with opened(tmp_path, computer=False) as server, await asyncio.start_server(serve, "127.0.0.1", 0) as service:
+        endpoint = f"http://127.0.0.1:{service.sockets[0].getsockname()[1]}/x"
+        await rule(server, Subscriber().address(endpoint), "phone", kinds=KINDS)
+        trying = asyncio.create_task(server.ask("POST", "/v1/notifications/test", {"name": "phone"}))
+        await within(asked.wait())
+        assert (await server.ask("DELETE", "/v1/notifications/rules/phone")).status_code == 200
+        await rule(server, Subscriber().address(endpoint), "phone", kinds=KINDS)
+        replaced.set()
+        assert not (await trying).json()["delivered"]
+        assert [one["name"] for one in (await rules(server))["rules"]] == ["phone"]
 
 
 async def test_a_browser_belongs_to_its_person_alone(tmp_path: Path) -> None:

@@ -93,7 +93,5 @@ export async function turnOffPush() {
   if (!has) return;
   await has.unsubscribe();
   push.patch({ state: "off" });
-  await ask("DELETE", `${RULES}/${id(await nameOf(has))}`).catch((problem) => {
-    if (problem.status !== 404) throw problem;
-  });
+  await ask("DELETE", `${RULES}/${id(await nameOf(has))}`);
 }
