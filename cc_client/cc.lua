@@ -748,11 +748,57 @@ end
 
 return pager
 end
+preload["palette"]=function()
+
+
+
+local palette={}
+
+
+palette.GAME="f0f0f0f2b233e57fd899b2f2dede6c7fcc19f2b2cc4c4c4c"
+.."9999994c99b2b266e53366cc7f664c57a64ecc4c4c111111"
+
+local function digits(light)
+light=type(light)=="number"and light==light and light or 0
+return("%02x"):format(math.floor(math.max(0,math.min(1,light))*255+0.5))
+end
+
+
+function palette.light(index)
+local at=index*6
+local function part(first)
+return tonumber(string.sub(palette.GAME,at+first,at+first+1),16)/255
+end
+return part(1),part(3),part(5)
+end
+
+
+function palette.of(terminal)
+local grey=terminal.isColour and not terminal.isColour()
+local get,parts=terminal.getPaletteColour,{}
+for index=0,15 do
+local ok,red,green,blue=pcall(get,2^index)
+if not ok or type(blue)~="number"then
+red,green,blue=palette.light(index)
+end
+if grey then
+red=(red+green+blue)/3
+green,blue=red,red
+end
+parts[index+1]=digits(red)..digits(green)..digits(blue)
+end
+return table.concat(parts)
+end
+
+return palette
+end
 preload["panel"]=function()
 
 
 
 
+
+local palette=require("palette")
 
 local panel={}
 
@@ -760,6 +806,8 @@ local COLOURS=
 {added="lime",removed="red",hunk="cyan",title="yellow",alarm="red",keys="lightBlue"}
 
 local DRAWN="cc_orchestrator_drawn"
+
+local MOST_EVENTS=256
 
 local LEAST_COLUMNS,LEAST_ROWS=20,8
 
@@ -772,10 +820,21 @@ local screen,monitor,width,height
 
 local touched={}
 
+local lights
+
 
 function panel.size()
 width,height=screen.getSize()
+if not width then
+error({says="The monitor "..monitor.." is gone. `cc review` shows what still waits."},0)
+end
 return width,height
+end
+
+
+local function has_changed()
+local columns,rows=screen.getSize()
+return columns~=width or rows~=height
 end
 
 
@@ -798,12 +857,19 @@ if width<LEAST_COLUMNS or height<LEAST_ROWS then
 local sentence="The screen has %d x %d letters; %d x %d are needed."
 return nil,sentence:format(width,height,LEAST_COLUMNS,LEAST_ROWS)
 end
+lights={}
+for index=0,15 do
+lights[index]={screen.getPaletteColour(2^index)}
+end
 return true
 end
 
 
 function panel.close()
 if screen then
+for index,light in pairs(lights)do
+screen.setPaletteColour(2^index,table.unpack(light))
+end
 screen.setCursorBlink(false)
 screen.clear()
 screen.setCursorPos(1,1)
@@ -837,9 +903,18 @@ return rows
 end
 
 
+local function set_colours()
+for index=0,15 do
+screen.setPaletteColour(2^index,palette.light(index))
+end
+screen.setBackgroundColour(colors.black)
+screen.setTextColour(colors.white)
+end
+
+
 function panel.show(title,rows)
 touched={}
-panel.size()
+set_colours()
 screen.setCursorBlink(false)
 screen.clear()
 put(1,title,"title")
@@ -887,6 +962,10 @@ end
 
 local function next_event()
 while true do
+if has_changed()then
+
+return"resize","resize"
+end
 local name,first,second,third=os.pullEventRaw()
 if name=="terminate"then
 error(panel.LEFT,0)
@@ -905,9 +984,13 @@ end
 
 
 local function forget_keys()
-local mark=tostring(math.random(1000000))..os.clock()
-os.queueEvent(DRAWN,mark)
+local mark,seen=tostring(math.random(1000000))..os.clock(),0
 repeat
+if seen%MOST_EVENTS==0 then
+
+os.queueEvent(DRAWN,mark)
+end
+seen=seen+1
 local name,what=os.pullEventRaw()
 if name=="terminate"then
 error(panel.LEFT,0)
@@ -983,6 +1066,7 @@ return what=="enter"and typed or nil
 elseif name=="key"and what=="backspace"then
 typed=typed:sub(1,-2)
 elseif name=="resize"then
+panel.size()
 panel.show("",{})
 put_question(question,is_secret)
 elseif name~="key"and what then
@@ -1107,7 +1191,22 @@ local columns,rows=panel.size()
 local wanted={id=entry.id,page=at,nonce=before and before.nonce,columns=columns,rows=rows}
 wanted.task=entry.is=="asks"and entry.task or nil
 local told,why=step("review_page",wanted)
+if told then
+told.columns,told.height=columns,rows
+end
 return told or why
+end
+
+
+local function key_at(entry,at,page)
+local columns,height=panel.size()
+if columns~=page.columns or height~=page.height then
+return"resize"
+end
+local is_cut=at==page.pages and not page.whole
+local title=is_cut and"Too long: decide it elsewhere"or entry.title
+panel.show(("%d/%d %s"):format(at,page.pages,title),page.rows)
+return panel.choose(buttons_of(entry,page),{q=true})
 end
 
 
@@ -1119,12 +1218,8 @@ local page,said=pages[at],nil
 if type(page)=="string"then
 return page
 end
-local is_cut=at==page.pages and not page.whole
-local title=is_cut and"Too long: decide it elsewhere"or entry.title
-panel.show(("%d/%d %s"):format(at,page.pages,title),page.rows)
-local key=panel.choose(buttons_of(entry,page),{q=true})
+local key=key_at(entry,at,page)
 if key=="resize"then
-
 pages,at={},1
 elseif key=="n"then
 at=at+1

@@ -3,12 +3,16 @@
 -- Nothing is decided by a key that was pressed before its row was drawn: those are dropped.
 -- @module panel
 
+local palette = require("palette")
+
 local panel = {}
 
 local COLOURS =
   { added = "lime", removed = "red", hunk = "cyan", title = "yellow", alarm = "red", keys = "lightBlue" }
 --- An own event: what stands before it in the queue was pressed before it.
 local DRAWN = "cc_orchestrator_drawn"
+--- Events that a computer keeps; what comes then is dropped, and so may be ours.
+local MOST_EVENTS = 256
 --- The server hands out no pages for less.
 local LEAST_COLUMNS, LEAST_ROWS = 20, 8
 --- As much as is typed at once: escaped it fits a message.
@@ -20,11 +24,22 @@ panel.LEFT = {}
 local screen, monitor, width, height
 --- Row = what is touched there: `{first, last, key}` each.
 local touched = {}
+--- The light of each colour as it was before: red, green and blue.
+local lights
 
 --- Columns and rows as they are now: a tab that opens takes a row, and a monitor grows.
 function panel.size()
   width, height = screen.getSize()
+  if not width then
+    error({ says = "The monitor " .. monitor .. " is gone. `cc review` shows what still waits." }, 0)
+  end
   return width, height
+end
+
+--- Whether the rows that stand there were made for another size.
+local function has_changed()
+  local columns, rows = screen.getSize()
+  return columns ~= width or rows ~= height
 end
 
 --- Begins on the computer's own screen, or on the monitor of a name.
@@ -47,12 +62,19 @@ function panel.open(name)
     local sentence = "The screen has %d x %d letters; %d x %d are needed."
     return nil, sentence:format(width, height, LEAST_COLUMNS, LEAST_ROWS)
   end
+  lights = {}
+  for index = 0, 15 do
+    lights[index] = { screen.getPaletteColour(2 ^ index) }
+  end
   return true
 end
 
---- Leaves an empty screen behind.
+--- Leaves an empty screen behind, with its colours as they were.
 function panel.close()
   if screen then
+    for index, light in pairs(lights) do
+      screen.setPaletteColour(2 ^ index, table.unpack(light))
+    end
     screen.setCursorBlink(false)
     screen.clear()
     screen.setCursorPos(1, 1)
@@ -85,10 +107,19 @@ function panel.wrapped(text)
   return rows
 end
 
---- Shows a title, rows `{is, text}` and nothing else.
+--- Sets the colours as the game begins with them: a program may have made some of them one.
+local function set_colours()
+  for index = 0, 15 do
+    screen.setPaletteColour(2 ^ index, palette.light(index))
+  end
+  screen.setBackgroundColour(colors.black)
+  screen.setTextColour(colors.white)
+end
+
+--- Shows a title, rows `{is, text}` and nothing else, on a screen of the size that `panel.size` told last.
 function panel.show(title, rows)
   touched = {}
-  panel.size()
+  set_colours()
   screen.setCursorBlink(false)
   screen.clear()
   put(1, title, "title")
@@ -136,6 +167,10 @@ end
 --- The next event that means something: a character, a pasted text, a named key, what was touched, or `resize`.
 local function next_event()
   while true do
+    if has_changed() then
+      -- The event of it may be among those that were dropped.
+      return "resize", "resize"
+    end
     local name, first, second, third = os.pullEventRaw()
     if name == "terminate" then
       error(panel.LEFT, 0)
@@ -154,9 +189,13 @@ end
 
 --- Drops what was pressed before now.
 local function forget_keys()
-  local mark = tostring(math.random(1000000)) .. os.clock()
-  os.queueEvent(DRAWN, mark)
+  local mark, seen = tostring(math.random(1000000)) .. os.clock(), 0
   repeat
+    if seen % MOST_EVENTS == 0 then
+      -- Once more where the queue was full: all that was in it is gone by then.
+      os.queueEvent(DRAWN, mark)
+    end
+    seen = seen + 1
     local name, what = os.pullEventRaw()
     if name == "terminate" then
       error(panel.LEFT, 0)
@@ -232,6 +271,7 @@ function panel.line(question, is_secret)
     elseif name == "key" and what == "backspace" then
       typed = typed:sub(1, -2)
     elseif name == "resize" then
+      panel.size()
       panel.show("", {})
       put_question(question, is_secret)
     elseif name ~= "key" and what then

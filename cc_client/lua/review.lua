@@ -111,7 +111,22 @@ local function page_of(entry, at, before)
   local wanted = { id = entry.id, page = at, nonce = before and before.nonce, columns = columns, rows = rows }
   wanted.task = entry.is == "asks" and entry.task or nil
   local told, why = step("review_page", wanted)
+  if told then
+    told.columns, told.height = columns, rows
+  end
   return told or why
+end
+
+--- Shows a page and waits for a key; `resize`: it was made for a screen of another size.
+local function key_at(entry, at, page)
+  local columns, height = panel.size()
+  if columns ~= page.columns or height ~= page.height then
+    return "resize"
+  end
+  local is_cut = at == page.pages and not page.whole
+  local title = is_cut and "Too long: decide it elsewhere" or entry.title
+  panel.show(("%d/%d %s"):format(at, page.pages, title), page.rows)
+  return panel.choose(buttons_of(entry, page), { q = true })
 end
 
 --- Turns the pages of one entry until it is decided or left; what is said then.
@@ -123,12 +138,8 @@ local function read(entry)
     if type(page) == "string" then
       return page
     end
-    local is_cut = at == page.pages and not page.whole
-    local title = is_cut and "Too long: decide it elsewhere" or entry.title
-    panel.show(("%d/%d %s"):format(at, page.pages, title), page.rows)
-    local key = panel.choose(buttons_of(entry, page), { q = true })
+    local key = key_at(entry, at, page)
     if key == "resize" then
-      -- The pages were made for the screen as it was.
       pages, at = {}, 1
     elseif key == "n" then
       at = at + 1

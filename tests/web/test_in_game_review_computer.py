@@ -28,8 +28,9 @@ async def reviewing(
     typed: str = "cc review ann",
     review: str = BY_PIN,
     options: tuple[str, ...] = (),
+    beside: str = "",
 ) -> AsyncIterator[tuple[Server, Player, str]]:
-    """A task of bob that waits, and somebody at the lectern who types a command."""
+    """A task of bob that waits, and somebody at the lectern who types a command; ``beside``: a program there."""
     policy, model = allowing(directory, review), Listening(*script, *[final()] * 9)
     async with running(directory / "server", policy=policy, model=model) as server:
         await reviewer(server)
@@ -38,6 +39,7 @@ async def reviewing(
             task = await server.submit(token=bob)
             await server.until(task, "review_requested", "question_asked")
             disk = computer(directory, server.url, await server.computer("lectern-1"))
+            (disk / "beside.lua").write_text(beside, "utf-8")
             await server.ask("POST", "/v1/computers/lectern-1/owner", {"person": "ann"})
             async with playing(disk, f"--family={family}", f"--type={typed}", *options) as player:
                 yield server, player, task
@@ -320,3 +322,96 @@ async def test_nobody_types_from_outside_while_somebody_reviews(tmp_path: Path) 
         sent = await server.ask("POST", "/v1/computers/lectern-1/keys", {"text": "1"})
         assert "Somebody reviews" not in sent.text
         assert await decisions(server, task) == []
+
+
+ANYWHERE = PAIRED.replace("pocket-*", "*")
+"""A review without a PIN."""
+MONITOR = ("--peripheral=top=monitor,width=24,height=10",)
+
+
+async def on_monitor(player: Player, text: str) -> list[str]:
+    """The rows of the monitor as soon as a text is on it and its keys are drawn."""
+    rows: list[str] = []
+    async with asyncio.timeout(HANG_S):
+        while not (any(text in row for row in rows) and "[" in rows[-1]):
+            rows = await player.do("monitor top")
+            await asyncio.sleep(0.02)
+    return rows
+
+
+async def test_a_page_for_another_size_is_not_shown(tmp_path: Path) -> None:
+    """The monitor shrinks while the page is on its way, and nothing says so; then somebody takes it away."""
+    beside = """parallel.waitForAny(function()
+        while true do
+            os.pullEvent("shrink")
+            peripheral.call("top", "setTextScale", 1)
+        end
+    end, function() shell.run("cc review on top") end)"""
+    async with reviewing(tmp_path, writes(), typed="beside", review=ANYWHERE, options=MONITOR, beside=beside) as (
+        server,
+        player,
+        task,
+    ):
+        await on_monitor(player, "1 medium cc_write")
+        await player.do("latency 400")
+        await press(player, "1")
+        await player.do("event shrink")
+        rows = await on_monitor(player, "1/")
+        assert len(rows) == 10
+        assert rows[-1] == "[N]ext [R]eject [L]ist"
+        await player.do("detach top")
+        await press(player, "n")
+        await see(player, "The monitor top is gone.")
+        assert await decisions(server, task) == []
+
+
+async def test_colours_that_a_program_left_hide_nothing(tmp_path: Path) -> None:
+    """They are as the game begins with them, and afterwards as they were."""
+    beside = """local m = peripheral.wrap("top")
+    m.setBackgroundColour(colors.white)
+    m.setTextColour(colors.black)
+    m.setPaletteColour(colors.lime, 0, 0, 0)
+    local function note(name)
+        local file = fs.open(name, "w")
+        local _, green = m.getPaletteColour(colors.lime)
+        file.write(("%d %d %.1f"):format(m.getBackgroundColour(), m.getTextColour(), green))
+        file.close()
+    end
+    parallel.waitForAny(function()
+        while true do
+            os.pullEvent("look")
+            note("/during")
+        end
+    end, function() shell.run("cc review on top") end)
+    note("/after")
+    print("noted")"""
+    async with reviewing(tmp_path, writes(), typed="beside", review=ANYWHERE, options=MONITOR, beside=beside) as (
+        _,
+        player,
+        _,
+    ):
+        await on_monitor(player, "1 medium cc_write")
+        await player.do("event look")
+        await press(player, "q")
+        await see(player, "noted")
+        assert (tmp_path / "disk" / "during").read_text() == "32768 1 0.8"
+        assert (tmp_path / "disk" / "after").read_text() == "32768 1 0.0"
+
+
+async def test_keys_count_also_where_the_queue_was_full(tmp_path: Path) -> None:
+    """A program fills it just before each answer, so what the review queues then is dropped."""
+    beside = """parallel.waitForAny(function()
+        while true do
+            local _, _, _, is_last = os.pullEvent("cc_orchestrator_told")
+            for _ = 1, is_last and 256 or 0 do
+                os.queueEvent("noise")
+            end
+        end
+    end, function() shell.run("cc review") end)"""
+    async with reviewing(tmp_path, writes(60), typed="beside", review=ANYWHERE, beside=beside) as (_, player, _):
+        await see(player, "[U]pdate [Q]uit")
+        await press(player, "1")
+        await see(player, "1/")
+        await see(player, "[N]ext")
+        await press(player, "n")
+        await see(player, "2/")
