@@ -14,6 +14,7 @@ import pytest
 from orchestrator.core.wire import wire
 from orchestrator.testing import ManualClock
 from orchestrator.web.in_game import pages
+from orchestrator.web.in_game.commands import OTHERS_A_MINUTE
 from orchestrator.web.in_game.review import ENDS_AFTER, MOST_SESSIONS
 from orchestrator.web.pins import WRONG_PINS, WRONG_PINS_WITHIN
 from tests.harness.player import tree
@@ -332,6 +333,16 @@ async def test_nothing_is_approved_before_its_last_page(tmp_path: Path) -> None:
         await here.page(entry)
         assert (await here.decide(entry, first, "reject", text="no \xe4")).ok
         assert (await server.until(task, "task_ended"))["status"] == "Canceled"
+
+
+async def test_pages_are_turned_as_fast_as_a_key_that_is_held(tmp_path: Path) -> None:
+    """Whoever opened no review gets no more than of other commands."""
+    async with game(tmp_path, writes(500)) as (_, here, _):
+        (entry,) = (await here.open(columns=20, rows=8))["list"]
+        assert len(await here.read(entry)) > OTHERS_A_MINUTE
+        here.session = "made up"
+        codes = [(await here.step("review_page", **about(entry)))[0].code for _ in range(OTHERS_A_MINUTE)]
+        assert (codes[0], codes[-1]) == ("review_over", "busy")
 
 
 async def test_what_is_too_long_for_the_game_is_not_approved_there(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ ASKS_A_MINUTE: Final = 6
 _BEGIN: Final = ("ask", "undo")
 """The command that begins a task."""
 OTHERS_A_MINUTE: Final = 60
+PAGES_A_MINUTE: Final = 300
+"""Pages that a person turns in a review: a key that is held turns hundreds, and who is refused one begins again."""
 MAX_OPEN: Final = 4
 """Requests of one computer that are answered at once: somebody at each side of a monitor."""
 _COMPUTERS: Final = 10_000
@@ -85,10 +87,12 @@ class Limits:
 
     asks: Rate = field(default_factory=lambda: Rate(ASKS_A_MINUTE))
     others: Rate = field(default_factory=lambda: Rate(OTHERS_A_MINUTE))
+    pages: Rate = field(default_factory=lambda: Rate(PAGES_A_MINUTE))
 
-    def wait_s(self, computer: str, verb: str, now: float) -> float:
-        """Seconds that a request has to wait; 0: none."""
-        return (self.asks if verb in _BEGIN else self.others).wait_s(computer, now)
+    def wait_s(self, computer: str, verb: str, now: float, *, is_page: bool = False) -> float:
+        """Seconds that a request has to wait; 0: none. ``is_page``: of a review that somebody opened."""
+        rate = self.pages if is_page else self.asks if verb in _BEGIN else self.others
+        return rate.wait_s(computer, now)
 
 
 # -- For whom a player at a computer asks, with the rights that this person has now ------
@@ -225,7 +229,9 @@ class InGameCommands:
             return Busy(
                 f"{MAX_OPEN} requests of this computer are being answered.", remedy="Leave one of them with q first."
             )
-        wait_s = self._limits.wait_s(line.computer, request.verb, asyncio.get_running_loop().time())
+        is_page = request.verb == "review_page" and self._reviews.who(line, _read(body)) is not None
+        now = asyncio.get_running_loop().time()
+        wait_s = self._limits.wait_s(line.computer, request.verb, now, is_page=is_page)
         if wait_s > 0:
             return Busy("This computer asks too often.", remedy=f"Try again in {int(wait_s) + 1} s.")
         return None
