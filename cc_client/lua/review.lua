@@ -11,8 +11,11 @@ local review = {}
 
 local ASK, TOLD, LEFT = "cc_orchestrator_ask", "cc_orchestrator_told", "cc_orchestrator_left"
 local ANSWER_WITHIN_S = 2
+--- Longer than the client waits for the orchestrator: what it said then was lost in a full queue.
+local LOST_AFTER_S = 15
 local OLD_CLIENT = "The client here is older than its `cc`: type `cc update`."
 local NO_CLIENT = "The client does not answer: start it with `cc start`, or restart the computer."
+local LOST = "The answer was lost at this computer: `cc review` shows what still waits."
 --- Codes after which this review goes on, with the list.
 local GOES_ON =
   { not_pending = true, expired = true, start_again = true, busy = true, invalid_decision = true }
@@ -29,19 +32,19 @@ end
 
 --- One step: what comes back; or nil, why not, and a code. Without a code it makes no sense to go on.
 local function ask(verb, fields)
-  local nonce, timer, heard = queue(verb, fields), os.startTimer(ANSWER_WITHIN_S), false
+  local nonce, timer, why = queue(verb, fields), os.startTimer(ANSWER_WITHIN_S), NO_CLIENT
   while true do
     local event, first, text, is_last, kind = os.pullEventRaw()
     if event == TOLD and first == nonce then
-      heard = true
       if is_last and kind == "review" then
         return json.decode(text)
       elseif is_last then
         local code = kind and kind:match("^refused (.+)$")
         return nil, kind and text or OLD_CLIENT, code
       end
-    elseif event == "timer" and first == timer and not heard then
-      return nil, NO_CLIENT
+      timer, why = os.startTimer(LOST_AFTER_S), LOST
+    elseif event == "timer" and first == timer then
+      return nil, why
     elseif event == "terminate" then
       os.queueEvent(LEFT, nonce)
       error(panel.LEFT, 0)

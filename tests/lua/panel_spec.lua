@@ -24,6 +24,9 @@ local function screen_of(width, height, is_colour)
   function screen.setTextColour(colour)
     screen.colour = colour == "white" and "" or "<" .. colour .. ">"
   end
+  function screen.setBackgroundColour() end
+  function screen.getPaletteColour() end
+  function screen.setPaletteColour() end
   function screen.setCursorBlink() end
   function screen.setTextScale(scale)
     screen.width, screen.height = width / scale, height / scale

@@ -360,7 +360,6 @@ async def test_a_page_for_another_size_is_not_shown(tmp_path: Path) -> None:
         assert len(rows) == 10
         assert rows[-1] == "[N]ext [R]eject [L]ist"
         await player.do("detach top")
-        await press(player, "n")
         await see(player, "The monitor top is gone.")
         assert await decisions(server, task) == []
 
@@ -415,3 +414,25 @@ async def test_keys_count_also_where_the_queue_was_full(tmp_path: Path) -> None:
         await see(player, "[N]ext")
         await press(player, "n")
         await see(player, "2/")
+
+
+async def test_an_answer_that_was_lost_here_is_not_waited_for(tmp_path: Path) -> None:
+    """A program swallows it, as a full queue does; the 15 seconds are over at once."""
+    beside = """local start = os.startTimer
+    os.startTimer = function(seconds)
+        return start(seconds == 15 and 0.1 or seconds)
+    end
+    local review, filter = coroutine.create(function()
+        shell.run("cc review")
+    end)
+    local event = {}
+    while coroutine.status(review) ~= "dead" do
+        local is_lost = event[1] == "cc_orchestrator_told" and event[4]
+        if not is_lost and (filter == nil or filter == event[1]) then
+            _, filter = coroutine.resume(review, table.unpack(event))
+        end
+        event = { os.pullEventRaw() }
+    end"""
+    async with reviewing(tmp_path, writes(), typed="beside", review=ANYWHERE, beside=beside) as (server, player, task):
+        await see(player, "The answer was lost at this computer: `cc review` shows what still waits.")
+        assert await decisions(server, task) == []
