@@ -255,6 +255,7 @@ class PolicyKeeper:
             sha256=loaded.sha256,
             previous=previous,
             roles={name: tuple(one.may) for name, one in loaded.policy.roles.items()},
+            limits=dict(loaded.policy.role_limits),
             self_approval=loaded.policy.self_approval,
         )
         note = self.service.draft(fact, by)

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.approval.workflow import Step, Workflow
-from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel, RoleRights
 from orchestrator.core.task import facts, system_facts
 from orchestrator.core.task.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.task.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
@@ -490,6 +490,7 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             sha256="f" * 64,
             number=3,
             roles={"tutor": ("view", "decide")},
+            limits={"tutor": RoleRights(may=("view", "decide"), max_risk=RiskLevel.MEDIUM, paths=("farm/**",))},
             self_approval=True,
         ),
     ),

@@ -32,7 +32,7 @@ from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, Gra
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.wire.wire import ComputerId
-from tests.core.audited import Trail, made, says
+from tests.core.audited import Trail, edits, made, says
 from tests.core.journal import NOW, REQUEST, Journal, call, person, requested
 from tests.core.persons import LAW, done, each, paused, real, refused, said, shown
 from tests.core.test_quorum import TUTOR_THEN_ADMIN, TWO, noted
@@ -489,3 +489,46 @@ def test_D17_an_edit_is_authorized_as_the_call_that_it_makes() -> None:
         else:
             with pytest.raises(Forbidden, match="not lib"):
                 decide(story.task, command)
+
+
+@pytest.mark.parametrize(
+    ("limits", "right"),
+    [
+        ('max_risk = "medium"', True),
+        ('max_risk = "low"', False),
+        ('computers = ["3"]', True),
+        ('computers = ["4"]', False),
+        ('paths = ["farm"]', True),
+        ('paths = ["lib/**"]', False),
+    ],
+)
+def test_R4_A6_an_approval_beyond_the_limits_of_a_role_is_found(limits: str, right: bool) -> None:
+    """Alone, as one of two, of an edit, and for somebody who is away; not a rejection, not with another role."""
+    policy = load_policy(f'rules = []\n[roles.tutor]\nmay = ["view", "decide"]\n{limits}\n')
+    book, wrote = RightsBook(), made("c1")
+    system = Trail(task_id=facts.TaskId("system"))
+    for name, roles in {"tom": ("tutor",), "tim": ("tutor", "reviewer"), "rob": ("reviewer",)}.items():
+        system.add(TokenIssued(holder_kind="person", name=name, roles=roles), at=NOW)
+    rights: dict[str, tuple[str, ...]] = {name: tuple(one.may) for name, one in policy.roles.items()}
+    limited_to = dict(policy.role_limits)
+    loaded = PolicyLoaded(source="x", policy_version="v1", sha256="0" * 64, roles=rights, limits=limited_to)
+    for item in system.add(loaded, at=NOW).items:
+        book.take(item)
+
+    def found(trail: Trail) -> list[str]:
+        return [one.detail for one in check(trail.items, rights=book) if one.what == "without_right"]
+
+    alone = Trail(wrote).requested(wrote)
+    words = found(alone.approved(wrote, by=person("tom")))
+    assert words == ([] if right else ["tom approved call c1, and none of their roles decides it (risk: medium)."])
+    of_two = noted(Trail(wrote).requested(wrote, workflow=TWO), says(wrote, "approve"), by=person("tom"))
+    assert bool(found(of_two)) != right
+    edit, _ = edits(wrote, path="lib/a", content="x")
+    beyond = found(Trail(wrote).requested(wrote).decided(edit, by=person("tom")))
+    assert bool(beyond) == ("lib" not in limits if "paths" in limits else not right)
+    for who, action in (("tim", "approve"), ("rob", "approve"), ("tom", "reject")):
+        assert found(Trail(wrote).requested(wrote).decided(says(wrote, action), by=person(who))) == []  # type: ignore[arg-type]
+    away = AwayValue(to="rob", until=NOW + AN_HOUR)
+    for item in system.add(DirectoryChanged(about="away", name="tom", value=away), person("tom"), NOW).items[-1:]:
+        book.take(item)
+    assert bool(found(Trail(wrote).requested(wrote).approved(wrote, by=person("rob"), behalf="tom"))) != right

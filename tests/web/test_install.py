@@ -84,7 +84,7 @@ async def test_a_full_disk_costs_no_code(server: Server, tmp_path: Path) -> None
     disk = tmp_path / "disk"
     disk.mkdir()
     (disk / "map").write_bytes(b"x" * 50_000)
-    room_to_install = endpoints.client_offered().size + 86_000
+    room_to_install = endpoints.client_offered().size + 95_000
     async with playing(disk, "--capacity", str(room_to_install)) as player:
         line = await line_of(server)
         await player.type(line)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from orchestrator.core.approval.grants import Grant, covers
 from orchestrator.core.approval.workflow import PLAIN, Vote, told_people
 from orchestrator.core.audit.rights import GRACE, Allowance, ApprovedChecks, Call, Request, RightsBook, Run
-from orchestrator.core.policy import Effect
+from orchestrator.core.policy import Effect, severity
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.items import Actor, AgentTaskItem
@@ -185,6 +185,8 @@ class _Auditor:
                 self._find(item, "decided_other", said, decision.call_id)
             self._by_enough(item, request, decision, fact.behalf)
             self._one_decision(item, fact, decision)
+            if decision.grant_id is None:
+                self._within_limits(item, decision, fact.behalf)
         allowed = [str(one.call_id) for one in fact.decisions if one.action in ("approve", "edit")]
         if allowed and by.id == self._user:
             said = f"{by.id} approved what their own task wanted: {', '.join(allowed)}."
@@ -207,6 +209,18 @@ class _Auditor:
         if self._rights is not None and self._rights.is_not(vote.behalf or vote.by, people, item.at):
             said = f"{vote} approved call {vote.call_id} as {told_people(people)}, and no item says that they were."
             self._find(item, "without_right", said, vote.call_id)
+
+    def _within_limits(self, item: AgentTaskItem, decision: facts.Decision, behalf: str) -> None:
+        """Whether a role of somebody who approved a call decides such calls (promise R4)."""
+        call = self._calls.get(decision.call_id)
+        if self._rights is None or call is None or call.shown is None or decision.action not in ("approve", "edit"):
+            return
+        name, checks = behalf or item.actor.id, call.shown.checks
+        risks = ((decision.evaluation or call.shown.evaluation).risk, *(one.risk for one in checks))
+        risk = max(risks, key=severity)
+        if self._rights.is_beyond(name, item.at, call.call, risk, [one.path for one in checks]):
+            said = f"{name} approved call {decision.call_id}, and none of their roles decides it (risk: {risk.value})."
+            self._find(item, "without_right", said, decision.call_id)
 
     def _one_decision(self, item: AgentTaskItem, fact: facts.DecisionRecorded, decision: facts.Decision) -> None:
         call = self._calls.get(decision.call_id)
@@ -282,6 +296,7 @@ class _Auditor:
                 request.waiting[one.call_id] = digest
                 changed = {"args": one.args or {}, "call_digest": one.call_digest}
                 call.call = call.call.model_copy(update=changed)
+            self._within_limits(item, one, fact.behalf)
         for vote in votes:
             self._among(item, request, vote)
         request.add(votes, edited=edited)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.approval.workflow import PLAIN, Vote, Workflow, told_people
-from orchestrator.core.policy import BUILT_IN_CATALOG, severity
+from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, RoleRights, severity
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem
@@ -37,6 +38,7 @@ GRACE: Final = timedelta(seconds=1)
 _BY_TOKEN: Final = frozenset({"token", "session", "oidc"})
 """How somebody proved who they are, if a token was read for it; so does who types at a computer."""
 _ADMIN: Final = frozenset({"admin"})
+_NO_LIMIT: Final = RoleRights(may=("decide",))
 
 
 @dataclass
@@ -62,6 +64,8 @@ class RightsBook:
         self._submitting = {"submitter", "admin"}
         self._pairing = {"admin"}
         self._freezing = {"admin"}
+        self._limits: defaultdict[str, list[RoleRights]] = defaultdict(list)
+        """What any policy ever let a role decide; a role that decided everything once has no limit."""
         self._self_approval = False
         self._groups: defaultdict[str, list[tuple[datetime, frozenset[str]]]] = defaultdict(list)
         """The people of each group, from a time on."""
@@ -79,6 +83,8 @@ class RightsBook:
             case PolicyLoaded() as fact:
                 # What any policy ever said: which one counted at a time is not kept account of.
                 self._deciding.update(name for name, may in fact.roles.items() if "decide" in may)
+                for name in (one for one, may in fact.roles.items() if "decide" in may):
+                    self._limits[name].append(fact.limits.get(name, _NO_LIMIT))
                 self._submitting.update(name for name, may in fact.roles.items() if "submit" in may)
                 self._pairing.update(name for name, may in fact.roles.items() if "pair" in may)
                 self._freezing.update(name for name, may in fact.roles.items() if "freeze" in may)
@@ -119,6 +125,13 @@ class RightsBook:
         """Whether a person who had tokens had none then with a role that decides; a grant of theirs did not count."""
         tokens = self._held.get(("person", name), ())
         return bool(tokens) and not _one_had(tokens, self._deciding, at)
+
+    def is_beyond(self, name: str, at: datetime, call: facts.ToolCall, risk: RiskLevel, others: Iterable[str]) -> bool:
+        """Whether no role that somebody had then decides a call of this risk, with its paths and ``others``."""
+        roles = {role for one in self._held.get(("person", name), ()) if one.at(at) for role in one.roles}
+        limits = [limit for role in roles & self._deciding for limit in self._limits.get(role, [_NO_LIMIT])]
+        own = own_paths(call.tool, call.args) if call.tool in BUILT_IN_CATALOG else ()
+        return bool(limits) and not any(one.covers(risk, call.computer, (*own, *others)) for one in limits)
 
     def _stood_in(self, name: str, behalf: str, at: datetime) -> bool:
         """Whether somebody decided for a person who was away then."""

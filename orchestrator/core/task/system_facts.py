@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, NewType
 
 from pydantic import AwareDatetime, Field
 
+from orchestrator.core.policy import RoleRights
 from orchestrator.core.values import Value, is_empty, is_false, is_zero
 from orchestrator.core.wire.wire import ComputerId
 
@@ -54,6 +55,8 @@ class PolicyLoaded(Value):
     """The version of the row that the store has of it, filled in by the store; 0 in items of version 0.6."""
     roles: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=is_empty)
     """The rights of its own roles."""
+    limits: dict[str, RoleRights] = Field(default_factory=dict, exclude_if=is_empty)
+    """Those of its own roles that decide only some calls."""
     self_approval: bool = Field(default=False, exclude_if=is_false)
     """Whether people who only submit decide their own tasks."""
 
