@@ -33,6 +33,13 @@ PushManager.prototype.getSubscription = async () => (localStorage.getItem(kept) 
 KEPT = """() => JSON.parse(localStorage.getItem("of the test's push service"))"""
 SHOWN = """async () => (await (await navigator.serviceWorker.getRegistration("/console/")).getNotifications())
   .map(({ body, tag, data }) => ({ id: tag, text: body, route: data }))"""
+SHOWN_WITH = f"""async (tag) => {{
+  for (;;) {{
+    const shown = await ({SHOWN})();
+    if (shown.some(({{ id }}) => id === tag)) return shown;
+    await new Promise((next) => setTimeout(next, 20));
+  }}
+}}"""
 CLICK = """async (tag) => {
   clients.openWindow = async (url) => { self.went = url; };
   const [notification] = await registration.getNotifications({ tag });
@@ -117,8 +124,7 @@ async def test_a_device_is_notified_while_the_page_is_closed(server: Server, sea
         other = {**told, "id": "other"}
         for one in (told, told, other):
             await push(one)
-        await seat.page.wait_for_function(f"async () => (await ({SHOWN})()).some(({{ id }}) => id === 'other')")
-        shown = await seat.page.evaluate(SHOWN)
+        shown = await within(seat.page.evaluate(SHOWN_WITH, other["id"]))
         assert sorted(shown, key=lambda one: str(one["id"])) == [told, other]
         await worker.evaluate(CLICK, told["id"])
         await expect(seat.page.locator(f'[data-question="{asked.question_id}"]')).to_be_visible()
