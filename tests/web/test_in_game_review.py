@@ -79,8 +79,14 @@ class Reviewer:
 
     async def decide(self, entry: dict[str, str], page: dict[str, Any], action: str, **fields: Any) -> wire.Told:
         """Decide by what a page says."""
+        return (await self.decided(entry, page, action, **fields))[0]
+
+    async def decided(
+        self, entry: dict[str, str], page: dict[str, Any], action: str, **fields: Any
+    ) -> tuple[wire.Told, dict[str, Any]]:
+        """Decide by what a page says; with the words for the person."""
         said = {"digest": page["digest"], "nonce": page["nonce"], "action": action, **fields}
-        return (await self.step("review_decide", **{**about(entry), **said}))[0]
+        return await self.step("review_decide", **{**about(entry), **said})
 
 
 def about(entry: dict[str, str]) -> dict[str, str]:
@@ -169,6 +175,26 @@ async def test_a_reviewer_reads_and_approves_with_a_pin(tmp_path: Path) -> None:
         assert (await server.ask("GET", "/v1/audit/check")).json()["findings"] == []
         told, body = await here.step("review")
         assert (told.ok, body["list"], body["person"]) == (True, [], "ann")
+
+
+async def test_one_of_two_is_told_that_others_have_to_approve(tmp_path: Path) -> None:
+    """The page says how many did and what they say; it runs after the second, and no word claims more before."""
+    asks = "[requests]\napprovals = 2\n"
+    async with game(tmp_path, writes(), review=f"{BY_PIN}\n{asks}") as (server, here, task):
+        await reviewer(server, "eve", "771204")
+        (entry,) = (await here.open(columns=26, rows=20))["list"]
+        _, said = await here.decided(entry, (await here.read(entry))[-1], "approve")
+        assert said["said"] == "Approved by you. It waits for others: 2 people have to approve it."
+        assert (await server.ask("GET", f"/v1/tasks/{task}")).json()["status"] == "Paused"
+        comment = {"text": "It is fine\nfor me."}
+        assert (await server.ask("POST", f"/v1/requests/{entry['id']}/comment", comment)).status_code == 200
+        (entry,) = (await here.open("eve", "771204", columns=26, rows=20))["list"]
+        read = await here.read(entry)
+        texts = [row["text"] for page in read for row in page["rows"]]
+        assert {"approved: 1 of 2: ann", "admin says:", " It is fine", " for me."} <= set(texts)
+        _, said = await here.decided(entry, read[-1], "approve")
+        assert said["said"] == "Approved."
+        assert (await server.until(task, "task_ended"))["status"] == "Completed"
 
 
 async def test_who_follows_a_task_is_told_where_it_is_decided(tmp_path: Path) -> None:

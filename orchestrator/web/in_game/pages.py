@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
-from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
+from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, TeamView
 from orchestrator.core.policy import RiskLevel
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.text.patch import unified_diff
@@ -73,6 +73,7 @@ def request_rows(request: HitlResponse, now: datetime) -> Iterator[Row]:
     if request.expires_at is not None:
         minutes = max(0, int((request.expires_at - now).total_seconds()) // 60)
         yield from _ours("expires", f"in {minutes} min" if minutes < 120 else f"in {minutes // 60} h")
+    yield from _team(request.team)
     if request.redacted:
         yield Row("alarm", "secrets are [redacted]; what runs has them")
     for number, call in enumerate(request.tool_calls, 1):
@@ -80,6 +81,18 @@ def request_rows(request: HitlResponse, now: datetime) -> Iterator[Row]:
         yield from _call(call, several)
     for sibling in request.context:
         yield from _told("not asked", f"{sibling.tool} {_text_of(sibling.args)}: {sibling.state.value}")
+
+
+def _team(team: TeamView | None) -> Iterator[Row]:
+    """The people of a request: who approved it, who looks at it, and what they say."""
+    if team is None:
+        return
+    if team.progress:
+        yield from _ours("approved", team.progress)
+    if team.claimed_by:
+        yield from _ours("claimed by", team.claimed_by)
+    for comment in team.comments:
+        yield from _told(f"{comment.by} says", comment.text)
 
 
 def question_rows(question: str, options: Iterable[str], goal: str, who: str) -> Iterator[Row]:

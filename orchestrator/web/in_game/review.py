@@ -357,8 +357,12 @@ class Reviews:
         if sent.action == "approve":
             _must_have_read(sent, view)
         resume = ResumeRequest(action=sent.action, reason=sent.text, expected_digest=sent.digest or None)  # type: ignore[arg-type]
-        await self._service.decide(RequestId(sent.id), resume, session.identity)
-        return "Approved." if sent.action == "approve" else "Rejected."
+        request = (await self._service.decide(RequestId(sent.id), resume, session.identity)).task.request
+        if sent.action == "reject":
+            return "Rejected."
+        if request is None or request.request_id != sent.id:
+            return "Approved."
+        return f"Approved by you. It waits for others: {request.team.workflow.need} people have to approve it."
 
     async def _answer(self, session: _Session, sent: _Sent) -> str:
         task, record = await self._question(session, sent)
