@@ -28,7 +28,14 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.commands import decide
 from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.limits import next_deadline, overdue
-from orchestrator.core.task.system_facts import AwayValue, DirectoryChanged, GrantId, PolicyLoaded, TokenIssued
+from orchestrator.core.task.system_facts import (
+    AwayValue,
+    DirectoryChanged,
+    GrantId,
+    NodeStarted,
+    PolicyLoaded,
+    TokenIssued,
+)
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.transcript import Transcript
 from orchestrator.core.wire.wire import ComputerId
@@ -528,7 +535,40 @@ def test_R4_A6_an_approval_beyond_the_limits_of_a_role_is_found(limits: str, rig
     assert bool(beyond) == ("lib" not in limits if "paths" in limits else not right)
     for who, action in (("tim", "approve"), ("rob", "approve"), ("tom", "reject")):
         assert found(Trail(wrote).requested(wrote).decided(says(wrote, action), by=person(who))) == []  # type: ignore[arg-type]
+    own = Trail(wrote, user="tom").requested(wrote).approved(wrote, by=person("tom"))
+    assert bool(found(own)) != right
+    book.take(system.add(loaded.model_copy(update={"self_approval": True}), at=NOW).items[-1])
+    assert found(own) == []
     away = AwayValue(to="rob", until=NOW + AN_HOUR)
     for item in system.add(DirectoryChanged(about="away", name="tom", value=away), person("tom"), NOW).items[-1:]:
         book.take(item)
     assert bool(found(Trail(wrote).requested(wrote).approved(wrote, by=person("rob"), behalf="tom"))) != right
+    setting = NodeStarted(version="1", policy_version="v1", settings={"approvers": "role:tutor"})
+    book.take(system.add(setting, at=NOW).items[-1])
+    assert found(alone) == [], "the setting names the role, and knows no limits"
+
+
+def test_R6_A6_a_decision_during_the_claim_of_another_is_found() -> None:
+    """Not by the holder, nor by an admin; not after it was released, escalated, over, or its holder had decided."""
+    book, wrote = RightsBook(), made("c1")
+    for name, role in (("tom", "reviewer"), ("tim", "reviewer"), ("ann", "admin")):
+        for item in Trail().add(TokenIssued(holder_kind="person", name=name, roles=(role,)), at=NOW).items:
+            book.take(item)
+    claim = facts.ReviewNoted(what="claimed", request_id=Q, valid_until=NOW + AN_HOUR)
+
+    def found(*since: facts.ReviewNoted, by: str = "tim", rights: RightsBook | None = book, **late: Any) -> list[str]:
+        trail = Trail(wrote).requested(wrote, workflow=TWO).add(claim, person("tom"))
+        for one in since:
+            trail.add(one, person("tom"))
+        trail.decided(says(wrote, "reject"), by=person(by), **late)
+        return [one.detail for one in check(trail.items, rights=rights) if one.what == "despite_claim"]
+
+    assert found() == [f"tim decided, and tom had claimed the request until {NOW + AN_HOUR:%H:%M:%S} UTC."]
+    assert found(by="tom") == found(by="ann") == found(rights=None) == found(at=NOW + AN_HOUR) == []
+    for what in ("unclaimed", "escalated"):
+        assert found(facts.ReviewNoted(what=what, request_id=Q, to="role:admin" if what == "escalated" else "")) == []
+    assert found(facts.ReviewNoted(what="approved", request_id=Q, decisions=(says(wrote, "approve"),))) == []
+    waits = noted(Trail(wrote).requested(wrote, workflow=TWO).add(claim, person("tom")), says(wrote, "approve"))
+    for item in Trail().add(TokenIssued(holder_kind="person", name="bob", roles=("reviewer",)), at=NOW).items:
+        book.take(item)
+    assert [one.level for one in check(waits.items, rights=book) if one.what == "despite_claim"] == ["notice"]

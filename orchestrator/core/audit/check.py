@@ -37,6 +37,7 @@ FindingKind = Literal[
     "grant_misused",
     "without_right",
     "without_quorum",
+    "despite_claim",
 ]
 
 
@@ -173,6 +174,7 @@ class _Auditor:
             said = f"Request {fact.request_id} was decided by {_who(by)}, and only people decide."
             self._find(item, "decided_by_program", said)
         request = self._requests.get(fact.request_id)
+        self._despite_claim(item, request)
         until = request.expires_at if request is not None else None
         if until is not None and item.at > until + GRACE:
             said = f"Request {fact.request_id} was decided {_span(item.at - until)} after it had expired."
@@ -210,12 +212,24 @@ class _Auditor:
             said = f"{vote} approved call {vote.call_id} as {told_people(people)}, and no item says that they were."
             self._find(item, "without_right", said, vote.call_id)
 
+    def _despite_claim(self, item: AgentTaskItem, request: Request | None) -> None:
+        """Whether somebody else had said that they look at the request (promise R6); admins need not wait for them."""
+        holder, until = (request and request.claim) or ("", item.at)
+        name = item.actor.id
+        if self._rights is None or holder in ("", name) or item.at > until - GRACE:
+            return
+        if self._rights.is_not(name, "role:admin", item.at):
+            said = f"{name} decided, and {holder} had claimed the request until {until:%H:%M:%S} UTC."
+            self._find(item, "despite_claim", said, notice=True)
+
     def _within_limits(self, item: AgentTaskItem, decision: facts.Decision, behalf: str) -> None:
         """Whether a role of somebody who approved a call decides such calls (promise R4)."""
         call = self._calls.get(decision.call_id)
         if self._rights is None or call is None or call.shown is None or decision.action not in ("approve", "edit"):
             return
         name, checks = behalf or item.actor.id, call.shown.checks
+        if self._rights.self_approval and name in (self._user, self._owner):
+            return
         risks = ((decision.evaluation or call.shown.evaluation).risk, *(one.risk for one in checks))
         risk = max(risks, key=severity)
         if self._rights.is_beyond(name, item.at, call.call, risk, [one.path for one in checks]):
@@ -260,6 +274,9 @@ class _Auditor:
         if request is not None and fact.what in ("extended", "escalated"):
             request.expires_at = fact.expires_at or request.expires_at
             request.escalated_to = fact.to or request.escalated_to
+        if request is not None and fact.what in ("claimed", "unclaimed", "escalated"):
+            until = fact.valid_until if fact.what == "claimed" else None
+            request.claim = None if until is None else (item.actor.id, until)
         if request is not None and fact.what == "approved":
             self._added(item, request, fact)
         if fact.calls and item.actor.kind in ("agent", "computer"):
@@ -283,6 +300,7 @@ class _Auditor:
         if item.actor.kind != "person":
             said = f"Request {fact.request_id} was approved by {_who(item.actor)}, and only people decide."
             self._find(item, "decided_by_program", said)
+        self._despite_claim(item, request)
         edited = set()
         votes = []
         for one in fact.decisions:

@@ -66,7 +66,8 @@ class RightsBook:
         self._freezing = {"admin"}
         self._limits: defaultdict[str, list[RoleRights]] = defaultdict(list)
         """What any policy ever let a role decide; a role that decided everything once has no limit."""
-        self._self_approval = False
+        self.self_approval = False
+        """Whether any policy ever let people who only submit decide their own tasks."""
         self._groups: defaultdict[str, list[tuple[datetime, frozenset[str]]]] = defaultdict(list)
         """The people of each group, from a time on."""
         self._away: defaultdict[str, list[tuple[datetime, AwayValue | None]]] = defaultdict(list)
@@ -80,6 +81,7 @@ class RightsBook:
                 kind, _, role = fact.settings.get("approvers", "").partition(":")
                 if kind == "role":
                     self._deciding.add(role)
+                    self._limits[role].append(_NO_LIMIT)
             case PolicyLoaded() as fact:
                 # What any policy ever said: which one counted at a time is not kept account of.
                 self._deciding.update(name for name, may in fact.roles.items() if "decide" in may)
@@ -88,7 +90,7 @@ class RightsBook:
                 self._submitting.update(name for name, may in fact.roles.items() if "submit" in may)
                 self._pairing.update(name for name, may in fact.roles.items() if "pair" in may)
                 self._freezing.update(name for name, may in fact.roles.items() if "freeze" in may)
-                self._self_approval = self._self_approval or fact.self_approval
+                self.self_approval = self.self_approval or fact.self_approval
             case TokenIssued() as fact:
                 self._held[fact.holder_kind, fact.name].append(_Held(frozenset(fact.roles), item.at))
             case DirectoryChanged(about="group") as fact:
@@ -162,10 +164,10 @@ class RightsBook:
             case facts.DecisionRecorded() as fact:
                 # A requester may always reject what their own task asks.
                 rejects = all(one.action == "reject" for one in fact.decisions)
-                own_word = rejects or self._self_approval
+                own_word = rejects or self.self_approval
                 return frozenset() if own_word and item.actor.id in own else self._deciding
             case facts.ReviewNoted(what="approved"):
-                return frozenset() if self._self_approval and item.actor.id in own else self._deciding
+                return frozenset() if self.self_approval and item.actor.id in own else self._deciding
             case facts.ReviewNoted(what="extended" | "claimed" | "escalated"):
                 return self._deciding
             case DirectoryChanged(about="away") as fact:
@@ -260,10 +262,14 @@ class Request:
     votes: list[Vote] = field(default_factory=list)
     """The approvals that were not enough by themselves."""
     escalated_to: str = ""
+    claim: tuple[str, datetime] | None = None
+    """The person who looks at it, and until when; None: nobody said so."""
 
     def add(self, votes: Iterable[Vote], *, edited: Collection[CallId]) -> None:
         """One person's approvals; an edit made those that the call had before void."""
         self.votes = [*(one for one in self.votes if one.call_id not in edited), *votes]
+        if self.claim is not None and self.claim[0] in {one.by for one in self.votes}:
+            self.claim = None
 
     def people_of(self, step: int) -> str:
         """Whose approval a step asks for; empty: that of anybody who may decide."""
