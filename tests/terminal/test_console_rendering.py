@@ -235,15 +235,17 @@ def test_a_request_of_several_people_says_how_far_it_is() -> None:
         approved_by=("bob",),
         progress="1 of 2: bob",
         claimed_by="eve",
-        claimed_until=NOW,
+        claimed_until=NOW + timedelta(minutes=4),
         escalate_at=NOW + timedelta(minutes=5),
         escalated_to="role:admin",
         waits_for="somebody with the role admin",
         comments=(comment,),
     )
     lines = [line.text for line in page(request(team=team), now=NOW)]
-    assert "  approved 1 of 2: bob; eve looks at it; escalated to somebody with the role admin" in lines
+    assert "  approved 1 of 2: bob; eve looks at it (4 min left); escalated to somebody with the role admin" in lines
     assert "  it goes to other people in 5 min" in lines
     assert any(line.endswith("says: Is the\\u{202e} chest empty?") and "\x1b" not in line for line in lines)
+    later = [line.text for line in page(request(team=team), now=NOW + timedelta(minutes=4))]
+    assert "  approved 1 of 2: bob; escalated to somebody with the role admin" in later, "its claim is over"
     plain = [line.text for line in page(request(team=TeamView(comments=(comment,))), now=NOW)]
     assert not any("approved" in line for line in plain)

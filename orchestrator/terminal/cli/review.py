@@ -131,7 +131,7 @@ def listed(console: Console, requests: Sequence[HitlResponse]) -> Iterator[Line]
     now = console.now()
     for request in requests:
         left = "" if request.expires_at is None else f" ─ {_expires(request, console)}"
-        team = told_team(request)
+        team = told_team(request, now)
         left += f" ─ {team}" if team else ""
         what = " ─ outcome unknown: look, then say" if request.reason == "outcome_unknown" else ""
         yield Line(f"{one_line(request.request_id)} ─ risk: {request.risk.value}{what}{left}", "title")

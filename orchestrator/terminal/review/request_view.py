@@ -339,20 +339,27 @@ def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
             yield from _sibling(sibling)
 
 
-def told_team(request: HitlResponse) -> str:
+def holder_of(request: HitlResponse, now: datetime) -> str:
+    """The person whose claim of a request holds by ``now``; empty: nobody's does."""
+    team = request.team
+    return team.claimed_by if team and team.claimed_until and now < team.claimed_until else ""
+
+
+def told_team(request: HitlResponse, now: datetime) -> str:
     """How far a request of several people is, and who looks at it, on one line; empty: nothing is to be told."""
     team = request.team
     if team is None:
         return ""
     told = [f"approved {team.progress}"] if team.progress else []
-    told += [f"{team.claimed_by} looks at it"] if team.claimed_by else []
+    if team.claimed_until and (holder := holder_of(request, now)):
+        told.append(f"{holder} looks at it ({time_left(team.claimed_until, now)} left)")
     told += [f"escalated to {team.waits_for}"] if team.escalated_to else []
     return one_line("; ".join(told))
 
 
 def _team(request: HitlResponse, now: datetime) -> Iterator[Line]:
     """The people of a request: who approved it, who looks at it, and what they say."""
-    if told := told_team(request):
+    if told := told_team(request, now):
         yield Line(f"  {told}", "warning", prose=True)
     if request.team is None:
         return

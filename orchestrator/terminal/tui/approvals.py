@@ -9,11 +9,11 @@ from textual.binding import Binding
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView
 from orchestrator.core.wire import review
 from orchestrator.terminal.review.channel import closed_meanwhile, odd_lines, reminded, same
-from orchestrator.terminal.review.edit import MOST_TOGETHER, Choices, Refusal, an_hour_more
-from orchestrator.terminal.review.request_view import Line, details, page
+from orchestrator.terminal.review.edit import MAX_REASON_CHARS, MOST_TOGETHER, Choices, Refusal, an_hour_more
+from orchestrator.terminal.review.request_view import Line, details, holder_of, page
 from orchestrator.terminal.tui.batch import Together
-from orchestrator.terminal.tui.decision import Deciding, entry_of, nothing_waits, odd_entry_of, words_of
-from orchestrator.terminal.tui.dialogs import Show
+from orchestrator.terminal.tui.decision import Deciding, entry_of, in_short, nothing_waits, odd_entry_of, words_of
+from orchestrator.terminal.tui.dialogs import Ask, Choose, Show
 from orchestrator.terminal.tui.lines_view import begin, now
 from orchestrator.terminal.tui.row_list import Pane
 from orchestrator.terminal.tui.typing import JUST_COME
@@ -110,6 +110,9 @@ class Approvals(Pane):
         Binding("x", "extend", show=False),
         Binding("comma,left_square_bracket", "choose(-1)", show=False),
         Binding("full_stop,right_square_bracket", "choose(1)", show=False),
+        Binding("l", "team('claim')", show=False),
+        Binding("n", "team('comment')", show=False),
+        Binding("u", "team('escalate')", show=False),
         Binding("v", "watch", show=False),
         Binding("space", "tick", show=False),
         Binding("asterisk", "tick_all", show=False),
@@ -126,6 +129,9 @@ class Approvals(Pane):
         ("x", "an hour more"),
         ("d", "details"),
         (", .", "one call"),
+        ("l", "claim, or release"),
+        ("n", "comment"),
+        ("u", "escalate"),
         ("v", "its task"),
         ("Space *", "tick it, or all"),
         ("s", "those that are ticked, together"),
@@ -133,7 +139,7 @@ class Approvals(Pane):
     )
     hinted = (
         *(("Enter", "open"), ("Space", "tick"), ("s", "together"), ("g", "grant"), ("x", "an hour more")),
-        *((", .", "one call"), ("v", "its task")),
+        *((", .", "one call"), ("v", "its task"), ("l", "claim"), ("n", "comment"), ("u", "escalate")),
     )
 
     def __init__(self, desk: Any) -> None:
@@ -213,8 +219,8 @@ class Approvals(Pane):
             if shown.request_id not in self._deciding.mine:
                 self.desk.tell("A request has changed; this is how it is now.")
             self.chosen(shown.request_id)
-        elif shown.expires_at != now_open.expires_at:
-            self._shown = shown.model_copy(update={"expires_at": now_open.expires_at})
+        elif (shown.expires_at, shown.team) != (now_open.expires_at, now_open.team):
+            self._shown = shown.model_copy(update={"expires_at": now_open.expires_at, "team": now_open.team})
             self._draw(stay=True)
 
     def action_back(self) -> None:
@@ -270,8 +276,8 @@ class Approvals(Pane):
     def _calls(self) -> tuple[RequestedCallView, ...]:
         return self._choices().calls
 
-    def _ready(self, word: str) -> HitlResponse | None:
-        """The request, where this can be said of it now; else None, and said why."""
+    def _ready(self, word: str = "") -> HitlResponse | None:
+        """The request, where the key of now can say this of it; else None, and said why. Empty: it is no decision."""
         shown = self._shown
         if shown is None:
             odd = self.rows.chosen in self.desk.reviews.odd
@@ -279,10 +285,10 @@ class Approvals(Pane):
         elif self._how:
             self.desk.tell(closed_meanwhile(self._how))
         else:
-            refusal = self._choices().refusal(word)
-            if refusal is None:
+            refusal = self._choices().refusal(word) if word else None
+            if refusal is None and not self.desk.too_early(self._since):
                 return shown
-            self.desk.tell(_REFUSED[refusal])
+            self.desk.tell(JUST_COME if refusal is None else _REFUSED[refusal])
         return None
 
     # -- what is decided -----------------------------------------------------------------
@@ -316,10 +322,41 @@ class Approvals(Pane):
 
     def _begin(self, word: str, ask: Callable[..., Coroutine[Any, Any, None]], *how: str) -> None:
         shown = self._ready(word)
-        if shown is not None and self.desk.too_early(self._since):
-            self.desk.tell(JUST_COME)
-        elif shown is not None:
+        if shown is not None:
             begin(self, ask, *how, shown, self._calls())
+
+    # -- what the reviewers tell each other -----------------------------------------------
+
+    def action_team(self, what: str) -> None:
+        """Claim or release it, comment on it, or escalate it."""
+        shown = self._ready()
+        if shown is not None:
+            begin(self, {"claim": self._claim, "comment": self._comment, "escalate": self._escalate}[what], shown)
+
+    async def _claim(self, shown: HitlResponse) -> None:
+        await self.desk.learn_me()
+        holder = holder_of(shown, now())
+        if holder and (holder == self.desk.me.get("name") or self.desk.may("everything")):
+            await self._post(shown, "release", {}, "Nobody claims it any more: others decide it again.")
+        else:
+            await self._post(shown, "claim", {}, "It is yours for 10 minutes; l gives it back.")
+
+    async def _comment(self, shown: HitlResponse) -> None:
+        title = "What do you say to the next reviewer, or to the person who asked?"
+        text = await self.app.push_screen_wait(Ask(title, most=MAX_REASON_CHARS, about=shown.request_id))
+        if text:
+            await self._post(shown, "comment", {"text": text}, "Your comment stands at the request.")
+
+    async def _escalate(self, shown: HitlResponse) -> None:
+        title = "Give it to the people who come next?"
+        told = "Its time begins again, and those who reviewed it before no longer decide it."
+        lines = [Line(f"  {in_short(shown)}", "call"), Line(f"  {told}", prose=True)]
+        if await self.app.push_screen_wait(Choose(title, lines, [("y", "yes")], about=shown.request_id, enter="y")):
+            await self._post(shown, "escalate", {}, "Carried out: it went to the people who come next.")
+
+    async def _post(self, shown: HitlResponse, what: str, body: Mapping[str, str], done: str) -> None:
+        if await self.desk.ask("POST", f"/v1/requests/{shown.request_id}/{what}", body) is not None:
+            self.desk.tell(done)
 
     # -- several together ----------------------------------------------------------------
 

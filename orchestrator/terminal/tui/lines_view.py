@@ -1,7 +1,8 @@
 """A page of lines that scrolls: requests, a task's log, details. It draws text, and knows no markup."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -74,6 +75,17 @@ class Desk:
     """The first computer of a task of the list; None: there is none."""
     too_early: Callable[[float], bool]
     """Whether the key of now was typed before a person could read what is shown since a time of time.monotonic."""
+    me: Mapping[str, Any] = field(default_factory=dict)
+    """The person here, as `whoami` tells; empty: the server has not told yet."""
+
+    async def learn_me(self) -> None:
+        """Ask who is here and what they may do now; without an answer it stays as it was."""
+        with suppress(OrchestratorError):
+            self.me = await self.live.ask("GET", "/v1/whoami")
+
+    def may(self, right: str) -> bool:
+        """Whether the person here has a right."""
+        return not {right, "everything"}.isdisjoint(self.me.get("rights", ()))
 
     async def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call; the answer's JSON, or None, and said why: there is none."""

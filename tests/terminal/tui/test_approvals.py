@@ -70,6 +70,62 @@ async def test_a_key_is_never_for_a_request_that_has_just_come(tmp_path: Path) -
         assert len((await fixture.server.ask("GET", "/v1/requests")).json()["requests"]) == 2
 
 
+async def test_a_request_that_has_just_come_is_neither_claimed_nor_escalated(tmp_path: Path) -> None:
+    """Keys that were typed before it was on the screen for long enough do nothing but say so."""
+    async with asked(tmp_path, says(WRITE), final()) as (fixture, _):
+        seat = fixture.seat
+        for key in "lnu":
+            await seat.press("1")
+            seat.app._said.clear()
+            await seat.burst(f"2{key}y")
+            await seat.until(lambda: any(JUST_COME in one for one in seat.app._said), "told")
+        (request,) = (await fixture.server.ask("GET", "/v1/requests")).json()["requests"]
+        assert request.get("team") is None
+
+
+async def test_reviewers_claim_comment_and_escalate(tmp_path: Path) -> None:
+    """Another reviewer sees who looks at it and what was said; an escalation asks first, and takes it from both."""
+    async with (
+        running(tmp_path, model=Listening(says(WRITE), final())) as server,
+        connected(server, "3", Disk()),
+    ):
+        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
+        async with seated(server, bob, WIDE) as one, seated(server, eve, WIDE) as other:
+            await waiting(server, token=await server.person("sam"))
+            for seat in (one, other):
+                await seat.press("2")
+                await seat.sees("+print('new')", "l claim  n comment  u escalate")
+            await one.asks("l", "It is yours for 10 minutes", "bob looks at it (")
+            await other.sees("bob looks at it (")
+            await other.asks("l", "Not carried out: bob looks at the request until")
+            await other.asks("n", "What do you say to the next reviewer")
+            await other.type("Is the chest empty?")
+            await other.asks("enter", "Your comment stands at the request.", "eve says: Is the chest empty?")
+            await one.sees("eve says: Is the chest empty?")
+            await one.asks("l", "Nobody claims it any more")
+            await other.until(lambda: "bob looks at it (" not in other.text, "released")
+            await one.asks("u", "Give it to the people who come next?", "no longer decide it")
+            await one.asks("escape", "a approve")
+            await one.asks("u", "Give it to the people who come next?")
+            await one.asks("y", "it went to the people who come next", "CLOSED: escalated to role:admin")
+            await other.sees("CLOSED: escalated to role:admin")
+            (request,) = (await server.ask("GET", "/v1/requests")).json()["requests"]
+            assert request["team"]["escalated_to"] == "role:admin"
+
+
+async def test_an_admin_gives_back_the_claim_of_somebody_else(tmp_path: Path) -> None:
+    """`l` releases what anybody claimed, and then claims it for the admin."""
+    async with asked(tmp_path, says(WRITE), final(), approvers="role:reviewer") as (fixture, request):
+        seat, server = fixture.seat, fixture.server
+        bob = await server.person("bob", "reviewer")
+        claimed = await server.ask("POST", f"/v1/requests/{request.request_id}/claim", {}, token=bob)
+        assert claimed.status_code == 200
+        await seat.sees("bob looks at it (")
+        await seat.asks("l", "Nobody claims it any more")
+        await seat.until(lambda: "bob looks at it (" not in seat.text, "released")
+        await seat.asks("l", "It is yours for 10 minutes", "admin looks at it (")
+
+
 async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
     """`i` opens the text; what was changed is shown as a diff before it is approved."""
     async with asked(tmp_path, says(WRITE), final()) as (fixture, request):
