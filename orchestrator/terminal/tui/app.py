@@ -58,7 +58,7 @@ def help_lines(parts: Iterable[Pane], present: Pane) -> list[Line]:
     lines = [Line("Everywhere", "title"), *_named(_EVERYWHERE)]
     for part in first:
         if part.keys:
-            lines += [Line(""), Line(part.title, "title"), *_named(part.keys)]
+            lines += [Line(""), Line(part.title, "title"), *_named(part.offered())]
     return lines
 
 
@@ -321,11 +321,17 @@ class ConsoleApp(App[int]):
                     kind = "everything" if isinstance(one, Back) else one[0]
                     if not isinstance(one, Back) and kind == "hello":
                         self._header.greeted(as_object(one[1]))
+                        begin(self, self._learn_me, in_place_of="me")
                     self._changed(kind)
         except ServerRefused:
             while True:
                 self._changed("everything")
                 await asyncio.sleep(_POLL_S)
+
+    async def _learn_me(self) -> None:
+        """Some keys are for people with a right."""
+        await self.desk.learn_me()
+        self._draw()
 
     def _changed(self, kind: str) -> None:
         self._header.changed()
@@ -389,7 +395,7 @@ def _keys_of(pane: Pane, columns: int) -> str:
     """The keys of what has the focus, the most needed first."""
     said = "? keys  q leave"
     reading: Sequence[tuple[str, str]] = (("Esc", "list"), ("↑ ↓ Space b", "scroll")) if pane.page.has_focus else ()
-    for key, what in (*reading, *(pane.hinted or pane.keys)):
+    for key, what in (*reading, *(pane.hinted or pane.offered())):
         if reading and key == "Enter":
             continue
         if width(f"{said}  {key} {what}") < columns:

@@ -1,4 +1,4 @@
-"""Tokens of people, programs and computers. A token is shown once, and revoked at once."""
+"""People: their tokens, shown once and revoked at once, and a freeze of one. Pairing a computer."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.widget import Widget
 from textual.widgets import Static
 
 from orchestrator.client import ServerRefused, ServerUnreachable
@@ -16,8 +17,8 @@ from orchestrator.core.text.visible import one_line
 from orchestrator.runtime.program import ENV_PREFIX
 from orchestrator.terminal.output import age, counted, elapsed
 from orchestrator.terminal.review.request_view import Line
-from orchestrator.terminal.tui.dialogs import Boxes, Choose, Dialog, Field, Filled, Form
-from orchestrator.terminal.tui.lines_view import Desk, LinesView, begin, name_of, segment
+from orchestrator.terminal.tui.dialogs import Ask, Boxes, Choose, Dialog, Field, Filled, Form
+from orchestrator.terminal.tui.lines_view import Desk, LinesView, begin, moment, name_of, segment
 from orchestrator.terminal.tui.row_list import Entry, Pane
 
 # -- A new token, shown this once: it closes only when somebody says that they have it
@@ -254,6 +255,47 @@ def _role_lines() -> Iterator[Line]:
     for name, says in _ROLES:
         yield Line(f"  {name:10} {says}", prose=True)
     yield Line(f"  {'program':10} submits tasks and looks; it never decides", prose=True)
+
+
+# -- Freezing one person, and letting them go on ------------------------------------------
+
+
+async def freeze_or_unfreeze(widget: Widget, desk: Desk, person: str) -> None:
+    """Freeze a person, or end the freeze of this person, once somebody with the right says so."""
+    await desk.learn_me()
+    if not desk.may("freeze"):
+        desk.tell("This needs the right freeze: ask an admin.")
+        return
+    found = await desk.ask("GET", "/v1/freezes")
+    if found is None:
+        return
+    frozen = next((one for one in found["freezes"] if one["name"] == person), None)
+    if frozen is None:
+        await _freeze(widget, desk, person)
+    else:
+        await _unfreeze(widget, desk, frozen)
+
+
+async def _freeze(widget: Widget, desk: Desk, person: str) -> None:
+    title = f"Freeze {name_of(person)}: nothing of theirs starts until somebody ends it. Why? (may be empty)"
+    reason = await widget.app.push_screen_wait(Ask(title, most=200))
+    if reason is None:
+        return
+    done = await desk.ask("POST", "/v1/freeze", {"person": person, "reason": reason})
+    if done is not None:
+        desk.tell(f"{name_of(person)} is frozen. Open tasks that wait because of it: {done['tasks']}. z ends it.")
+
+
+async def _unfreeze(widget: Widget, desk: Desk, frozen: Mapping[str, Any]) -> None:
+    person, why = str(frozen["name"]), f": {one_line(frozen['reason'])}" if frozen["reason"] else ""
+    lines = [Line(f"Frozen by {name_of(frozen['by'])} since {moment(frozen['at'])}{why}", prose=True)]
+    title = f"End the freeze of {name_of(person)}? The tasks go on where they were."
+    if not await widget.app.push_screen_wait(Choose(title, lines, [("y", "end it")], enter="y")):
+        return
+    done = await desk.ask("POST", "/v1/unfreeze", {"person": person})
+    if done is not None:
+        over = f"The freeze of {name_of(person)} is over."
+        desk.tell(over if done["ended"] else f"Too late: {name_of(person)} was not frozen any more.")
 
 
 # -- Pairing a computer: the line to type there, until when it works, what was seen of the attempt, and that it

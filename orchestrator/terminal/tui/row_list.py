@@ -218,6 +218,10 @@ class Pane(Container):
         """The computer that the chosen row is about; None: it is about none."""
         return None
 
+    def offered(self) -> Sequence[tuple[str, str]]:
+        """The keys of ``keys`` that are for the person here."""
+        return self.keys
+
     def label(self, text: str) -> None:
         """Say something on the line above the page."""
         self.query_one(".bar", Static).update(one_line(text, limit=_BAR_CHARS))

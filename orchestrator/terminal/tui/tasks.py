@@ -18,6 +18,7 @@ from orchestrator.terminal.review.channel import whole
 from orchestrator.terminal.review.request_view import Line, diff_lines, told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Write
 from orchestrator.terminal.tui.lines_view import Desk, begin
+from orchestrator.terminal.tui.people import freeze_or_unfreeze
 from orchestrator.terminal.tui.row_list import Entry, Pane
 from orchestrator.terminal.tui.states import status_of, task_state, word_of
 from orchestrator.terminal.tui.submit import Submit, TaskLog
@@ -171,6 +172,7 @@ class Tasks(Pane):
         Binding("h", "rehearsal", show=False),
         Binding("p", "pin", show=False),
         Binding("r", "renew", show=False),
+        Binding("z", "freeze", show=False),
         Binding("f", "filter", show=False),
         Binding("slash", "search", show=False),
     ]
@@ -181,12 +183,17 @@ class Tasks(Pane):
         ("u", "undo"),
         ("a", "answer"),
         ("o", "its request"),
+        ("z", "freeze or unfreeze its person"),
         ("h", "what it rehearsed, and ask for it"),
         ("p", "keep it, or no longer"),
         ("r", "ask again for the lapsed request"),
         ("f", "filter"),
         ("/", "search"),
     )
+
+    def offered(self) -> Sequence[tuple[str, str]]:
+        """See Pane."""
+        return [one for one in self.keys if one[0] != "z" or self.desk.may("freeze")]
 
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
@@ -387,6 +394,12 @@ class Tasks(Pane):
             self.desk.tell("No request of it lapsed: there is nothing to ask again.")
         elif await self.desk.ask("POST", f"/v1/requests/{lapsed}/renew", {}) is not None:
             self.desk.tell("Carried out: it is asked again.")
+
+    def action_freeze(self) -> None:
+        """Freeze the person of the task, or let this person go on."""
+        task = self._chosen_task()
+        if task is not None:
+            begin(self, freeze_or_unfreeze, self, self.desk, task["user_id"])
 
     def action_answer(self) -> None:
         """Answer what the task asks."""

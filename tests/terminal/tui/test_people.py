@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.client import ServerUnreachable
 from orchestrator.terminal.tui.lines_view import why_not
-from tests.harness.support import Listening, final
+from tests.harness.support import Listening, call, final, says
 from tests.harness.whole_server import running
-from tests.terminal.tui.driving import seated
+from tests.terminal.tui.driving import WIDE, seated
 
 
 @pytest.mark.deep
@@ -49,6 +49,38 @@ async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
         await seat.asks("y", "Too late: there was no token left to revoke.")
         tokens = (await server.ask("GET", "/v1/tokens")).json()["tokens"]
         assert [one["roles"] for one in tokens if one["name"] == "robot"] == [["submitter"]]
+
+
+async def test_a_person_is_frozen_and_let_go_on(tmp_path: Path) -> None:
+    """`z` is offered with the right `freeze` alone; it asks why, says who froze, and the server's refusal is said."""
+    asks = Listening(says(call("ask_user", question="Go on?")))
+    async with running(tmp_path, model=asks) as server:
+        with (tmp_path / "policy.toml").open("a", encoding="utf-8") as file:
+            file.write('\n[roles.teacher]\nmay = ["view", "freeze"]\n')
+        assert (await server.ask("POST", "/v1/policy/reload", {})).status_code == 200
+        sam, tom, bob = [await server.person(*one) for one in (("sam",), ("tom", "teacher"), ("bob", "reviewer"))]
+        await server.submit((), token=sam)
+        async with seated(server, bob, WIDE) as seat:
+            await seat.sees("Paused, for an answer")
+            await seat.asks("z", "This needs the right freeze: ask an admin.")
+            assert "z freeze" not in seat.text
+            await seat.asks("question_mark", "keep it, or no longer")
+            assert "freeze or unfreeze" not in seat.text
+        async with seated(server, tom, WIDE) as seat:
+            await seat.sees("Paused, for an answer", "z freeze or unfreeze its person")
+            await seat.asks("question_mark", "freeze or unfreeze its person")
+            await seat.press("escape")
+            await seat.asks("z", "Freeze sam: nothing of theirs starts")
+            await seat.type("we talk now")
+            await seat.asks("enter", "sam is frozen. Open tasks that wait because of it: 1.")
+            (freeze,) = (await server.ask("GET", "/v1/freezes")).json()["freezes"]
+            assert (freeze["name"], freeze["by"], freeze["reason"]) == ("sam", "tom", "we talk now")
+            await seat.asks("z", "End the freeze of sam?", "Frozen by tom since", "we talk now")
+            await seat.asks("y", "The freeze of sam is over.")
+            assert (await server.ask("GET", "/v1/freezes")).json()["freezes"] == []
+            await seat.asks("z", "Freeze sam: nothing of theirs starts")
+            await server.ask("POST", "/v1/groups/class-7c", {"add_people": ["sam"]})
+            await seat.asks("enter", "Not carried out: ")
 
 
 def test_what_nobody_heard_of_is_not_said_to_have_failed() -> None:
