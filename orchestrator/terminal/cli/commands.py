@@ -250,7 +250,7 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "computers": Row("computers", "computers_app", "List the computers, look at one, or release one."),
     "backups": Row("backups", "backups_app", "Backups of computers: list them, look at one, remove one."),
     "models": Row("models", "models_app", "List Ollama's models, look at one, or get one."),
-    "requests": Row("requests", "requests_app", "Requests: claim, comment, escalate, extend, withdraw, renew."),
+    "requests": Row("requests", "requests_app", "Requests: claim, comment, escalate, extend, withdraw, renew, stats."),
     "grants": Row("requests", "grants_app", "Grants: list them, revoke one."),
     "policy": Row("policy", "policy_app", "The policy: check a file, ask what it says of a call."),
     "prompt": Row("commands", "prompt_app", "The text for models before each task: read it, check another."),

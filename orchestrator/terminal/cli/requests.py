@@ -1,6 +1,6 @@
-"""The commands on requests: review, more time, withdrawal, and a new request."""
+"""The commands on requests: review, more time, withdrawal, a new request, and figures of decisions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -23,7 +23,9 @@ from orchestrator.terminal.cli.common import (
 
 # -- What becomes of a request: the review, and beside a decision more time, taking it back, asking again
 
-requests_app = typer.Typer(no_args_is_help=True, help="Requests: claim, comment, escalate, extend, withdraw, renew.")
+requests_app = typer.Typer(
+    no_args_is_help=True, help="Requests: claim, comment, escalate, extend, withdraw, renew, stats."
+)
 
 RequestId = Annotated[
     str, typer.Argument(metavar="REQUEST", help="Its id, as `review --list` shows it.", callback=as_segment)
@@ -119,6 +121,63 @@ def renew(request_id: RequestId, as_json: AsJson = False, url: Url = None, data_
     answer = _post(request_id, "renew", {}, as_json, url, data_dir)
     if not as_json:
         typer.echo(f"task {answer['task_id']} asks again, in a new request; see `cc-orchestrator review`")
+
+
+@requests_app.command("stats", epilog="Example: cc-orchestrator requests stats --days 7")
+def stats(
+    days: Annotated[
+        float, typer.Option(metavar="DAYS", min=0.01, max=366, help="Of the last so many days; 366 at most.")
+    ] = 30,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show how fast people decide, and how much they reject.
+
+    In all, and by rule, tool and person.
+
+    For those who may read the audit. MEDIAN and 95% are times to the decision, as m:ss: half of the calls, and 95 of
+    100, were decided within them. The share of REJECTED is of the calls that people decided.
+    """
+    with client_of(url, data_dir) as client:
+        found = client.request("GET", "/v1/analytics", days=f"{days:g}")
+    if as_json:
+        print_json(found)
+        return
+    since = f"since {moment(found['since'])}"
+    if found["all"]["calls"]:
+        typer.echo(f"How the calls ended that waited for people, {since}:")
+        _print_figures("", [found["all"]])
+        for head in ("rule", "tool", "person"):
+            _print_figures(head, found[f"by_{head}"])
+    else:
+        typer.echo(f"No call that waited for people ended {since}. `--days` looks further back.", err=True)
+    if found["left_out"]:
+        typer.echo(f"Tasks with a journal that is too long or unreadable, left out: {found['left_out']}", err=True)
+
+
+def _print_figures(head: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """One table of figures; the name comes last, so a narrow terminal cuts no figure."""
+    from orchestrator.terminal.output import Screen, elapsed, table
+
+    def row(one: Mapping[str, Any]) -> tuple[str, ...]:
+        decided = one["approved"] + one["rejected"] + one["answered"]
+        share = f" ({one['rejected'] / decided:.0%})" if decided else ""
+        times = ("-" if one[name] is None else elapsed(one[name]) for name in ("median_s", "p95_s"))
+        ends = (str(one[name]) for name in ("answered", "expired", "dropped"))
+        return (
+            str(one["calls"]),
+            str(one["approved"]),
+            f"{one['rejected']}{share}",
+            *ends,
+            *times,
+            one_line(one["name"]),
+        )
+
+    heads = ("CALLS", "APPROVED", "REJECTED", "ANSWERED", "EXPIRED", "DROPPED", "MEDIAN", "95%", head.upper())
+    lines = table(heads, [row(one) for one in rows], columns=Screen.of().columns) if rows else []
+    for line in lines and ["", *lines]:
+        typer.echo(line)
 
 
 def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag

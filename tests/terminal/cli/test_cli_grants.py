@@ -232,6 +232,31 @@ def test_reviewers_share_a_request(talker: Served) -> None:
         }
 
 
+def test_stats_tell_how_people_decide(tmp_path: Path) -> None:
+    """`requests stats`: the same figures as a table and as JSON, by rule, tool and person; for readers of the audit."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        assert "No call that waited for people ended since" in server.cli("requests", "stats").stderr
+        for decision in ("--approve", "--reject"):
+            request_id = task_of(server, paused(server))["request"]["request_id"]
+            assert server.cli("review", decision, request_id, "--yes").returncode == 0
+        found = json.loads(server.cli("requests", "stats", "--days", "0.5", "--json").stdout)
+        span = datetime.fromisoformat(found["now"]) - datetime.fromisoformat(found["since"])
+        assert span == timedelta(hours=12)
+        first, *lines = server.cli("requests", "stats").stdout.splitlines()
+        assert first.startswith("How the calls ended that waited for people, since ")
+        rows = [re.split("  +", line.strip()) for line in lines if line]
+        assert [row[-1] for row in rows if row[0] == "CALLS"] == ["95%", "RULE", "TOOL", "PERSON"]
+        told = [row for row in rows if row[0] != "CALLS"]
+        assert [row[:6] for row in told] == [["2", "1", "1 (50%)", "0", "0", "0"]] * 4
+        assert all(re.fullmatch(r"\d+:\d\d", time) for row in told for time in row[6:8])
+        names = [found[by][0]["name"] for by in ("by_rule", "by_tool", "by_person")]
+        assert [row[8] for row in told[1:]] == names == ["changing", "local_write", "admin"]
+        assert server.cli("requests", "stats", "--days", "0").returncode == 2
+        sam = server.cli("people", "add", "sam", "--role", "submitter").stdout.strip()
+        asked = cli(tmp_path, "requests", "stats", CC_ORCHESTRATOR_TOKEN=sam, CC_ORCHESTRATOR_URL=server.url)
+        refused(asked, "sam may not do this.", "reviewer", code=3)
+
+
 def test_somebody_is_away_and_back(talker: Served) -> None:
     """`people away` says who decides and until when; `people back` ends it."""
     talker.cli("people", "add", "bob", "--role", "reviewer")
