@@ -27,6 +27,7 @@ const Class = later("views/class.js", "Class");
 const Audit = later("views/audit.js", "Audit");
 const Computer = later("views/computer.js", "Computer");
 const Pairing = later("views/pairing.js", "Pairing");
+const Decisions = later("views/decisions.js", "Decisions");
 const People = later("views/people.js", "People");
 const Policy = later("views/policy.js", "Policy");
 
@@ -41,7 +42,8 @@ const VIEWS = {
     ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />`
     : html`<${Computers} query=${at.query} />`) },
   policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
-  audit: { title: "Audit", draw: (at) => html`<${Audit} query=${at.query} />` },
+  audit: { title: "Audit", draw: (at) => (at.parts[0] === "decisions" ? html`<${Decisions} />`
+    : html`<${Audit} query=${at.query} />`) },
   people: { title: "People", draw: () => html`<${People} />` },
   class: { title: "Class", under: "people", draw: (at) => html`
     <${Class} key=${at.parts[0]} group=${at.parts[0] ?? ""} />` },

@@ -18,6 +18,8 @@ from tests.web.browser.test_computers import frozen
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+SPAN = re.compile(r"^(?:< 1|\d+) s$")
+
 
 @pytest.mark.deep
 async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc: Computer, seats: Seats) -> None:
@@ -145,6 +147,35 @@ async def test_a_long_verification_says_how_far_it_is_and_can_be_canceled(server
     await seat.button("Verify it all").click()
     await expect(said).to_contain_text("Nothing was changed.")
     assert len(asked) == count + 1
+
+
+@pytest.mark.deep
+async def test_figures_tell_how_people_decide(server: Server, pc: Computer, seats: Seats) -> None:
+    """By rule and by person, one step from the audit, also on a phone; only for those who may read all of it."""
+    api = server.api()
+    ann = await server.person("ann", "reviewer")
+    for number, (by, action) in enumerate(((api, "approve"), (ann, "reject"))):
+        task_id = await api.submit(write(f"{number}.lua"), final(), computers=(pc.name,))
+        await by.resume(await waiting(api, task_id), action)
+    seat = await seats.open("audit", size=PHONE)
+    await seat.page.get_by_role("link", name="How people decide").click()
+    cells = seat.page.get_by_role("table", name="By rule").locator("tbody tr")
+    await expect(cells).to_have_count(2)
+    for row, name in zip(await cells.all(), ("changing", "all calls"), strict=True):
+        await expect(row.locator("th, td")).to_have_text([name, "2", "1 (50%)", "0", SPAN, SPAN])
+    people = seat.page.get_by_role("table", name="By person").locator("tbody tr")
+    await expect(people.locator("th")).to_have_text(["admin", "ann"])
+    await expect(people.locator("td:nth-child(3)")).to_have_text(["0 (0%)", "1 (100%)"])
+    await expect(seat.page.locator("#app > nav [aria-current=page]")).to_contain_text("Audit")
+    assert await seat.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await seat.check_access("figures of decisions")
+    otto = await server.person("otto", "submitter")
+    other = await seats.open("audit", token=otto.token)
+    await expect(other.page.get_by_text("You see what was done for your own tasks.")).to_be_visible()
+    await expect(other.page.get_by_role("link", name="How people decide")).to_have_count(0)
+    await other.go("audit/decisions")
+    await expect(other.page.get_by_text("People who may read the whole audit see this.")).to_be_visible()
+    assert not [one for one in other.requests if "analytics" in one]
 
 
 async def _by_person_and_time(seat: Seat) -> None:

@@ -135,8 +135,9 @@ function useItems(question) {
 export function Audit({ query }) {
   const { items, next, problem, busy, more, first } = useItems(askedOf(query));
   return html`<div class="page">
-    <div class="head"><h1>Audit</h1><div class="tools"><button type="button" onClick=${first}>Look again</button></div>
-      </div>
+    <div class="head"><h1>Audit</h1><div class="tools">
+      ${may("audit") && html`<a class="button" href=${link("audit", ["decisions"])}>How people decide</a>`}
+      <button type="button" onClick=${first}>Look again</button></div></div>
     ${may("audit") ? html`<${Verify} />`
       : html`<p class="muted">You see what was done for your own tasks. Reviewers and admins see, and verify, all of
       it.</p>`}
