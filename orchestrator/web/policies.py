@@ -109,7 +109,8 @@ class PolicyEndpoints(Room):
         async with self.trying:
             explained = await asyncio.to_thread(explain, call, policy=policy, context=context, custom=custom)
         told = {**dict(explained.decision), "policy_version": policy.version}
-        return DryRun(**told, plan=explained.plan, rules=explained.rules, custom=explained.custom)
+        because = {name: getattr(explained, name) for name in ("plan", "rules", "custom", "approval")}
+        return DryRun(**told, **because)
 
     def _context(self, body: DryRunBody) -> PolicyContext:
         known = self.context_of(ComputerId(body.computer)) if body.computer else PolicyContext()

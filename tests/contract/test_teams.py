@@ -65,6 +65,11 @@ async def test_d22_the_steps_of_a_workflow_come_in_order(installation: Installat
     async with installation.open(Playing(says(WRITE), says(other), final()), policy=text) as server:
         tom, ann = await server.person("tom", "tutor"), await server.person("ann", "admin")
         rob = await server.person("rob", "reviewer")
+        tried = await server.dry_run("cc_write", {"path": "a.lua", "content": ""}, computer="3")
+        said = "2 people have to approve it: somebody with the role tutor, then somebody with the role admin."
+        assert (tried["approval"]["need"], tried["approval"]["told"]) == (2, said)
+        assert [one["by"] for one in tried["approval"]["steps"]] == ["role:tutor", "role:admin"]
+        assert (await server.dry_run("cc_write", {"path": "b.lua", "content": ""}))["approval"]["need"] == 1
         task_id, request = await server.asked(token=await server.person("sam"))
         for token in (ann, rob):
             answer = await server.decide(request, "approve", token=token)

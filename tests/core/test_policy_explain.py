@@ -6,10 +6,12 @@ from orchestrator.core.policy import (
     Effect,
     FunctionCall,
     PolicyContext,
+    RequestRules,
     default_policy,
     evaluate,
     explain,
 )
+from orchestrator.core.policy.approvals import ApprovalRule
 from tests.core.policies import policy, rule, shell, write
 
 
@@ -60,3 +62,45 @@ def test_p19_plugins_and_plan_mode_are_told() -> None:
     assert [(one.id, one.verdict.reason) for one in told.custom] == [("custom:night", "night")]
     assert len(asked) == 1
     assert told.decision == evaluate(shell("ls"), context=PolicyContext(plan=True), custom=custom)
+
+
+def table(when: dict[str, object], *steps: dict[str, object], **more: object) -> ApprovalRule:
+    """One table ``[[approvals]]``."""
+    return ApprovalRule.model_validate({"when": when, "steps": steps, **more})
+
+
+def test_p19_the_people_who_would_have_to_approve_are_told() -> None:
+    """Every table that matches adds its steps, by the risk as it is shown, and the quorum makes up the number."""
+    rules = policy(
+        rule("ask", "others", risk="high"),
+        rule("allow", "reads", tools=("cc_read",)),
+        rule("deny", "keys", paths=("keys",)),
+        requests=RequestRules(approvals=4),
+        approvals=(
+            table({"risks": ["high"]}, {"by": "role:reviewer", "count": 2}, escalate_after_s=60),
+            table({"users": ["kid"]}, {"by": "person:ann"}),
+            table({"paths": ["reactor/**"]}, {"by": "group:heads"}),
+        ),
+        unknown_tool="ask",
+    )
+    told = explain(write(), policy=rules).approval
+    assert told is not None
+    assert (told.need, [(step.by, step.count) for step in told.steps]) == (
+        4, [("role:reviewer", 2), ("person:ann", 1), ("", 1)],
+    )  # fmt: skip
+    assert told.told == (
+        "4 people have to approve it: 2 people with the role reviewer, then ann, then somebody who may decide."
+        " After 60 s without a decision it goes to somebody with the role admin."
+    )
+    known = explain(write("reactor/a"), policy=rules, context=PolicyContext(user="bob")).approval
+    assert known is not None
+    assert [step.by for step in known.steps] == ["role:reviewer", "group:heads", ""]
+    odd = explain(FunctionCall(tool="rm_rf"), policy=rules)
+    assert (odd.decision.effect, odd.approval and odd.approval.told) == (
+        Effect.ASK, "4 people have to approve it: 4 people who may decide.",
+    )  # fmt: skip
+    nobody = (FunctionCall(tool="cc_read", args={"path": "a"}), write("keys"), write("../x"))
+    assert [explain(call, policy=rules).approval for call in nobody] == [None] * 3
+    plain = explain(write(), policy=policy(rule("hint")))
+    assert plain.approval is not None
+    assert plain.approval.told == "One person has to approve it: somebody who may decide."

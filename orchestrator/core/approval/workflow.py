@@ -35,11 +35,12 @@ def people_named(by: str) -> str:
     return by
 
 
-def told_people(by: str) -> str:
-    """People as a policy names them, in words that end a sentence; empty: any who may decide."""
+def told_people(by: str, count: int = 1) -> str:
+    """So many people as a policy names them, in words that end a sentence; ``by`` empty: any who may decide."""
     kind, _, name = by.partition(":")
-    told = {"role": f"somebody with the role {name}", "group": f"somebody in the group {name}", "person": name}
-    return told.get(kind, "somebody who may decide")
+    some = "somebody" if count == 1 else f"{count} people"
+    told = {"role": f"{some} with the role {name}", "group": f"{some} in the group {name}", "person": name}
+    return told.get(kind, f"{some} who may decide")
 
 
 class Step(Value):
@@ -219,6 +220,15 @@ ONE_PERSON: Final = Team()
 def until_of_claim(now: datetime) -> datetime:
     """The end of a claim that is made now."""
     return now + timedelta(seconds=CLAIM_S)
+
+
+def told_workflow(workflow: Workflow) -> str:
+    """The people who have to approve, as sentences, and to whom it goes after a time."""
+    steps = ", then ".join(told_people(step.by, step.count) for step in workflow.steps)
+    need = f"{workflow.need} people have" if workflow.need > 1 else "One person has"
+    after, to = workflow.escalate_after_s, told_people(workflow.escalate_to or DEFAULT_GROUP)
+    escalation = f" After {after} s without a decision it goes to {to}." if after else ""
+    return f"{need} to approve it: {steps}.{escalation}"
 
 
 def told_progress(need: int, approved_by: Collection[str], waits_for: str) -> str:

@@ -24,6 +24,7 @@ from orchestrator.core.policy.document import (
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explanation import (
     ROLES,
+    ApprovalReport,
     CustomReport,
     Explanation,
     RuleReport,
@@ -56,6 +57,7 @@ __all__ = [
     "ROLES",
     "RUNNERS",
     "AnyCall",
+    "ApprovalReport",
     "ArgRule",
     "CustomJudge",
     "CustomPolicy",

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from orchestrator.core.approval.people import BUILT_IN_ROLES
+from orchestrator.core.approval.workflow import Step, told_workflow, with_quorum
 from orchestrator.core.errors import UnsafePath
+from orchestrator.core.policy.approvals import workflows_of
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog, tools_of_models
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.evaluation import NO_CONTEXT, default_policy
@@ -49,6 +51,17 @@ class CustomReport(Value):
     verdict: CustomVerdict
 
 
+class ApprovalReport(Value):
+    """The people who would have to approve a call."""
+
+    need: int
+    """How many different people."""
+    steps: tuple[Step, ...]
+    """Some of them, in their order."""
+    told: str
+    """All of that as sentences, with the people to whom it goes after a time."""
+
+
 class Explanation(Value):
     """A verdict and how it came about."""
 
@@ -58,6 +71,8 @@ class Explanation(Value):
     rules: tuple[RuleReport, ...]
     """Every rule of the policy, in the order of the file."""
     custom: tuple[CustomReport, ...] = ()
+    approval: ApprovalReport | None = None
+    """None: nobody would be asked."""
 
 
 def explain(
@@ -73,12 +88,23 @@ def explain(
     heard = hear(custom, policy.custom, call, context)
     spec = catalog.get(call.tool)
     subject = _subject(call, spec, context, heard)
+    decision = judge_heard(call, policy=policy, context=context, catalog=catalog, heard=heard)
     return Explanation(
-        decision=judge_heard(call, policy=policy, context=context, catalog=catalog, heard=heard),
+        decision=decision,
         plan=policy.mode == "plan" or context.plan,
         rules=tuple(_report(number, ready(rule), call, subject) for number, rule in enumerate(policy.rules, start=1)),
         custom=tuple(CustomReport(id=one.id, verdict=one.verdict) for one in heard),
+        approval=_approval(call, policy, context, decision),
     )
+
+
+def _approval(call: AnyCall, policy: Policy, context: PolicyContext, decision: PolicyDecision) -> ApprovalReport | None:
+    if decision.effect not in {Effect.ASK, Effect.HINT}:
+        return None
+    # A tool that the catalog does not have is in no table: the gate denies it whatever `unknown_tool` says.
+    tables = policy.approvals if call.tool in BUILT_IN_CATALOG else ()
+    found = with_quorum(workflows_of(tables, call, context, decision.risk), policy.requests.approvals)
+    return ApprovalReport(need=found.need, steps=found.steps, told=told_workflow(found))
 
 
 def _subject(call: AnyCall, spec: ToolSpec | None, context: PolicyContext, heard: Sequence[Heard]) -> Subject | None:

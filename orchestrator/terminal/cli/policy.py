@@ -111,6 +111,8 @@ def print_explanation(found: Mapping[str, Any]) -> None:
     typer.echo(f"verdict  {found['effect']}")
     typer.echo(f"risk     {found['risk']}")
     typer.echo(f"reason   {one_line(found['reason'], limit=2000)}")
+    if (approval := found.get("approval")) is not None:
+        typer.echo(f"approval {one_line(approval['told'], limit=2000)}")
     typer.echo(f"policy   {one_line(found['policy_version'])}{', in plan mode' if found['plan'] else ''}")
     rows = [
         (str(rule["number"]), one_line(rule["id"]), rule["effect"], rule["outcome"], _missed(rule))

@@ -126,6 +126,8 @@ def verdict_lines(told: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -
     """The result of a dry run: the verdict, the rules that matched, and why the others did not."""
     yield Line(f"{told['effect'].upper()}: {_SAYS.get(told['effect'], '')} Risk: {one_line(told['risk'])}.", "title")
     yield Line(f"  {one_line(told['reason'], limit=2000)}", prose=True)
+    if (approval := told.get("approval")) is not None:
+        yield Line(f"  {one_line(approval['told'], limit=2000)}", prose=True)
     if told["plan"]:
         yield Line("  Plan mode is on: whatever changes something is denied.", "warning", prose=True)
     for outcome, title in (("matched", "Rules that match"), ("possible", "Rules of which it is not known yet")):

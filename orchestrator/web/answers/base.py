@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerialize
 
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.approval.people import Right
-from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.policy import ApprovalReport, CustomReport, Policy, PolicyDecision, RuleReport
 from orchestrator.core.task.system_facts import GrantId, Notable, NoticeState
 from orchestrator.core.values import is_empty
 
@@ -480,6 +480,8 @@ class DryRun(PolicyDecision):
     plan: bool
     rules: tuple[RuleReport, ...]
     custom: tuple[CustomReport, ...]
+    approval: ApprovalReport | None
+    """The people who would have to approve it; null: nobody would be asked."""
 
 
 class GrantAnswer(Grant):

@@ -148,6 +148,25 @@ def test_p19_explain_names_the_predicate_that_missed(
     assert (told["effect"], told["rules"][1]["outcome"]) == (effect, farm[1])
 
 
+def test_p19_explain_tells_the_people_who_would_have_to_approve(tmp_path: Path) -> None:
+    """How many, and the steps in their order; nothing of that where nobody is asked."""
+    steps = '[{ by = "role:reviewer", count = 2 }, { by = "person:ann" }]'
+    tables = f'[[approvals]]\nwhen = {{ paths = ["startup*"] }}\nsteps = {steps}\n\n[[rules]]'
+    file = written(tmp_path / "policy.toml", DEFAULT_POLICY_TOML.replace("[[rules]]", tables, 1))
+    asked = ("policy", "explain", "cc_write", "path=startup.lua", "content=b", "--policy", file)
+    said = "3 people have to approve it: 2 people with the role reviewer, then ann."
+    assert f"\napproval {said}\n" in cli(tmp_path, *asked).stdout
+    told = json.loads(cli(tmp_path, *asked, "--json").stdout)["approval"]
+    assert told == {
+        "need": 3,
+        "steps": [{"by": "role:reviewer", "count": 2}, {"by": "person:ann", "count": 1}],
+        "told": said,
+    }
+    denied = cli(tmp_path, *asked, "--plan").stdout
+    assert "verdict  deny\n" in denied
+    assert "approval" not in denied
+
+
 def test_p18_explain_knows_plan_mode(tmp_path: Path) -> None:
     """With --plan what changes something is denied with plan_mode, and what looks is not."""
     file = written(tmp_path / "policy.toml", DEFAULT_POLICY_TOML)

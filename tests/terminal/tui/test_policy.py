@@ -26,6 +26,7 @@ async def test_rules_are_told_in_words_and_a_call_is_tried(tmp_path: Path) -> No
         await seat.asks("up", "In force", "a tool that no rule covers is denied")
         await seat.asks("t", "Try a call", '"path": "startup.lua"')
         await seat.asks("enter", "ASK: A person would be asked first. Risk: high.", "── Rule 2: changing")
+        await seat.sees("One person has to approve it: somebody who may decide.")
         await seat.press("end", "shift+home")
         await seat.type("cc_read")
         await seat.until(lambda: "content" not in seat.text.split("ASK")[0], "the arguments of another tool")

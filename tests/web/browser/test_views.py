@@ -37,6 +37,7 @@ async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc:
     await seat.button("What does it say?").click()
     verdict = seat.page.get_by_role("region", name="The verdict")
     await expect(verdict).to_contain_text("A person would be asked first.")
+    await expect(verdict).to_contain_text("One person has to approve it: somebody who may decide.")
     await expect(verdict.locator(".rule b")).to_have_text(["changing", "boot-files"])
     await verdict.get_by_text("that did not match").click()
     await expect(verdict.locator("li", has_text="command-computers")).to_contain_text("the kind of computer is another")

@@ -52,6 +52,7 @@ function Verdict({ told, policy }) {
     <div class="card verdict-card effect-${told.effect}"><div class="line"><${Effect} effect=${told.effect} />
       <${Risk} risk=${told.risk} /></div>
       <p><b>${SAYS[told.effect]}</b></p><p><${Text} value=${told.reason} /></p>
+      ${told.approval && html`<p><${Text} value=${told.approval.told} /></p>`}
       ${told.plan && html`<p>Plan mode is on: whatever changes something is denied.</p>`}</div>
     ${["matched", "possible"].map((outcome) => list(outcome).length > 0 && html`
       <h2>${outcome === "matched" ? "Rules that match" : "Rules of which it is not known yet"}</h2>
