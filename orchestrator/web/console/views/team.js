@@ -23,7 +23,8 @@ export function Team({ request, open }) {
     });
   };
   const other = team.claimed_by && team.claimed_by !== name;
-  return html`<section class="team" aria-label="Reviewers">
+  // No landmark: several requests stand together, and each has such a part.
+  return html`<div class="team" role="group" aria-label="Reviewers">
     ${team.progress && html`<p class="progress"><b>Approved ${oneLine(team.progress, 500)}</b></p>`}
     ${!team.progress && team.escalated_to && html`<p>Escalated: ${oneLine(team.waits_for, 100)} decides it.</p>`}
     ${team.claimed_by && html`<div class=${other ? "note warn" : "note"} role="status"><p>
@@ -49,5 +50,5 @@ export function Team({ request, open }) {
         <textarea id="w-${request.request_id}" rows="2" maxlength=${MAX_CHARS} required value=${text}
             onInput=${(event) => setText(event.target.value)}></textarea>
         <div class="actions"><button disabled=${busy || !text.trim()}>Comment</button></div></form></details>`}
-  </section>`;
+  </div>`;
 }
