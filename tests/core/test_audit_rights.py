@@ -205,3 +205,11 @@ def test_a6_the_check_of_a_task_asks_for_the_owner_of_a_program() -> None:
     found = check([task, item(decided("reject"), SAM, stream="t1")], rights=book)
     assert [one.what for one in found] == ["decided_other"]
     assert [one.what for one in check([item(POLICY, SAM)], rights=book)] == ["without_right"]
+
+
+@pytest.mark.parametrize(("whose", "right"), [("sam", True), ("ann", False), ("", False)])
+def test_a6_everybody_has_notification_rules_of_their_own(whose: str, right: bool) -> None:
+    """Those of others and of the installation are for admins."""
+    act = item(DirectoryChanged(about="notify", name=f"{whose}/phone"), SAM)
+    assert (why([issued("reviewer")], act) == "") is right
+    assert why([issued("admin")], act) == ""

@@ -172,6 +172,8 @@ class RightsBook:
                 return self._deciding
             case DirectoryChanged(about="away") as fact:
                 return frozenset() if item.actor.id == fact.name else _ADMIN
+            case DirectoryChanged(about="notify") as fact:
+                return frozenset() if item.actor.id == fact.name.partition("/")[0] else _ADMIN
             case TokenIssued(holder_kind="pairing") | DirectoryChanged(about="owner"):
                 return self._pairing
             case TokenIssued(holder_kind="pin") | TokenRevoked(holder_kind="pin") as fact if item.actor.id == fact.name:
