@@ -161,16 +161,26 @@ class InstallEndpoints(DirectoryEndpoints):
         )
 
     async def _wanted_owner(self, identity: Identity, body: PairingBody) -> Owner | None:
-        """Whom the computer is to belong to; None: nobody. Raises InvalidRequest, Forbidden."""
-        said = body.owner
+        """The new owner of the computer; None: it stays as it is. Raises InvalidRequest, Forbidden."""
+        said, name = body.owner, ComputerId(body.computer or "")
         named = Owner(said.person or "", said.group or "") if said is not None else Owner()
         own = sorted(self.directory.present.groups_of(identity.name) - {NO_GROUP})
-        if named == Owner() and "everything" not in self.authorizer.holder(identity).rights and len(own) == 1:
+        owns, is_admin = (
+            self.directory.present.owners.get(name),
+            "everything" in self.authorizer.holder(identity).rights,
+        )
+        is_there = owns is not None or name in await self.computer_names()
+        if is_there and not self.authorizer.reaches(identity, name):
+            raise Forbidden(f"The name {name[:64]} is taken.", remedy="Choose another name.")
+        if named == Owner() and not is_admin and not is_there and len(own) == 1:
             named = Owner(group=own[0])
-        if body.computer and not self.authorizer.reaches(identity, ComputerId(body.computer)):
-            raise Forbidden(f"The name {body.computer[:64]} is taken.", remedy="Choose another name.")
-        if named == Owner():
+        if named in (Owner(), owns):
             return None
+        if is_there and not is_admin:
+            raise Forbidden(
+                f"The computer {name[:64]} is there, and only an admin gives it to somebody else.",
+                remedy=f"Pair it as it is: `cc-orchestrator pair {name[:64]}`.",
+            )
         if not body.computer:
             raise InvalidRequest(
                 "A computer that gets an owner needs a name.", remedy="Name it: `cc-orchestrator pair NAME`."

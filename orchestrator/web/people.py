@@ -14,9 +14,10 @@ from orchestrator.core.connection_problems import TROUBLES
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.core.task.items import SYSTEM, Actor
-from orchestrator.core.task.system_facts import TokenIssued, TokenRevoked
+from orchestrator.core.task.system_facts import DirectoryChanged, TokenIssued, TokenRevoked
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import SUBJECT as DIRECTORY
+from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.tasks import TaskService, person
 from orchestrator.web.answers.base import TokenAnswer, TokenList, TokenMade, TokensRevoked
 from orchestrator.web.auth import check_name, issue_token, paired_roles, token_hash
@@ -29,6 +30,8 @@ from orchestrator.web.peers import Tries, counted_as
 
 class PeopleEndpoints(Room):
     """``/v1/tokens``."""
+
+    directory: DirectoryKeeper
 
     async def add_token(self, request: Request) -> TokenMade:
         """``POST /v1/tokens``: shown once, kept as a hash."""
@@ -87,6 +90,10 @@ class PeopleEndpoints(Room):
                 await self._revoked("agent", program, by)
             # Somebody else may get the name.
             await self._revoked("pin", name, by)
+            if name in self.directory.present.away:
+                number = self.directory.number_of(f"away {name}")
+                back = self.service.draft(DirectoryChanged(about="away", name=name), by)
+                await self.directory.set(back, self.service.bus, expected=number)
         return await self._revoked("person", name, by)
 
     async def _revoked(self, kind: str, name: str, by: Actor) -> int:

@@ -163,7 +163,7 @@ class Histories(RuleBasedStateMachine):
             Claim(request_id=request_id, by=name, now=now),
             Unclaim(request_id=request_id, by=name),
             Remark(request_id=request_id, text="hm", now=now),
-            Escalate(request_id=request_id, now=now),
+            Escalate(request_id=request_id, by=name, now=now),
             Answer(question_id=QuestionId(f"u{draw(st.integers(1, 30))}"), answer="approve"),
             *([Cancel()] if draw(st.integers(0, 29)) == 0 else []),
         ]

@@ -113,6 +113,14 @@ def test_R6_who_has_approved_holds_nobody_up() -> None:
     assert team(other).claimed_by == "ann"
 
 
+def test_R6_a_claim_keeps_others_from_escalating() -> None:
+    """As from deciding; not its holder, nor an admin."""
+    story = paused("ask", workflow=TWO)
+    does(story, "ann", Claim(Q, "ann", SOON))
+    cannot(NotPending, "ann looks at the request", story, Escalate(Q, "bob", SOON))
+    assert [decide(story.task, one) for one in (Escalate(Q, "ann", SOON), Escalate(Q, "eve", SOON, overrides=True))]
+
+
 # -- comments ----------------------------------------------------------------------------
 
 
@@ -133,10 +141,10 @@ def test_what_is_over_takes_nothing_more() -> None:
     """Neither a closed request nor one whose time is over."""
     story = paused("ask", expires_at=NOW + AN_HOUR)
     late = NOW + AN_HOUR
-    for command in (Claim(Q, "ann", late), Remark(Q, "x", late), Escalate(Q, late)):
+    for command in (Claim(Q, "ann", late), Remark(Q, "x", late), Escalate(Q, "ann", late)):
         cannot(RequestExpired, "expired", story, command)
     done(story, by="ann", action="approve")
-    for open_command in (Claim(Q, "ann", NOW), Unclaim(Q, "ann"), Remark(Q, "x", NOW), Escalate(Q, NOW)):
+    for open_command in (Claim(Q, "ann", NOW), Unclaim(Q, "ann"), Remark(Q, "x", NOW), Escalate(Q, "ann", NOW)):
         cannot(NotPending, "approved by ann", story, open_command)
 
 
@@ -150,7 +158,7 @@ def test_D21_an_escalation_keeps_the_id_and_resets_the_deadline() -> None:
     created = story.task.request.created_at  # type: ignore[union-attr]
     done(story, by="tom", action="approve")
     does(story, "tim", Claim(Q, "tim", SOON))
-    (fact,) = does(story, "ann", Escalate(Q, SOON))
+    (fact,) = does(story, "ann", Escalate(Q, "ann", SOON, overrides=True))
     assert isinstance(fact, facts.ReviewNoted)
     request = story.task.request
     assert request is not None
@@ -158,12 +166,12 @@ def test_D21_an_escalation_keeps_the_id_and_resets_the_deadline() -> None:
     assert request.remind_at == request.expires_at - AN_HOUR / 2  # type: ignore[operator]
     assert (team(story).escalated_to, team(story).claimed_by) == ("group:heads", "")
     assert team(story).progress == "1 of 2: tom; next: somebody in the group heads"
-    cannot(InvalidDecision, "somebody in the group heads decides it", story, Escalate(Q, SOON))
+    cannot(InvalidDecision, "somebody in the group heads decides it", story, Escalate(Q, "ann", SOON))
     (last,) = done(story, by="hal", action="approve", now=SOON)
     assert isinstance(last, facts.DecisionRecorded)
     assert check(story.items) == []
     plain = paused("ask")
-    (fact,) = does(plain, "ann", Escalate(Q, SOON))
+    (fact,) = does(plain, "ann", Escalate(Q, "ann", SOON))
     assert isinstance(fact, facts.ReviewNoted)
     assert (fact.to, fact.expires_at) == ("role:admin", None)
 
@@ -217,7 +225,7 @@ def test_R4_the_people_of_the_present_step_approve_and_those_of_any_step_reject(
     done(story, by="tom", action="approve")
     assert who(story.task) == {"ann", "tom"}, "who has approved may say so again, which counts once"
     assert Deciders(roles=TUTORS).of(story.task) == "somebody with the role admin"
-    does(story, "ann", Escalate(Q, SOON))
+    does(story, "ann", Escalate(Q, "ann", SOON))
     assert (who(story.task), who(story.task, "reject")) == ({"ann"}, {"ann", "sam"})
     assert who(story.task, "answer") == {"tom", "tim", "ann", "rob", "sam"}
 

@@ -250,3 +250,44 @@ async def test_a_reviewer_of_the_group_sees_and_decides(tmp_path: Path) -> None:
         assert (who["groups"], who["rights"]) == (["class"], ["view", "decide", "audit"])
         groups = (await server.ask("GET", "/v1/groups", token=one.token)).json()["groups"]
         assert groups == [{"name": "class", "people": [one.name], "computers": []}]
+
+
+async def test_who_pairs_for_a_group_takes_no_computer_away(tmp_path: Path) -> None:
+    """A new one is the group's; one that is there keeps its owner, and one out of reach is a name that is taken."""
+    roles = '[roles.tutor]\nmay = ["view", "pair"]\n'
+    async with Installation(tmp_path).open(Writing(), policy=f"rules = []\n{roles}", computer=False) as server:
+        tom = await server.person("tom", "tutor")
+        for name, group in (("ann", "class"), ("bob", "class"), ("sue", "other")):
+            await server.person(name)
+            await server.ask("POST", f"/v1/groups/{group}", {"add_people": [name, *(["tom"] if name == "ann" else [])]})
+            await server.computer(f"of-{name}")
+            await server.ask("POST", f"/v1/computers/of-{name}/owner", {"person": name})
+
+        async def pairs(computer: str, **owner: str) -> int:
+            body = {"computer": computer, **({"owner": owner} if owner else {})}
+            return (await server.ask("POST", "/v1/pairings", body, token=tom)).status_code
+
+        assert [await pairs("new"), await pairs("own", person="bob"), await pairs("of-ann")] == [201] * 3
+        assert await pairs("of-ann", person="ann") == 201
+        assert [await pairs("of-ann", group="class"), await pairs("of-ann", person="bob")] == [403] * 2
+        assert [await pairs("of-sue"), await pairs("of-sue", group="class")] == [403] * 2
+        owners = server.orchestrator.endpoints.authorizer.deciders.directory.owners
+        assert {str(name): str(one) for name, one in owners.items()} == {
+            **{"of-ann": "ann", "of-bob": "bob", "of-sue": "sue"},
+            **{"new": "group class", "own": "bob"},
+        }
+
+
+async def test_who_was_revoked_is_away_no_more(tmp_path: Path) -> None:
+    """A new token of the same name does not bring back who decided in their place."""
+    async with Installation(tmp_path).open(Writing()) as server:
+        sam = await server.person("sam")
+        await server.person("rex", "reviewer")
+        assert (await server.ask("POST", "/v1/away", {"person": "rex", "to": "sam"})).status_code == 200
+        other = await server.person("bob")
+        request = await server.paused(await server.submit(["3"], token=other))
+        path = f"/v1/approve/{request['request_id']}"
+        assert (await server.ask("DELETE", "/v1/tokens/person/rex")).status_code == 200
+        await server.person("rex", "reviewer")
+        assert (await server.ask("POST", path, token=sam)).status_code in (403, 404)
+        assert (await server.ask("GET", "/v1/audit/check?system=1")).json()["findings"] == []

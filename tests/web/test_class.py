@@ -147,6 +147,18 @@ async def test_what_waits_for_a_person_stays_and_is_not_decided(tmp_path: Path) 
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
 
 
+async def test_somebody_who_is_frozen_decides_nothing_for_others(tmp_path: Path) -> None:
+    """Until they are unfrozen; a person who is free decides meanwhile."""
+    async with class_with(tmp_path, Writing()) as (server, people):
+        request = await server.paused(await server.submit(["3"], token=people["ann"]))
+        await freeze(server, server.admin, person="tom")
+        path = f"/v1/approve/{request['request_id']}"
+        refused = await server.ask("POST", path, token=people["tom"])
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "frozen")
+        assert "tom decides nothing" in refused.json()["error"]["message"]
+        assert (await server.ask("POST", path)).status_code == 202
+
+
 async def test_a_frozen_task_is_canceled_all_the_same(tmp_path: Path) -> None:
     """A freeze keeps nobody from giving a task up."""
     async with class_with(tmp_path, Writing()) as (server, people):

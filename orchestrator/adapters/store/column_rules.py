@@ -234,7 +234,7 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "stream": Cover("about which task", _NOTICE),
         "version": Cover("about which item", _NOTICE),
         "kind": Cover("which rules it concerns", "a message says what its item says; only another kind is found"),
-        "rule": Cover("to whom it goes", _NOTICE),
+        "rule": Cover("the receivers of it", _NOTICE),
         "state": Cover(
             "whether it is still to go", f"{_NOTICE}; one that is marked as sent does not go", edits=("'x'",)
         ),

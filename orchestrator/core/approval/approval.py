@@ -201,7 +201,7 @@ class TeamView(_Form):
     escalate_at: AwareDatetime | None = None
     """When it goes to other people by itself; None: never, or it has gone to them."""
     escalated_to: str = ""
-    """The people to whom it has gone, such as ``role:admin``."""
+    """The people who have it now, such as ``role:admin``; empty: it was not escalated."""
     comments: tuple[CommentView, ...] = ()
 
 

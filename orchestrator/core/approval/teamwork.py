@@ -45,10 +45,12 @@ class Remark:
 
 @dataclass(frozen=True)
 class Escalate:
-    """Give a request to the people who come next."""
+    """Give a request to the people who come next; ``overrides``: whether a claim of somebody else does not count."""
 
     request_id: RequestId
+    by: str
     now: datetime
+    overrides: bool = False
 
 
 TeamCommand = Claim | Unclaim | Remark | Escalate
@@ -88,11 +90,11 @@ def teamwork(task: AgentTask, command: TeamCommand) -> tuple[ReviewNoted, ...]:
                 raise InvalidDecision(f"A request has {MAX_COMMENTS} comments at the most.", remedy="Decide it.")
             return (ReviewNoted(what="commented", request_id=request_id, text=text),)
         case Escalate(request_id=request_id, now=now):
-            return (_escalate(open_request(task, request_id, now), now),)
+            return (_escalate(open_request(task, request_id, now), command),)
     assert_never(command)
 
 
-def _claim(request: OpenRequest, command: Claim) -> tuple[ReviewNoted, ...]:
+def _must_be_unclaimed(request: OpenRequest, command: Claim | Escalate) -> None:
     other = request.team.claimed_from(command.by, command.now)
     if other is not None and not command.overrides:
         raise NotPending(
@@ -100,6 +102,10 @@ def _claim(request: OpenRequest, command: Claim) -> tuple[ReviewNoted, ...]:
             remedy="Take another one, or wait until then.",
             details={"claimed_by": other.by, "until": other.until.isoformat()},
         )
+
+
+def _claim(request: OpenRequest, command: Claim) -> tuple[ReviewNoted, ...]:
+    _must_be_unclaimed(request, command)
     until = until_of_claim(command.now)
     return (ReviewNoted(what="claimed", request_id=command.request_id, valid_until=until),)
 
@@ -113,11 +119,12 @@ def _unclaim(request: OpenRequest, command: Unclaim) -> tuple[ReviewNoted, ...]:
     return (ReviewNoted(what="unclaimed", request_id=command.request_id),)
 
 
-def _escalate(request: OpenRequest, now: datetime) -> ReviewNoted:
+def _escalate(request: OpenRequest, command: Escalate) -> ReviewNoted:
+    _must_be_unclaimed(request, command)
     team = request.team
     if team.escalated_to:
         raise InvalidDecision(
             f"The request was escalated already; {told_people(team.escalated_to)} decides it.",
             remedy="Nobody comes after them: ask them.",
         )
-    return escalation(request, now)
+    return escalation(request, command.now)

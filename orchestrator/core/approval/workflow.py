@@ -223,7 +223,7 @@ def until_of_claim(now: datetime) -> datetime:
 
 
 def told_workflow(workflow: Workflow) -> str:
-    """The people who have to approve, as sentences, and to whom it goes after a time."""
+    """The people who have to approve, as sentences, and those who get it after a time."""
     steps = ", then ".join(told_people(step.by, step.count) for step in workflow.steps)
     need = f"{workflow.need} people have" if workflow.need > 1 else "One person has"
     after, to = workflow.escalate_after_s, told_people(workflow.escalate_to or DEFAULT_GROUP)

@@ -46,7 +46,7 @@ class Approval(Value):
     grant_id: GrantId | None = None
     self_approved: bool = False
     behalf: str = ""
-    """The person who is away and for whom it was given; empty: nobody."""
+    """The person who is away, and in whose place it was given; empty: nobody."""
     reason: str = ""
 
 

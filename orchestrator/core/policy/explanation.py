@@ -59,7 +59,7 @@ class ApprovalReport(Value):
     steps: tuple[Step, ...]
     """Some of them, in their order."""
     told: str
-    """All of that as sentences, with the people to whom it goes after a time."""
+    """All of that as sentences, with the people who get it after a time."""
 
 
 class Explanation(Value):

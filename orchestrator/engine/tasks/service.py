@@ -319,6 +319,7 @@ class TaskService(StoredTasks):
             raise Unseen(absent.message, remedy=absent.remedy)
         must_decide_all(self.authorizer, by, task, resume)
         self._must_be_decidable(task)
+        self.must_be_free(by.name, "decides nothing")
         if by.auth != "library":  # whose caller has the whole of it
             must_have_seen(by.name, task, resume)
 
@@ -374,7 +375,10 @@ class TaskService(StoredTasks):
 
     async def escalate(self, request_id: RequestId, by: Identity) -> AgentTask:
         """Give a request to the people who come next. Raises NotFound, Forbidden, NotPending, InvalidDecision."""
-        return await self._in_team(request_id, by, lambda: Escalate(request_id=request_id, now=self.clock.now()))
+        admin = self.authorizer.is_admin(by)
+        return await self._in_team(
+            request_id, by, lambda: Escalate(request_id=request_id, by=by.name, now=self.clock.now(), overrides=admin)
+        )
 
     async def _in_team(
         self, request_id: RequestId, by: Identity, command: Callable[[], TeamCommand], *, own: bool = False

@@ -11,11 +11,11 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
-from orchestrator.core.errors import InvalidRequest, NotFound
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, must_be_there, print_json
 
@@ -50,18 +50,20 @@ def start(
     It prints a row for each person and computer: new tokens, which are shown this once, and lines to type on computers
     that are not paired yet, which are good for 15 minutes. Say it again at any time: it makes what is missing.
     """
-    wanted = read_class(file)
-    if tokens is not None and tokens.exists():
-        raise InvalidRequest(f"{one_line(str(tokens))} is there already.", remedy="Name a file that is not there yet.")
+    wanted, done = read_class(file), _Done()
+    rows: list[dict[str, str]] = []
     with client_of(url, data_dir) as client:
-        done = _Done()
-        rows = list(_begin(client, wanted, done))
-    if as_json:
-        print_json({"done": done.said, "rows": rows})
-        return
-    for line in done.said:
-        typer.echo(line, err=True)
-    _hand_out(rows, tokens)
+        _must_be_admin(client, "class start")
+        # Before anything is made: tokens are shown this once.
+        into = None if tokens is None else _new_file(tokens)
+        try:
+            _begin(client, wanted, done, rows)
+        finally:
+            if as_json:
+                print_json({"done": done.said, "rows": rows if into is None else []})
+            for line in () if as_json else done.said:
+                typer.echo(line, err=True)
+            _hand_out(rows, into, shown=not as_json)
 
 
 @class_app.command("stop", epilog="Example: cc-orchestrator class stop class-7b")
@@ -80,6 +82,7 @@ def stop(
     """
     done = _Done()
     with client_of(url, data_dir) as client:
+        _must_be_admin(client, "class stop")
         people = _people_of(client, group)
         client.request("POST", "/v1/freeze", {"group": group, "reason": _OVER})
         done.say(f"{len(people)} people of {group} are frozen; `cc-orchestrator unfreeze --group {group}` ends it.")
@@ -195,26 +198,26 @@ def _toml(value: Any) -> str:
 # -- what is made ------------------------------------------------------------------------
 
 
-def _begin(client: "Client", wanted: Mapping[str, Any], done: _Done) -> Iterator[dict[str, str]]:
-    """Make what is missing; a row for each person, then for each shared computer."""
+def _begin(client: "Client", wanted: Mapping[str, Any], done: _Done, rows: list[dict[str, str]]) -> None:
+    """Make what is missing. ``rows``: gets one for each person and shared computer, each as soon as there is one."""
     group = str(wanted["group"])
     _set_policy(client, group, policy_part(wanted), done)
-    made = dict(_people(client, wanted, done))
     people = [*wanted["teachers"], *wanted["students"]]
+    for name, token in _people(client, wanted, done):
+        role = TEACHER if name in wanted["teachers"] else "student"
+        own = name if wanted["computers"] == "each" and role == "student" else ""
+        rows.append({"name": name, "role": role, "token": token, "computer": own, "line": ""})
     client.request("POST", f"/v1/groups/{as_segment(group)}", {"add_people": people})
     done.say(f"The group {group} has {len(people)} people: {', '.join(people)}.")
     if any(one["name"] == f"group:{group}" and one["reason"] == _OVER for one in _freezes(client)):
         client.request("POST", "/v1/unfreeze", {"group": group})
         done.say(f"The group {group} is not frozen any more.")
     known = {one["computer"]: one for one in client.request("GET", "/v1/computers")["computers"]}
-    for name in people:
-        role = TEACHER if name in wanted["teachers"] else "student"
-        own = wanted["computers"] == "each" and role == "student"
-        line = _computer(client, known, name, {"person": name}, done) if own else ""
-        yield {"name": name, "role": role, "token": made.get(name, ""), "computer": name if own else "", "line": line}
+    for row in [one for one in rows if one["computer"]]:
+        row["line"] = _computer(client, known, row["computer"], {"person": row["name"]}, done)
     for name in wanted["shared"]:
         line = _computer(client, known, name, {"group": group}, done)
-        yield {"name": "", "role": "shared", "token": "", "computer": name, "line": line}
+        rows.append({"name": "", "role": "shared", "token": "", "computer": name, "line": line})
 
 
 def _set_policy(client: "Client", group: str, part: str, done: _Done) -> None:
@@ -232,14 +235,16 @@ def _set_policy(client: "Client", group: str, part: str, done: _Done) -> None:
 
 
 def _people(client: "Client", wanted: Mapping[str, Any], done: _Done) -> Iterator[tuple[str, str]]:
-    """The new people with their tokens."""
+    """Each person; with a token where the person is new, else with an empty one."""
     held = {one["name"]: one for one in _persons(client) if not one["revoked"]}
     for name in (*wanted["teachers"], *wanted["students"]):
         role = TEACHER if name in wanted["teachers"] else "submitter"
         if name not in held:
             yield name, client.request("POST", "/v1/tokens", {"kind": "person", "name": name, "roles": [role]})["token"]
             done.say(f"{name} is new, with the role {role}.")
-        elif role == TEACHER and not {TEACHER, "admin"} & set(held[name]["roles"]):
+            continue
+        yield name, ""
+        if role == TEACHER and not {TEACHER, "admin"} & set(held[name]["roles"]):
             roles = ", ".join(held[name]["roles"])
             done.say(f"{name} has a token with the roles {roles}, and so is no teacher: revoke it, and say it again.")
 
@@ -274,15 +279,35 @@ def _people_of(client: "Client", group: str) -> list[str]:
     raise NotFound(f"There is no group {one_line(group)}.", remedy="`cc-orchestrator groups` lists them.")
 
 
-def _hand_out(rows: Sequence[Mapping[str, str]], file: Path | None) -> None:
-    """The rows as CSV, on standard output or in a new file that only its owner reads."""
+def _must_be_admin(client: "Client", command: str) -> None:
+    """Raises Forbidden before half of it is done."""
+    if "everything" not in client.request("GET", "/v1/whoami")["rights"]:
+        raise Forbidden(f"`{command}` changes the policy.", remedy="This takes the role admin.")
+
+
+def _new_file(file: Path) -> TextIO:
+    """A new file that only its owner reads. Raises InvalidRequest."""
+    try:
+        return open(file, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600))
+    except FileExistsError:
+        raise InvalidRequest(
+            f"{one_line(str(file))} is there already.", remedy="Name a file that is not there yet."
+        ) from None
+    except OSError as error:
+        raise InvalidRequest(
+            f"{one_line(str(file))} cannot be written: {error.strerror}.", remedy="Name a file that you may write."
+        ) from None
+
+
+def _hand_out(rows: Sequence[Mapping[str, str]], into: TextIO | None, *, shown: bool) -> None:
+    """The rows as CSV: into a file, else on standard output where they are to be ``shown``."""
     text = io.StringIO()
     table = csv.DictWriter(text, ("name", "role", "token", "computer", "line"), lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
-    if file is None:
+    if into is not None:
+        with into:
+            into.write(text.getvalue())
+        typer.echo(f"Tokens and lines are in {one_line(into.name)}, and nowhere else.", err=True)
+    elif shown:
         typer.echo(text.getvalue(), nl=False)
-        return
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        out.write(text.getvalue())
-    typer.echo(f"Tokens and lines are in {one_line(str(file))}, and nowhere else.", err=True)

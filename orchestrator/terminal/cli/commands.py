@@ -164,7 +164,7 @@ def _code_of(error: OrchestratorError) -> int:
     status = getattr(error, "status", 0) if getattr(error, "reason", "") else 0
     if error.code == "not_found" or status == 404 or "missing" in error.details:
         return 4
-    return 3 if error.code in ("server_refused", "server_unreachable") and status != 422 else 2
+    return 3 if error.code in ("server_refused", "server_unreachable", "forbidden") and status != 422 else 2
 
 
 def _complain_of_output(error: OSError) -> None:

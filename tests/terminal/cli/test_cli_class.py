@@ -77,7 +77,7 @@ def test_a_class_begins_once_and_is_told_so(served: Served) -> None:
     assert cli(served.home, "unfreeze", "ann", **tutor).returncode == 0
     student = {"CC_ORCHESTRATOR_TOKEN": rows[1]["token"], "CC_ORCHESTRATOR_URL": served.url}
     refused(cli(served.home, "freeze", "bob", **student), "ann may not do this.", code=3)
-    refused(cli(served.home, "class", "start", file, **student), "The server does not show you its policy.")
+    refused(cli(served.home, "class", "start", file, **student), "This takes the role admin.", code=3)
 
     kept = served.home / "tokens.csv"
     again = served.cli("class", "start", file, "--tokens", str(kept))
@@ -148,3 +148,19 @@ def test_a_class_is_exported_into_a_new_file(served: Served) -> None:
         assert "class-7b/ann.html" in archive.namelist()
     refused(served.cli("class", "export", "class-7b", "--out", str(out)), "is there already.")
     refused(served.cli("class", "export", "none", "--out", str(out) + "2"), "There is no group 'none'.", code=4)
+
+
+def test_what_cannot_be_done_whole_is_not_begun(served: Served) -> None:
+    """A file for the tokens that cannot be written, and a teacher who may not change the policy."""
+    file = str(served.home / "class.toml")
+    nowhere = served.cli("class", "start", file, "--tokens", str(served.home / "nowhere" / "tokens.csv"))
+    refused(nowhere, "cannot be written: No such file or directory", code=2)
+    assert "class-7b" not in served.cli("groups").stdout
+    tokens = served.home / "tokens.csv"
+    assert served.cli("class", "start", file, "--tokens", str(tokens)).returncode == 0
+    rows = rows_of(tokens.read_text("utf-8"))
+    assert all(one["token"] for one in rows if one["name"])
+    tutor = {"CC_ORCHESTRATOR_TOKEN": rows[0]["token"], "CC_ORCHESTRATOR_URL": served.url}
+    for words in (("stop", "class-7b"), ("start", file)):
+        refused(cli(served.home, "class", *words, **tutor), "This takes the role admin.", code=3)
+    assert "class-7b" not in served.cli("freeze").stdout

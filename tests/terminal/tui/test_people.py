@@ -20,7 +20,7 @@ async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
         await seat.asks("n", "Add somebody")
         await seat.asks("enter", "Say a name, above.")
         await seat.type("dora")
-        await seat.press("tab", "tab", "space")
+        await seat.press("tab", "tab", "down", "space")
         await seat.asks("enter", "A person needs a role.")
         await seat.press("down", "space")
         await seat.asks("enter", "The token of dora", "shown this once")
