@@ -109,7 +109,7 @@ _DECIDED: Final = {
     200: Answer(
         "The task as it stands: after a decision that lets nothing run, or one that was made before. With `wait_s` "
         "how it ended, or the request that it waits for next.",
-        (tasks.TaskShort, tasks.TaskOverAnswer, tasks.NextRequest),
+        (tasks.TaskDecided, tasks.TaskOverAnswer, tasks.NextRequest),
     ),
     202: Answer("It goes on; what was approved runs now.", (tasks.TaskShort,)),
 }

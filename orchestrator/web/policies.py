@@ -10,7 +10,7 @@ from starlette.responses import Response
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.approval.command import closed_request
 from orchestrator.core.approval.grants import GrantState
-from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response
+from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response, progress_of
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.policy import FunctionCall, PolicyContext, explain
 from orchestrator.core.ports import Identity
@@ -37,6 +37,7 @@ from orchestrator.web.answers.tasks import (
     DecisionTaken,
     NextRequest,
     Requests,
+    TaskDecided,
     TaskOverAnswer,
     TaskShort,
 )
@@ -248,7 +249,9 @@ class DecisionEndpoints(Room):
                 await self.attempts.refused(request, identity, error, request_id=one.request_id)
                 answers.append(DecisionRefused.made_from(error, request_id=one.request_id, error=problem(error)))
             else:
-                answers.append(DecisionTaken.made_from(decided.task, request_id=one.request_id, http_status=200))
+                far = progress_of(decided.task, one.request_id)
+                taken = {"request_id": one.request_id, "progress": far, "http_status": 200}
+                answers.append(DecisionTaken.made_from(decided.task, **taken))
         return DecidedList(decisions=answers)
 
     async def resume(self, request: Request) -> Response:
@@ -280,12 +283,12 @@ class DecisionEndpoints(Room):
         if not any(one in ("approve", "edit", "respond") for one in actions(resume)) or (
             decided.repeated and not wait_s
         ):
-            return as_json(TaskShort.made_from(decided.task), 200)
+            return as_json(_decided(decided.task, request_id), 200)
         if not wait_s:
-            return as_json(TaskShort.made_from(decided.task), 202)
+            return as_json(_decided(decided.task, request_id), 202)
         task = await self._settled(decided.task.task_id, wait_s, request_id)
         status = 200 if task.phase is Phase.ENDED or task.request else 202
-        return as_json(await redacted(_outcome(task)), status)
+        return as_json(await redacted(_outcome(task, request_id)), status)
 
     async def _settled(self, task_id: TaskId, wait_s: float, past: RequestId) -> AgentTask:
         """The task once it settled, or as it stands when the time is over or the orchestrator closes."""
@@ -299,13 +302,17 @@ class DecisionEndpoints(Room):
             closing.cancel()
 
 
-def _outcome(task: AgentTask) -> TaskShort | NextRequest:
+def _decided(task: AgentTask, request_id: RequestId) -> TaskDecided:
+    return TaskDecided.made_from(task, progress=progress_of(task, request_id))
+
+
+def _outcome(task: AgentTask, request_id: RequestId) -> TaskShort | NextRequest:
     """The task after a decision: its end, its next request, or its present step."""
     if (final := final_result(task)) is not None:
         return TaskOverAnswer.made_from(final, task_id=task.task_id, status=task.status)
     if task.request is not None:
         return NextRequest(**dict(hitl_response(task)), status=task.status)
-    return TaskShort.made_from(task)
+    return _decided(task, request_id)
 
 
 def _bound_to(resume: ResumeRequest, digest: str) -> ResumeRequest:

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, assert_never
 
 from orchestrator.core.approval.approval import CallState, HitlResponse
 from orchestrator.core.approval.deciders import Saying
-from orchestrator.core.approval.presentation import LIST_CHARS
+from orchestrator.core.approval.presentation import LIST_CHARS, progress_of
 from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.choices import options_of
@@ -242,7 +242,8 @@ class _ReviewSession:
             await self._send(review.UndoPreviewed, **await previewed(self._undoing, message, identity))
             return
         task = await self._carry_out(message, identity)
-        await self._send(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value)
+        far = progress_of(task, message.request_id) if isinstance(message, review.DecideRequest) else ""
+        await self._send(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value, progress=far)
 
     async def _carry_out(self, message: review.Asked, identity: Identity) -> AgentTask:
         match message:

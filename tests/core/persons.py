@@ -50,13 +50,14 @@ def shown(
     found: dict[str, str] | None = None,
     risk: RiskLevel = RiskLevel.MEDIUM,
     effects: tuple[str, ...] = (),
+    diff: str | None = None,
     **request: Any,
 ) -> Journal:
     """A task whose calls were looked at, bound by their true digests and put before a person."""
     story = Journal()
     effects = effects or ("ask",) * len(calls)
     story.proposed(calls, *effects)
-    asked = tuple(bound(one, found, risk) for one, effect in zip(calls, effects, strict=True) if effect == "ask")
+    asked = tuple(bound(one, found, risk, diff) for one, effect in zip(calls, effects, strict=True) if effect == "ask")
     fact = facts.ReviewRequested(
         request_id=RequestId(REQUEST), reason="approval", calls=asked, risk=risk, policy_version="v1", **request
     )
@@ -64,10 +65,15 @@ def shown(
     return story
 
 
-def bound(one: ToolCall, found: dict[str, str] | None = None, risk: RiskLevel = RiskLevel.MEDIUM) -> Any:
+def bound(
+    one: ToolCall,
+    found: dict[str, str] | None = None,
+    risk: RiskLevel = RiskLevel.MEDIUM,
+    diff: str | None = None,
+) -> Any:
     """A call as the gate shows it: what it touches was found, and the digest is over all of it."""
     path = str(one.args.get("path", "bin/tool"))
-    observed = Observed(state={path: "0" * 64} if found is None else found, program=path, identity="here")
+    observed = Observed(state={path: "0" * 64} if found is None else found, program=path, identity="here", diff=diff)
     judged = verdict(risk=risk)
     digest = action_digest(call=one.call_digest, user_id="alice", observed=observed, evaluation=judged)
     return facts.RequestedCall(call_id=one.call_id, observed=observed, evaluation=judged, action_digest=digest)

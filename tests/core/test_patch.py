@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import ToolFailed
-from orchestrator.core.text.patch import MAX_COMPARED_LINES, apply_patch, parse_patch, unified_diff
+from orchestrator.core.text.patch import MAX_COMPARED_LINES, apply_patch, parse_patch, taken_off, unified_diff
 
 LINE = st.sampled_from(
     ["", "a", "b", "end", "\r", "a\r", "-- x", "++ y", "-", "\\ No newline", "@@ -1 +1 @@", "\x0b\u2028"]
@@ -31,6 +31,7 @@ def test_what_is_made_can_be_applied(before: str | None, after: str | None) -> N
         assert patch == ""
     else:
         assert apply_patch(before, patch) == after
+        assert after is None or taken_off(after, patch) == before
 
 
 PATCH_LINE = st.sampled_from(

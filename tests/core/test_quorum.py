@@ -5,16 +5,18 @@ from typing import Any
 import pytest
 
 from orchestrator.core.approval.approval import CallState
-from orchestrator.core.approval.presentation import hitl_response
+from orchestrator.core.approval.presentation import hitl_response, progress_of
 from orchestrator.core.approval.workflow import PLAIN, Step, Workflow, told_people, with_quorum
 from orchestrator.core.audit.check import check
+from orchestrator.core.audit.presentation import story_lines
 from orchestrator.core.audit.story import who_approved
 from orchestrator.core.errors import InvalidDecision, NotPending
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import CallId
+from orchestrator.core.task.facts import CallId, ToolCall
 from orchestrator.core.task.states import Phase
+from orchestrator.core.text.patch import unified_diff
 from tests.core.audited import BOB, PROGRAM, Trail, edits, made, says
-from tests.core.journal import Journal, person
+from tests.core.journal import REQUEST, Journal, person
 from tests.core.persons import done, each, paused, real, refused, said, shown
 
 TWO = Workflow(steps=(Step(count=2),))
@@ -44,10 +46,11 @@ def test_D22_two_people_approve_and_then_it_runs() -> None:
     assert isinstance(first, facts.ReviewNoted)
     assert (first.what, [one.action_digest for one in first.decisions]) == ("approved", ["action-c1"])
     assert (of(story), story.task.phase) == (CallState.PENDING, Phase.REVIEWING)
-    assert view(story).progress == "1 of 2: ann"
+    assert view(story).progress == progress_of(story.task, REQUEST) == "1 of 2: ann"
     (second,) = done(story, by="bob", action="approve")
     assert isinstance(second, facts.DecisionRecorded)
     assert (of(story), story.record("c1").approved_by) == (CallState.APPROVED, "ann and bob")
+    assert progress_of(story.task, REQUEST) == ""
     assert check(story.items) == []
 
 
@@ -70,6 +73,7 @@ def test_D22_each_call_has_its_own_count() -> None:
     """Of two calls one is approved by two people, the other still waits for one; then all of it is decided."""
     story = paused("ask", "ask", workflow=TWO)
     done(story, by="ann", decisions=each(("c1", "approve")))
+    assert (view(story).progress, progress_of(story.task, REQUEST)) == ("0 of 2", "1 of 2: ann")
     noted, decided = done(story, by="bob", action="approve")
     assert isinstance(noted, facts.ReviewNoted)
     assert isinstance(decided, facts.DecisionRecorded)
@@ -138,14 +142,46 @@ def test_D22_an_edit_starts_the_count_anew_with_its_editor() -> None:
     assert (of(story), story.record("c1").approved_by) == (CallState.APPROVED, "bob and ann")
     assert check(story.items) == []
     (told,) = who_approved(story.items)
-    assert [(one.how, one.by.id) for one in told.approvals] == [
-        ("approved", "ann"),
-        ("approved", "bob"),
-        ("approve", "ann"),
+    assert [(one.how, one.by.id, one.void) for one in told.approvals] == [
+        ("approved", "ann", True),
+        ("edited", "bob", False),
+        ("approve", "ann", False),
     ]
+    assert {one.policy_version for one in told.approvals} == {"v1"}
+    lines = story_lines(told.model_dump(mode="json"))
+    assert [line.endswith("  void: the call was edited after it") for line in lines[1:4]] == [True, False, False]
     story.started("c1")
     (turn,) = story.finished("c1").turns
     assert "A person (bob) edited this call" in turn.results[0][1]
+
+
+BEFORE = "a\n" * 9
+ADDED = real("c1", tool="cc_edit", path="farm", old="a", new="b")
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "diff", "then"),
+    [
+        (WRITE, {"content": "a\n" * 9 + "b\n"}, unified_diff(BEFORE, "old", "farm"), "-7,3 +7,4"),
+        (WRITE, {"content": "b\n"}, unified_diff(None, "old", "farm"), "--- /dev/null"),
+        (WRITE, {"content": "new"}, "", "-old\n"),
+        (WRITE, {"content": BEFORE}, unified_diff(BEFORE, "old", "farm"), ""),
+        (WRITE, {"content": "new"}, unified_diff(BEFORE, f"{BEFORE}old", "farm"), None),
+        (WRITE, {"content": "new"}, None, None),
+        (ADDED, {"old": "a", "new": "c"}, unified_diff(BEFORE, "b\n", "farm"), None),
+    ],
+    ids=["changed", "made", "same as there", "back to what is there", "appended", "binary", "another tool"],
+)
+def test_D22_an_edit_is_shown_with_its_own_diff(
+    call: ToolCall, args: dict[str, Any], diff: str | None, then: str | None
+) -> None:
+    """The next person sees the difference from the file to the edited text, never the one of the model's text."""
+    story = shown(call, workflow=TWO, diff=diff)
+    done(story, by="ann", decisions=each(("c1", "edit"), args={"path": "farm", **args}))
+    (seen,) = hitl_response(story.task).tool_calls
+    assert seen.edited_by == "ann"
+    assert seen.observed.diff == then if not then else then in str(seen.observed.diff)
+    assert "+old" not in str(seen.observed.diff)
 
 
 def test_D22_the_same_edit_by_two_people_is_enough() -> None:

@@ -61,6 +61,7 @@ _WRITE = RequestedCallView(
     evaluation=_VERDICT,
     action_digest="f" * 64,
     original_args={"path": "startup.lua", "content": "prnt()\n"},
+    edited_by="ann for bob",
     grant_paths=("startup.lua",),
     checks=("runs startup.lua",),
 )
@@ -184,7 +185,7 @@ EXAMPLES: tuple[Any, ...] = (
             ),
         ),
     ),
-    review.Done(seq=7, ref="r-1", task_id=_TASK, status="Running"),
+    review.Done(seq=7, ref="r-1", task_id=_TASK, status="Paused", progress="1 of 2: ann for bob"),
     review.Failed(
         seq=8,
         ref="r-2",

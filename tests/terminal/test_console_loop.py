@@ -17,7 +17,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import TaskChange, UndoOffer, outcome_of
 from orchestrator.core.wire import review
 from orchestrator.terminal.console import ReviewLoop
-from orchestrator.terminal.review.channel import OPEN_ENDED, closed_meanwhile, refused, said_of
+from orchestrator.terminal.review.channel import OPEN_ENDED, closed_meanwhile, done_of, refused, said_of, taken
 from tests.harness.asked import NOW, console, request
 from tests.harness.support import NEW, WRITE, Disk, Listening, call, final, says
 from tests.harness.whole_server import Server, connected, running
@@ -237,6 +237,15 @@ def test_what_was_decided_in_several_ways_is_only_decided() -> None:
     one, other = {"call_id": "c1", "action": "approve"}, {"call_id": "c2", "action": "reject"}
     assert said_of(ResumeRequest.model_validate({"decisions": [one, other]})) == "decided by you"
     assert said_of(ResumeRequest(action="retry")) == "asked for again by you"
+
+
+def test_an_approval_that_waits_for_others_is_not_told_as_carried_out() -> None:
+    """Also where the endpoint took it, as for a long edit; an older server tells no progress."""
+    answer = {"task_id": "t-1", "status": "Paused", "progress": "1 of 2: ann; next: somebody who may decide"}
+    said = "Counted: approved by you. Approved so far: 1 of 2: ann; next: somebody who may decide."
+    assert taken("approved by you", done_of("r-1", answer)) == said
+    del answer["progress"]
+    assert taken("approved by you", done_of("r-1", answer)) == "Carried out: approved by you; task t-1 is Paused."
 
 
 async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(tmp_path: Path) -> None:

@@ -158,8 +158,8 @@ def test_what_no_model_wrote_is_not_said_to_be_a_models() -> None:
 
 def test_what_a_person_edited_before_is_shown_as_a_change() -> None:
     """Beside what will run stands what the model had asked for (D19)."""
-    lines = describe(request(shown(original_args={"path": "/farm.lua", "content": "mine\n"})))
-    at = lines.index("  a person edited it; these are their changes of the request:")
+    lines = describe(request(shown(edited_by="ann", original_args={"path": "/farm.lua", "content": "mine\n"})))
+    at = lines.index("  edited by ann; these are the changes of the model's call:")
     assert "  │ -mine" in lines[at:]
     assert "  │ +new" in lines[at:]
 

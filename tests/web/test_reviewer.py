@@ -229,6 +229,33 @@ async def test_a_decision_is_done_under_its_ref(server: Server, disk: Disk) -> N
     assert disk.done == ["fs_write a.lua"]
 
 
+async def test_the_first_of_two_approvals_is_told_as_counted(tmp_path: Path, disk: Disk) -> None:
+    """Over the socket and over REST, alone and with others; the last one is told as any other decision."""
+    policy = tmp_path / "two.toml"
+    policy.write_text('[requests]\napprovals = 2\n[[rules]]\nid = "asks"\neffect = "ask"\ntools = ["cc_write"]\n')
+    async with running(tmp_path, model=MODEL, policy=policy) as server, connected(server, "3", disk):
+        ann, bob = [await server.person(name, "reviewer") for name in ("ann", "bob")]
+        request = await server.paused(await server.submit(prompt="write"))
+        async with server.reviewing(ann) as reviewer:
+            await reviewer.hear("snapshot")
+            await reviewer.send_decision(request)
+            done = (await reviewer.either("done", "request_opened"))["done"]
+            assert (done["status"], done["progress"]) == ("Paused", "1 of 2: ann")
+        (again,) = await decided(server, request, ann)
+        assert (again["status"], again["progress"]) == ("Paused", done["progress"])
+        (last,) = await decided(server, request, bob)
+        assert (last["status"], last["progress"]) == ("Running", "")
+        assert await ended(server, request["task_id"]) == "Completed"
+
+
+async def decided(server: Server, request: dict[str, Any], token: str) -> list[dict[str, Any]]:
+    """What the endpoint of several decisions answers to an approval of one request."""
+    one = {"request_id": request["request_id"], "resume": {"action": "approve"}}
+    answer = await server.ask("POST", "/v1/decisions", {"requests": [one]}, token=token)
+    decisions: list[dict[str, Any]] = answer.json()["decisions"]
+    return decisions
+
+
 async def test_a_rejection_over_the_socket_ends_the_task(server: Server, disk: Disk) -> None:
     """Rejecting answers with the status that the task then has, and nothing was touched."""
     async with server.reviewing() as reviewer:

@@ -159,6 +159,8 @@ class RequestedCallView(_Form):
     truncated: bool = False
     original_args: dict[str, Any] | None = None
     """The arguments from the model before a person edited them; None: nobody did."""
+    edited_by: str = Field(default="", exclude_if=is_empty)
+    """The person who edited them, such as ``ann`` or ``ann for bob``; empty: nobody did."""
     grant_paths: tuple[str, ...] = ()
     """The paths that a grant would cover if it is not widened (promise G2)."""
     checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)

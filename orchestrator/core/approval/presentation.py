@@ -3,7 +3,7 @@
 Stored and running calls are never changed by it: a view is made again each time it is asked for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from orchestrator.core.approval.approval import (
@@ -19,10 +19,10 @@ from orchestrator.core.approval.approval import (
     request_digest,
 )
 from orchestrator.core.approval.grants import own_paths
-from orchestrator.core.approval.workflow import ONE_PERSON, told_people, told_progress
+from orchestrator.core.approval.workflow import ONE_PERSON, Team, told_people, told_progress
 from orchestrator.core.errors import InvalidDecision, NotFound
 from orchestrator.core.policy import PolicyDecision, RiskLevel, severity
-from orchestrator.core.task.facts import CallId, DecisionAction, Observed
+from orchestrator.core.task.facts import CallId, DecisionAction, Observed, RequestId
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
 from orchestrator.core.text.redact import redact
 from orchestrator.core.text.visible import cut
@@ -118,21 +118,34 @@ def _team(request: OpenRequest, shown: _Shown) -> TeamView | None:
     team = request.team
     if team == ONE_PERSON:
         return None
-    need = team.workflow.need
-    least = min(request.call_ids, key=lambda call_id: len(team.votes_on(call_id)))
-    approved_by = tuple(map(str, team.votes_on(least)))
-    by = team.by_now(least)
+    need, approved_by, waits_for = _approvals(team, request.call_ids)
     return TeamView(
         need=need,
         approved_by=approved_by,
-        waits_for=told_people(by),
-        progress=told_progress(need, approved_by, told_people(by) if by else "") if need > 1 else "",
+        waits_for=waits_for or told_people(""),
+        progress=told_progress(need, approved_by, waits_for) if need > 1 else "",
         claimed_by=team.claim.by if team.claim is not None else "",
         claimed_until=team.claim.until if team.claim is not None else None,
         escalate_at=team.escalate_at,
         escalated_to=team.escalated_to,
         comments=tuple(CommentView(by=one.by, at=one.at, text=shown.value(one.text)) for one in team.comments),
     )
+
+
+def progress_of(task: AgentTask, request_id: RequestId) -> str:
+    """How far the approvals of a request are after a decision, such as ``1 of 2: ann``; empty: none waits for more."""
+    request = task.request
+    if request is None or request.request_id != request_id:
+        return ""
+    approved = [call_id for call_id in request.call_ids if request.team.votes_on(call_id)]
+    return told_progress(*_approvals(request.team, approved)) if approved else ""
+
+
+def _approvals(team: Team, call_ids: Sequence[CallId]) -> tuple[int, tuple[str, ...], str]:
+    """What is needed, who approved the call with the fewest approvals, and whose approval comes next."""
+    least = min(call_ids, key=lambda call_id: len(team.votes_on(call_id)))
+    by = team.by_now(least)
+    return team.workflow.need, tuple(map(str, team.votes_on(least))), told_people(by) if by else ""
 
 
 def _verbs(task: AgentTask, request: OpenRequest) -> tuple[DecisionAction, ...]:
@@ -166,6 +179,7 @@ def _call(task: AgentTask, record: CallRecord, shown: _Shown) -> RequestedCallVi
         action_digest="" if truncated else record.action_digest or "",
         truncated=truncated,
         original_args=shown.value(record.original.args) if record.original is not None else None,
+        edited_by=record.edited_by,
         grant_paths=tuple(shown.value(list(own_paths(call.tool, call.args)))),
         checks=tuple(shown.value([one.check for one in record.checks])),
     )

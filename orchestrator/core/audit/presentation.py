@@ -83,10 +83,12 @@ def story_lines(story: Mapping[str, Any]) -> list[str]:
     for one in _maps(story.get("approvals")):
         by = _map(one.get("by"))
         own = ", their own task" if one.get("self_approved") else ""
+        place = f" for {one['behalf']}" if one.get("behalf") else ""
+        void = "  void: the call was edited after it" if one.get("void") else ""
         under = f" under {one['grant_id']}" if one.get("grant_id") else ""
         lines.append(
-            f"  {_when(one.get('at'))}  {one.get('how')} by {by.get('kind')} {by.get('id')}{own}{under}"
-            f"  policy {one.get('policy_version') or '?'}  digest {_shown(one.get('action_digest') or '-')}"
+            f"  {_when(one.get('at'))}  {one.get('how')} by {by.get('kind')} {by.get('id')}{place}{own}{under}"
+            f"  policy {one.get('policy_version') or '?'}  digest {_shown(one.get('action_digest') or '-')}{void}"
         )
     for one in _maps(story.get("refusals")):
         by = _map(one.get("by"))

@@ -37,14 +37,16 @@ class Approval(Value):
     version: int
     at: AwareDatetime
     by: Actor
-    how: Literal["approve", "edit", "approved", "grant_used", "check_approved", "released", "policy"]
-    """``approved``: an approval that waits for those of other people."""
+    how: Literal["approve", "edit", "approved", "edited", "grant_used", "check_approved", "released", "policy"]
+    """``approved`` and ``edited``: they wait for the approvals of other people."""
     action_digest: str = ""
     """The digest that it is bound to; empty: the policy allowed it, or its target was still to be looked at."""
     policy_version: str = ""
     request_id: RequestId | None = None
     grant_id: GrantId | None = None
     self_approved: bool = False
+    void: bool = False
+    """Whether somebody edited the call after it: it was for another text, and counts no more."""
     behalf: str = ""
     """The person who is away, and in whose place it was given; empty: nobody."""
     reason: str = ""
@@ -277,6 +279,10 @@ class _Teller:
         told.original = told.original or told.call
         told.call = told.call.model_copy(update=changed)
         told.verdict = decision.evaluation or told.verdict
+        told.approvals = [
+            one.model_copy(update={"void": True}) if one.how in ("approved", "edited") else one
+            for one in told.approvals
+        ]
 
     def _noted(self, item: AgentTaskItem, fact: facts.ReviewNoted) -> None:
         for decision in fact.decisions:
@@ -286,8 +292,9 @@ class _Teller:
                 self._approved(
                     told,
                     item,
-                    "approved",
+                    "edited" if decision.action == "edit" else "approved",
                     action_digest=decision.runs_digest or decision.action_digest,
+                    policy_version=told.verdict.policy_version,
                     request_id=fact.request_id,
                     self_approved=item.actor.id == self._requester,
                     behalf=fact.behalf,

@@ -1,18 +1,19 @@
 """What happens around a request, folded into the task: raised, noted, decided, ended without a decision."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, assert_never
 
 from orchestrator.core.approval.approval import CallEvent, CallState, move
 from orchestrator.core.approval.workflow import PLAIN, Claim, Comment, Team, Vote, told_person
-from orchestrator.core.errors import InvalidDecision
+from orchestrator.core.errors import InvalidDecision, ToolFailed
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.task import AgentTask, CallRecord, ClosedRequest, OpenRequest, changed
+from orchestrator.core.text.patch import taken_off, unified_diff
 
 # -- The calls of a task's present step, found and moved by the table: every part of the fold needs them
 
@@ -248,7 +249,8 @@ def _approved_by_one(task: AgentTask, request: OpenRequest, fact: facts.ReviewNo
     for decision in fact.decisions:
         record = call_record(task, decision.call_id)
         if decision.call_id in edited:
-            edit = changed(record, **_edit_of(record, decision, told_person(by, fact.behalf)))
+            seen = _seen_of_edit(record, decision.args or {})
+            edit = changed(record, **_edit_of(record, decision, told_person(by, fact.behalf)), observed=seen)
             task = changed(task, calls=tuple(edit if one is record else one for one in task.calls))
     votes = (
         Vote(one.call_id, by, one.runs_digest or one.action_digest, one.step, fact.behalf) for one in fact.decisions
@@ -266,6 +268,22 @@ def _approved_by_one(task: AgentTask, request: OpenRequest, fact: facts.ReviewNo
         waited_for=request.call_ids,
     )
     return changed(task, request=request, closed=(*task.closed, said))
+
+
+def _seen_of_edit(record: CallRecord, args: Mapping[str, Any]) -> facts.Observed | None:
+    """What was found at the target, with the diff of the edited text; without a diff where that is not known."""
+    seen = record.observed
+    if seen is None or seen.diff is None:
+        return seen
+    made, makes = record.call.args.get("content"), args.get("content")
+    if not isinstance(made, str) or not isinstance(makes, str):
+        return seen.model_copy(update={"diff": None})
+    try:
+        before = taken_off(made, seen.diff) if seen.diff else made
+    except ToolFailed:
+        # The text goes to the end of the file, for instance: the arguments say what happens.
+        return seen.model_copy(update={"diff": None})
+    return seen.model_copy(update={"diff": unified_diff(before, makes, str(args.get("path", "")))})
 
 
 def _in_team(request: OpenRequest, fact: facts.ReviewNoted, by: str, at: datetime) -> OpenRequest:

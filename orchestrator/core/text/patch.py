@@ -14,7 +14,7 @@ file ends with CRLF and no line of the patch does, the patch is read as one in C
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, NoReturn
@@ -298,16 +298,7 @@ def apply_patch(before: str | None, patch: str) -> str | None:
     if before is None and not read.creates:
         _refuse("There is no such file to patch.", "To create it, start the patch with '--- /dev/null'.")
     lines = _lines(before or "")
-    out: list[str] = []
-    done = 0
-    for hunk in _in_the_files_line_ends(read.hunks, lines):
-        if hunk.at < done:
-            _refuse(f"{hunk} starts before the end of the hunk above it.", "Order the hunks; let none overlap.")
-        _check(hunk, lines)
-        out += lines[done : hunk.at]
-        out += hunk.new
-        done = hunk.at + len(hunk.old)
-    out += lines[done:]
+    out = _with_hunks(lines, _in_the_files_line_ends(read.hunks, lines))
     if read.deletes:
         if out:
             _refuse(f"The patch deletes the file, but leaves {_counted(len(out))}.", _READ_AGAIN)
@@ -316,6 +307,35 @@ def apply_patch(before: str | None, patch: str) -> str | None:
     if unended is not None:
         _refuse(f"Line {unended} would have no newline and yet not be the last one.", f"See to '{NO_NEWLINE}'.")
     return "".join(out)
+
+
+def taken_off(after: str, patch: str) -> str | None:
+    """The text before a patch that :func:`unified_diff` made; None: there was no file.
+
+    Raises ToolFailed where the patch does not make this text.
+    """
+    read = parse_patch(patch)
+    moved = 0
+    turned: list[Hunk] = []
+    for hunk in read.hunks:
+        turned.append(replace(hunk, at=hunk.at + moved, old=hunk.new, new=hunk.old))
+        moved += len(hunk.new) - len(hunk.old)
+    before = "".join(_with_hunks(_lines(after), turned))
+    return None if read.creates and not before else before
+
+
+def _with_hunks(lines: Sequence[str], hunks: Iterable[Hunk]) -> list[str]:
+    """The lines after the hunks. Raises ToolFailed where one does not fit."""
+    out: list[str] = []
+    done = 0
+    for hunk in hunks:
+        if hunk.at < done:
+            _refuse(f"{hunk} starts before the end of the hunk above it.", "Order the hunks; let none overlap.")
+        _check(hunk, lines)
+        out += lines[done : hunk.at]
+        out += hunk.new
+        done = hunk.at + len(hunk.old)
+    return [*out, *lines[done:]]
 
 
 def _in_the_files_line_ends(hunks: Sequence[Hunk], lines: Sequence[str]) -> Sequence[Hunk]:

@@ -132,6 +132,8 @@ class Done(_Message):
     ref: str
     task_id: TaskId
     status: str
+    progress: str = Field(default="", exclude_if=is_empty)
+    """How far the approvals are, such as ``1 of 2: ann``, where more people have to approve; empty: it is decided."""
 
 
 class Failed(_Message):

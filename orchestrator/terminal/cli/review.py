@@ -21,11 +21,12 @@ from orchestrator.terminal.console import Console, InputEnded, ReviewLoop
 from orchestrator.terminal.review.channel import (
     UNREADABLE,
     body_of,
-    carried_out,
+    done_of,
     odd_lines,
     parted,
     refused,
     said_of,
+    taken,
     these,
 )
 from orchestrator.terminal.review.edit import MOST_TOGETHER, decision
@@ -194,8 +195,7 @@ def _outcome(request: HitlResponse, action: Word, answer: dict[str, Any], consol
     request_id = request.request_id
     error = answer.get("error")
     if error is None:
-        said = said_of(decision(request, action))
-        return Outcome(request_id, True, carried_out(said, str(answer["task_id"]), str(answer["status"])))
+        return Outcome(request_id, True, taken(said_of(decision(request, action)), done_of(request_id, answer)))
     details = error.get("details") or {}
     said = refused(str(error["code"]), str(error["message"]), str(error["remedy"]), details, now=console.now())
     return Outcome(request_id, False, said)

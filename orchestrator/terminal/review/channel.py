@@ -281,7 +281,13 @@ class Outbox:
             answer = await self.post(f"/v1/resume/{sent.request_id}", body_of(sent.resume))
         except ServerRefused as error:
             return review.Failed(seq=0, code=error.reason, message=error.message, remedy=error.remedy)
-        return review.Done(seq=0, ref=sent.ref, task_id=answer["task_id"], status=answer["status"])
+        return done_of(sent.ref, answer)
+
+
+def done_of(ref: str, answer: Mapping[str, Any]) -> review.Done:
+    """What an endpoint answered to a decision; one of an older server tells no progress."""
+    far = str(answer.get("progress", ""))
+    return review.Done(seq=0, ref=ref, task_id=answer["task_id"], status=answer["status"], progress=far)
 
 
 # -- What became of a decision, and of what waits, as sentences to the person who decides
@@ -323,13 +329,15 @@ def told_of(sent: Sent, result: Result, now: datetime) -> str:
     """The server's answer to a decision or to an answer, as a sentence."""
     if isinstance(result, review.Done):
         said = said_of(sent.resume) if isinstance(sent, review.DecideRequest) else "answered by you"
-        return carried_out(said, result.task_id, result.status)
+        return taken(said, result)
     return refused(result.code, result.message, result.remedy, result.details, now=now)
 
 
-def carried_out(said: str, task_id: str, status: str) -> str:
-    """The decision was taken."""
-    return f"Carried out: {said}; task {one_line(task_id)} is {one_line(status)}."
+def taken(said: str, done: review.Done) -> str:
+    """The decision was taken: it is carried out, or it counts and more people have to approve."""
+    if done.progress:
+        return f"Counted: {said}. Approved so far: {one_line(done.progress, limit=1000)}."
+    return f"Carried out: {said}; task {one_line(done.task_id)} is {one_line(done.status)}."
 
 
 def these(count: int) -> str:

@@ -398,7 +398,8 @@ def _call(call: RequestedCallView, number: str) -> Iterator[Line]:
     if observed.note:
         yield from field("note", observed.note, prose=True)
     if call.original_args is not None:
-        yield Line("  a person edited it; these are their changes of the request:")
+        who = one_line(call.edited_by or "a person")
+        yield Line(f"  edited by {who}; these are the changes of the model's call:")
         yield from changes(call.original_args, call.args)
     yield from _verdict(call)
 

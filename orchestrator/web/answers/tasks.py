@@ -384,8 +384,15 @@ class NextRequest(HitlResponse):
     status: TaskStatus
 
 
-class DecisionTaken(TaskShort):
-    """A decision that was carried out."""
+class TaskDecided(TaskShort):
+    """A task after a decision on what it asked."""
+
+    progress: str
+    """How far the approvals are, such as ``1 of 2: ann``, where more people have to approve; empty: it is decided."""
+
+
+class DecisionTaken(TaskDecided):
+    """A decision that was taken."""
 
     request_id: str
     http_status: Literal[200]

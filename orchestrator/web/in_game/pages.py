@@ -129,6 +129,7 @@ def _call(call: RequestedCallView, several: str) -> Iterator[Row]:
     if seen.note:
         yield from _told("note", seen.note)
     if call.original_args is not None:
+        yield Row("title", f"edited by {_shown(call.edited_by or 'a person')}:")
         yield from _edited(call.original_args, call.args)
     yield from _ours("rule", f"{', '.join(call.evaluation.matched_rules) or 'none'} ({call.evaluation.reason})")
     if call.truncated:
@@ -137,7 +138,6 @@ def _call(call: RequestedCallView, several: str) -> Iterator[Row]:
 
 def _edited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Row]:
     """What a person changed of the arguments."""
-    yield Row("title", "a person edited it:")
     for name in dict.fromkeys((*before, *after)):
         old, new = (_text_of(some[name]) if name in some else "" for some in (before, after))
         if old != new:

@@ -263,6 +263,36 @@ async def test_of_two_browsers_the_second_is_told_who_decided(server: Server, pc
     assert len(decided) == 1
 
 
+async def test_the_first_of_two_approvals_is_told_as_counted(server: Server, pc: Computer, seats: Seats) -> None:
+    """Alone and among several; the second person sees what the first one edited, as it will be written."""
+    file = server.home / "policy.toml"
+    whole = file.read_text("utf-8")
+    file.write_text(f"{whole}\n[requests]\napprovals = 2\n", "utf-8")
+    api = server.api()
+    await api.ok("POST", "/v1/policy/reload", {})
+    try:
+        task_id = await api.submit(write(), final(), computers=(pc.name,))
+        place = f"approvals/{await waiting(api, task_id)}"
+        ann, bob = [
+            await seats.open(place, token=(await server.person(one, "reviewer")).token) for one in ("ann", "bob")
+        ]
+        await ann.request().get_by_role("button", name="Edit").click()
+        dialog = ann.page.get_by_role("dialog")
+        await dialog.get_by_role("textbox").first.fill("print('shorter')\n")
+        await dialog.get_by_role("button", name="Approve as edited").click()
+        assert "Counted: edited and approved by you. Approved so far: 1 of 2: ann" in await ann.told("done")
+        await expect(bob.page.locator(".request .call")).to_contain_text("Edited by ann")
+        await expect(bob.page.locator(".request .call .diff").first).to_contain_text("print('shorter')")
+        await expect(bob.page.locator(".request .call .diff").first).not_to_contain_text("built")
+        await bob.request().get_by_role("button", name="Approve", exact=True).click()
+        assert "Done: approved by you." in await bob.told("done")
+        await api.journal(task_id)
+        assert pc.read("build.lua") == b"print('shorter')\n"
+    finally:
+        file.write_text(whole, "utf-8")
+        await api.ok("POST", "/v1/policy/reload", {})
+
+
 async def test_what_is_cut_is_approved_only_whole(server: Server, pc: Computer, seats: Seats) -> None:
     """No button and no key approves it before; then it is approved by the digest of the whole."""
     api = server.api()

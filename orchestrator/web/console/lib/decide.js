@@ -78,8 +78,7 @@ async function deliver(key, about, what, send) {
   try {
     const task = await send();
     forget(key);
-    const brief = `Done: ${what}.`;
-    tell(key, { ...about, state: "done", brief, text: `${brief} The task is ${task.status}.` });
+    tell(key, { ...about, state: "done", ...taken(what, task) });
   } catch (problem) {
     if (!problem.undelivered) {
       tell(key, { ...about, state: "refused", text: refusal(problem) });
@@ -88,6 +87,12 @@ async function deliver(key, about, what, send) {
     const again = () => deliver(key, about, what, send);
     tell(key, { ...about, state: "unsent", again, text: COUNTS_ONCE });
   }
+}
+
+// What became of it: it is carried out, or it counts and more people have to approve.
+function taken(what, { status, progress }) {
+  const brief = progress ? `Counted: ${what}. Approved so far: ${oneLine(progress, 500)}.` : `Done: ${what}.`;
+  return { brief, text: progress ? brief : `${brief} The task is ${status}.` };
 }
 
 // Several requests at once: each by itself, and each is told its own.
@@ -104,7 +109,7 @@ export async function decideSeveral(requests, action, more = {}) {
       requests.forEach((request, i) => decisions[i].error || forget(request.request_id));
       each((i) => (decisions[i].error
         ? { state: "refused", text: refusal(decisions[i].error) }
-        : { state: "done", text: `Done: ${DONE[action]}. The task is ${decisions[i].status}.` }));
+        : { state: "done", text: taken(DONE[action], decisions[i]).text }));
     } catch (problem) {
       each(() => (problem.undelivered
         ? { state: "unsent", again: send,

@@ -76,7 +76,8 @@ export function editedParts(before, after) {
 }
 
 function Edited({ call }) {
-  return html`<div class="note"><p>A person edited it; this is what they changed of what had been asked for.</p></div>
+  return html`<div class="note"><p>Edited by <b>${oneLine(call.edited_by || "a person")}</b>. These are the
+      changes of the model's call.</p></div>
     ${editedParts(call.original_args, call.args).map(([name, before, after]) => html`<${Diff} label=${oneLine(name)}
         diff=${unified(before, after)} />`)}`;
 }
