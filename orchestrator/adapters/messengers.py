@@ -39,6 +39,8 @@ PUSH: Final = "webpush"
 """The scheme of a browser's push subscription: ``webpush:ENDPOINT#P256DH.AUTH``."""
 _GONE: Final = (404, 410)
 _SCHEME: Final = re.compile("[a-z][a-z0-9+.-]{0,30}")
+_BARE_IPV6: Final = re.compile("(https?://)([0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*)(?:[/?#]|$)", re.I)
+"""A URL whose host is an IPv6 address without its brackets."""
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
 
@@ -68,7 +70,9 @@ class Messengers:
             host, _ = parts.hostname, parts.port
             httpx2.URL(url)
         except (ValueError, httpx2.InvalidURL):
-            raise _no_address("Its host or port cannot be read.") from None
+            bare = _BARE_IPV6.match(url)
+            why = f"An IPv6 address is written in brackets: {bare[1]}[{bare[2]}]/…" if bare else None
+            raise _no_address(why or "Its host or port cannot be read.") from None
         if len(url) > MOST_URL or not url.isascii() or re.search(r"[\s\x00-\x1f]", url) or not _known(parts.scheme):
             raise _no_address("It is no URL.")
         if parts.scheme == PUSH:
@@ -76,7 +80,10 @@ class Messengers:
         if parts.scheme not in ("http", "https"):
             if not trusted and parts.scheme not in FIXED_SERVICES:
                 services = ", ".join(sorted(FIXED_SERVICES))
-                raise _no_address(f"Only admins may use {parts.scheme}: URLs; everybody may use https and {services}.")
+                raise _no_address(
+                    f"{parts.scheme}: is not a webhook. Everybody may use https: URLs, which are webhooks, and URLs of "
+                    f"{services}; only admins may use other services, such as mailtos: for mail."
+                )
             # The first look at one imports all services of apprise.
             await asyncio.to_thread(_service, url)
             return f"{parts.scheme}://…"
@@ -137,8 +144,7 @@ class Messengers:
         except TimeoutError:
             return f"{who} did not answer within {SEND_S:.0f} s."
         except (OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL) as error:
-            # The error's own text may have the address.
-            return f"{who} cannot be reached ({type(error).__name__})."
+            return _unreachable(who, urlsplit(_endpoint(url)).port, error)
         except InvalidRequest as error:
             return f"{error.message} {error.remedy}"
 
@@ -213,6 +219,20 @@ async def _post(url: str, headers: Mapping[str, str], body: bytes, *, private: b
 def _tls() -> ssl.SSLContext:
     """The authorities that are trusted: to read them takes longer than to send a message."""
     return httpx2.create_ssl_context(trust_env=False)
+
+
+def _unreachable(host: str, port: int | None, error: Exception) -> str:
+    """Why there is no answer, as a sentence; the error's own text may have the address."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return f"The name {host} was not found."
+        if isinstance(cause, ConnectionRefusedError):
+            return f"Nobody listens at {host}{f':{port}' if port else ''}."
+        if isinstance(cause, ssl.SSLError):
+            return f"{host} cannot be reached: its certificate, or its TLS, is not accepted."
+        cause = cause.__cause__ or cause.__context__
+    return f"{host} cannot be reached ({type(error).__name__})."
 
 
 def _judged(host: str, status: int) -> str:

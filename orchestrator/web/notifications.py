@@ -151,7 +151,11 @@ class NotificationEndpoints(Room):
 
 def _check_quiet(quiet: QuietBody) -> None:
     """Raises InvalidRequest for hours or a time zone that there are not."""
-    time_of(quiet.begin), time_of(quiet.end)
+    if time_of(quiet.begin) == time_of(quiet.end):
+        raise InvalidRequest(
+            f"Quiet hours from {quiet.begin} to {quiet.end} have no length.",
+            remedy="End them at another time; without quiet hours messages always come.",
+        )
     try:
         ZoneInfo(quiet.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):

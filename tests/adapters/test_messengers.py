@@ -10,9 +10,11 @@ import pytest
 
 from orchestrator.adapters import messengers
 from orchestrator.adapters.messengers import Messengers, is_public
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.ports import Message
 from tests.certificates import Authority
 from tests.harness.receiver import receiving
+from tests.servers import free_port
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 MESSAGE = Message("msg_1", "text", b"{}")
@@ -52,6 +54,34 @@ def test_an_address_of_this_host_or_its_networks_is_not(address: str) -> None:
     assert not is_public(address)
 
 
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("file:///etc/passwd", "file: is not a webhook. Everybody may use https: URLs"),
+        ("mailtos://u:p@m.example.org", "only admins may use other services"),
+        ("http://::1/", "An IPv6 address is written in brackets: http://[::1]/…"),
+        ("https://fe80::1", "An IPv6 address is written in brackets: https://[fe80::1]/…"),
+        ("https://h.example.org:99999/", "Its host or port cannot be read."),
+    ],
+)
+async def test_an_address_that_is_refused_is_told_what_to_use(url: str, words: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        await Messengers().check(url, trusted=False)
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize("private", [True, False])
+async def test_why_nobody_answers_is_said_in_words(private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is not there, and an address at which nothing listens."""
+    monkeypatch.setattr(messengers, "is_public", lambda _: True)
+    port = free_port()
+    for address, why in {
+        "nowhere.invalid": "The name nowhere.invalid was not found.",
+        f"localhost:{port}": f"Nobody listens at localhost:{port}.",
+    }.items():
+        assert await Messengers().send(f"http://{address}/x", KEY, MESSAGE, at=AT, private=private) == why
+
+
 async def test_a_name_that_leads_inside_is_not_asked() -> None:
     async with receiving() as receiver:
         url = f"http://localhost:{receiver.port}/x"
@@ -84,7 +114,9 @@ async def test_the_address_that_was_looked_at_gets_the_message_by_its_name(
         assert (looked.count("hooks.test"), taken.headers["host"]) == (1, f"hooks.test:{receiver.port}")
         assert taken.is_signed(KEY)
         other = f"https://other.test:{receiver.port}/x"
-        assert "other.test cannot be reached" in await Messengers().send(other, KEY, MESSAGE, at=AT, private=False)
+        assert "other.test cannot be reached: its certificate" in await Messengers().send(
+            other, KEY, MESSAGE, at=AT, private=False
+        )
 
 
 async def test_a_receiver_is_left_when_its_time_is_over_and_its_answer_is_not_read(

@@ -271,6 +271,7 @@ async def test_what_comes_in_quiet_hours_goes_afterwards_as_one_message(
     [
         {"begin": "25:00", "end": "07:00", "zone": "UTC"},
         {"begin": "22:00", "end": "7", "zone": "UTC"},
+        {"begin": "10:00", "end": "10:00", "zone": "UTC"},
         {"begin": "22:00", "end": "07:00", "zone": "Mars/Olympus"},
         {"begin": "22:00", "end": "07:00", "zone": "../../etc/passwd"},
     ],

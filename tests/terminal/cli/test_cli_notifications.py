@@ -47,6 +47,7 @@ async def test_a_rule_from_its_first_message_to_its_end(tmp_path: Path) -> None:
             wrong = {
                 ("--on", "never"): ("waits_for_you", 2),
                 ("--on", "failed", "--quiet", "22"): ("no time of day", 2),
+                ("--on", "failed", "--quiet", "10:00-10:00"): ("Quiet hours from 10:00 to 10:00 have no length.", 2),
             }
             for options, (why, code) in wrong.items():
                 done = await asyncio.to_thread(served.cli, "notifications", "add", "x", *options, "--to", receiver.url)
