@@ -412,6 +412,8 @@ _WORDS: Final = {
     "enum": "must be {expected}",
 }
 """By the type of the error; a type that is not here keeps the words of pydantic."""
+_EMPTY: Final = "must not be empty"
+"""A text or a list that needs one character or one entry."""
 
 
 def plain(error: "ValidationError", whole: str) -> str:
@@ -425,7 +427,8 @@ def plain(error: "ValidationError", whole: str) -> str:
 
 def said_of(fault: Mapping[str, Any], where: str) -> str:
     """One fault of pydantic's list, without the full stop; ``where`` names the value, empty: the sentence does."""
-    words = _WORDS.get(fault["type"])
+    least = fault.get("ctx", {}).get("min_length")
+    words = _EMPTY if least == 1 and fault["type"] in ("string_too_short", "too_short") else _WORDS.get(fault["type"])
     if words is None:
         sentence = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
         return f"{where}: {sentence}" if where else sentence

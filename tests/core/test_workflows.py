@@ -62,7 +62,7 @@ def test_what_is_not_known_yet_counts_as_if_it_matched() -> None:
         ('when = { tools = ["cc_shell"], paths = ["a"] }', "approval 1: cc_shell has no path"),
         ('steps = [{ by = "role:tutr" }]', "approvals name the role 'tutr', and there is none"),
         ('escalate_to = "role:tutr"', "approvals name the role 'tutr', and there is none"),
-        ("steps = []", "approval 1: steps must have at least 1"),
+        ("steps = []", "approval 1: steps must not be empty"),
         ('steps = [{ by = "tutors" }]', "write role:NAME, person:NAME or group:NAME"),
         ('escalate_to = "admin"', "write role:NAME, person:NAME or group:NAME"),
         ('steps = [{ by = "person:ann", count = 0 }]', "approval 1: steps 1.count"),
