@@ -83,7 +83,7 @@ _OLD_NEWS_S: Final = 2.0
 """Seconds after a snapshot in which news may be of something that was over before."""
 _POLL_S: Final = 3.0
 """How often is looked where the server does not say by itself that something changed."""
-_AGES_S: Final = 20.0
+_AGES_S: Final = 10.0
 """How often ages and times left are drawn again."""
 
 

@@ -12,7 +12,15 @@ from orchestrator.terminal.review.channel import closed_meanwhile, odd_lines, re
 from orchestrator.terminal.review.edit import MAX_REASON_CHARS, MOST_TOGETHER, Choices, Refusal, an_hour_more
 from orchestrator.terminal.review.request_view import Line, details, holder_of, page
 from orchestrator.terminal.tui.batch import Together
-from orchestrator.terminal.tui.decision import Deciding, entry_of, in_short, nothing_waits, odd_entry_of, words_of
+from orchestrator.terminal.tui.decision import (
+    Deciding,
+    entry_of,
+    in_short,
+    left_of,
+    nothing_waits,
+    odd_entry_of,
+    words_of,
+)
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Show
 from orchestrator.terminal.tui.lines_view import begin, now
 from orchestrator.terminal.tui.row_list import Pane
@@ -150,6 +158,8 @@ class Approvals(Pane):
         """Why it is closed; empty: it is open."""
         self._since = 0.0
         """The time.monotonic at which what is shown came on the screen."""
+        self._left = ""
+        """The time that people have, as the page says it."""
         self._one: int | None = None
         """The call that keys are about; None: all."""
         self._deciding = Deciding(self)
@@ -219,7 +229,7 @@ class Approvals(Pane):
             if shown.request_id not in self._deciding.mine:
                 self.desk.tell("A request has changed; this is how it is now.")
             self.chosen(shown.request_id)
-        elif (shown.expires_at, shown.team) != (now_open.expires_at, now_open.team):
+        elif (shown.expires_at, shown.team, self._left) != (now_open.expires_at, now_open.team, left_of(shown)):
             self._shown = shown.model_copy(update={"expires_at": now_open.expires_at, "team": now_open.team})
             self._draw(stay=True)
 
@@ -250,6 +260,7 @@ class Approvals(Pane):
             self.page.show(odd_lines(odd) if odd is not None else nothing_waits(self.desk.reviews.others))
             self.label("This program cannot read it, and decides nothing about it" if odd is not None else "")
             return
+        self._left = left_of(shown)
         closed = [Line(f"── {closed_meanwhile(self._how)} ── Nothing can be decided here any more.", "warning", True)]
         self.page.show([*(closed if self._how else []), *page(shown, now=now())], stay=stay or bool(self._how))
         self._label()

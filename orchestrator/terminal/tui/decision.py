@@ -77,9 +77,14 @@ def words_of(choices: Choices) -> Iterator[tuple[str, str]]:
             yield "i", "here"
 
 
+def left_of(request: HitlResponse) -> str:
+    """How long people have for a request, in words."""
+    return "-" if request.expires_at is None else time_left(request.expires_at, now())
+
+
 def entry_of(request: HitlResponse, *, closed: bool = False, ticked: bool | None = None) -> Entry:
     """A request as a row of the list; ``ticked`` None: none is."""
-    left = "closed" if closed else "-" if request.expires_at is None else time_left(request.expires_at, now())
+    left = "closed" if closed else left_of(request)
     mark = "" if ticked is None else f"[{'x' if ticked else ' '}] "
     by = one_line(str(request.requester), limit=30)
     return Entry(request.request_id, (f"{mark}{request.risk}", left, by, in_short(request)), risk_tone(request.risk))

@@ -1,6 +1,7 @@
 """Requests in the terminal UI: shown as the console reviewer shows them, and decided by keys."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.terminal.review.edit import decision
 from orchestrator.terminal.review.request_view import describe
+from orchestrator.terminal.tui import app
 from orchestrator.terminal.tui.approvals import Approvals
 from orchestrator.terminal.tui.dialogs import Choose
 from orchestrator.terminal.tui.typing import JUST_COME
@@ -39,6 +41,20 @@ async def test_a_request_is_shown_whole_and_approved(tmp_path: Path, size: tuple
         await seat.asks("y", "Carried out: approved by you", "Nothing waits for you.")
         await fixture.over(request)
         assert fixture.disk.files == {"a.lua": NEW}
+
+
+async def test_the_time_that_is_left_is_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of an open request does not go on showing the time of its first look."""
+    monkeypatch.setattr(app, "_AGES_S", 0.1)
+    rule = '[[rules]]\nid = "a"\neffect = "ask"\ntools = ["cc_write"]\n'
+    asks = f"[requests]\nexpires_s = {{ low = 55, medium = 55, high = 55, critical = 55 }}\n\n{rule}"
+    (tmp_path / "policy.toml").write_text(asks, "utf-8")
+    async with at_work(tmp_path, says(WRITE), final()) as fixture:
+        await waiting(fixture.server)
+        left = re.compile(r"expires in \d+ s\b")
+        await fixture.seat.until(lambda: left.search(fixture.seat.text) is not None, "seconds")
+        (first,) = left.findall(fixture.seat.text)
+        await fixture.seat.until(lambda: left.findall(fixture.seat.text) != [first], "another time")
 
 
 async def test_a_key_is_never_for_a_request_that_has_just_come(tmp_path: Path) -> None:
