@@ -184,6 +184,10 @@ class TokenAuthorizer:
         """The people who may approve what a task asks, in words."""
         return self.deciders.of(task)
 
+    def sets_apart(self, identity: Identity, task: AgentTask) -> bool:
+        """Whether somebody may not approve because they, or a program of theirs, submitted the task."""
+        return identity.kind == "person" and self.deciders.sets_apart(task, identity.name)
+
 
 def check_approvers(approvers: str) -> str:
     """The setting as it is. Raises InvalidRequest when it has none of the three forms."""

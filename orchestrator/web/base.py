@@ -172,6 +172,10 @@ def _unseen(absent: NotFound) -> Unseen:
     return Unseen(absent.message, remedy=absent.remedy, details=absent.details)
 
 
+def no_person(name: str) -> NotFound:
+    return NotFound(f"There is no person {name[:64]!r}.", remedy=f"`cc-orchestrator people add {name[:64]}` adds one.")
+
+
 def no_computer(name: str) -> NotFound:
     """The refusal of a computer that there is not, or that the asker may not see."""
     return NotFound(

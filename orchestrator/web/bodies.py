@@ -210,6 +210,9 @@ class DryRunBody(_Body):
     label: str | None = Field(default=None, max_length=200)
     program: str | None = Field(default=None, max_length=1000)
     roles: tuple[str, ...] | None = None
+    user: str | None = Field(default=None, max_length=64)
+    """The requester; their roles and groups are those of now, unless they are said."""
+    groups: tuple[str, ...] | None = None
     plan: bool | None = None
     policy: str | None = Field(default=None, max_length=200_000)
     """A policy to try instead of the one in force, as TOML."""

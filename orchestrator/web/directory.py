@@ -31,8 +31,10 @@ from orchestrator.web.answers.base import (
     WhoAmI,
 )
 from orchestrator.web.auth import check_name
-from orchestrator.web.base import Room, no_computer
+from orchestrator.web.base import Room, no_computer, no_person
 from orchestrator.web.bodies import AwayBody, FreezeBody, GroupBody, OwnerBody, UnfreezeBody, read_body, read_moment
+from orchestrator.web.errors import redacted
+from orchestrator.web.people import away_of
 
 _OPEN: Final = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
 _MOST_OPEN: Final = 10_000
@@ -47,8 +49,12 @@ class DirectoryEndpoints(Room):
         """``GET /v1/whoami``: the identity of the asker, and what they may do."""
         identity = await self.who(request, agents=True)
         rights = self.authorizer.holder(identity).rights
-        groups = self.directory.present.groups_of(self.directory.present.person_of(identity.name)) - {NO_GROUP}
-        return WhoAmI.made_from(
+        present, now = self.directory.present, self.service.clock.now()
+        person_ = present.person_of(identity.name)
+        groups = present.groups_of(person_) - {NO_GROUP}
+        freeze = present.frozen(person_)
+        others = present.stood_in_for(identity.name, now) if identity.kind == "person" else ()
+        shown = WhoAmI.made_from(
             identity,
             roles=sorted(identity.roles),
             rights=[one for one in RIGHTS if one in rights],
@@ -57,7 +63,11 @@ class DirectoryEndpoints(Room):
             may=self.authorizer.deciders.told(
                 kind=identity.kind, name=identity.name, roles=identity.roles, owner=identity.owner
             ),
+            freeze=freeze and FreezeAnswer.made_from(freeze),
+            away=away_of(present, identity.name, now),
+            decides_for=sorted(name for name, _ in others),
         )
+        return await redacted(shown)
 
     async def groups(self, request: Request) -> GroupList:
         """``GET /v1/groups``: the groups of the asker; all of them for an admin."""
@@ -87,6 +97,8 @@ class DirectoryEndpoints(Room):
         await self.directory.load()
         group = self.directory.present.groups.get(name)
         if group is None:
+            if not (body.add_people or body.add_computers):
+                raise _no_group(name)
             self._check_new(name)
         await self._check_known(body.add_people, body.add_computers)
         before = group or Group()
@@ -142,7 +154,8 @@ class DirectoryEndpoints(Room):
         value = FreezeValue(by=freeze.by, reason=freeze.reason, at=freeze.at)
         fact = DirectoryChanged(about="freeze", name=name, value=value)
         await self._set(fact, identity, self.directory.number_of(f"freeze {name}"))
-        return FreezeDone.made_from(freeze, tasks=await self._tell_of(self.directory.present.frozen_users()))
+        tasks = await self._tell_of(self.directory.present.frozen_users())
+        return await redacted(FreezeDone.made_from(freeze, tasks=tasks))
 
     async def unfreeze(self, request: Request) -> FreezeEnded:
         """``POST /v1/unfreeze``: their tasks go on where they were."""
@@ -161,7 +174,9 @@ class DirectoryEndpoints(Room):
             await self._set(fact, identity, self.directory.number_of(f"freeze {name}"))
             await self._tell_of(frozen)
         whom = (freeze or Freeze(name, "", self.service.clock.now())).whom
-        return FreezeEnded(name=name, whom=whom, ended=freeze is not None)
+        still = None if name == EVERYBODY or name.startswith(OF_GROUP) else self.directory.present.frozen(name)
+        goes_on = None if still is None else FreezeAnswer.made_from(still)
+        return await redacted(FreezeEnded(name=name, whom=whom, ended=freeze is not None, still=goes_on))
 
     async def freezes(self, request: Request) -> FreezeList:
         """``GET /v1/freezes``: those that the asker may end, and those that hold for them."""
@@ -171,7 +186,7 @@ class DirectoryEndpoints(Room):
         shown = [
             one for name, one in sorted(present.freezes.items()) if name in own or present.may_freeze(holder, name)
         ]
-        return FreezeList(freezes=[FreezeAnswer.made_from(one) for one in shown])
+        return await redacted(FreezeList(freezes=[FreezeAnswer.made_from(one) for one in shown]))
 
     async def _to_freeze(self, identity: Identity, body: UnfreezeBody) -> str:
         """The name of a freeze. Raises InvalidRequest, NotFound for people out of reach, Forbidden for everybody."""
@@ -181,11 +196,18 @@ class DirectoryEndpoints(Room):
             )
         await self.directory.load()
         name = body.person or (f"{OF_GROUP}{body.group}" if body.group else EVERYBODY)
-        reached = self.directory.present.may_freeze(self.authorizer.holder(identity), name)
+        holder = self.authorizer.holder(identity)
+        owner = self.directory.present.programs.get(name, "")
+        if owner and self.directory.present.may_freeze(holder, owner):
+            raise InvalidRequest(
+                f"{name} is a program of {owner}, and people are frozen.",
+                remedy=f"Name {owner}: what their programs do counts as theirs.",
+            )
+        reached = self.directory.present.may_freeze(holder, name)
         if name == EVERYBODY and not reached:
             raise Forbidden(f"{identity.name} may not freeze everybody.", remedy="Name a group of your own.")
         if body.person and (not reached or body.person not in self.directory.present.people):
-            raise _no_person(body.person)
+            raise no_person(body.person)
         if body.group and (not reached or body.group not in self.directory.present.groups):
             raise _no_group(body.group)
         return name
@@ -284,14 +306,10 @@ class DirectoryEndpoints(Room):
         has = {(row.kind, row.name) for row in rows if not row.revoked}
         for one in people:
             if ("person", one) not in has:
-                raise _no_person(one)
+                raise no_person(one)
         for one in computers:
             if ("computer", one) not in has:
                 raise no_computer(one)
-
-
-def _no_person(name: str) -> NotFound:
-    return NotFound(f"There is no person {name[:64]!r}.", remedy=f"`cc-orchestrator people add {name[:64]}` adds one.")
 
 
 def _no_group(name: str) -> NotFound:

@@ -319,7 +319,11 @@ _POLICY: Final = (
     Endpoint(
         "POST", "/v1/policy/dry-run", "dry_run", "policy", "Ask what the policy says of a call; nothing runs.",
         _ok("The verdict, and why.", base.DryRun),
-        {403: "a policy that was sent takes the role reviewer", 422: "`policy_invalid`: the policy that was sent"},
+        {
+            403: "a policy that was sent takes the role reviewer",
+            404: "the person named as `user` is out of reach",
+            422: "`policy_invalid`: the policy that was sent",
+        },
         body=forms.DryRunBody, who="program",
     ),
     Endpoint(

@@ -9,6 +9,7 @@ from typing import Final
 
 from starlette.requests import Request
 
+from orchestrator.core.approval.people import Directory
 from orchestrator.core.audit.tables import CODE_LIFE
 from orchestrator.core.connection_problems import TROUBLES
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
@@ -19,13 +20,19 @@ from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import SUBJECT as DIRECTORY
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.tasks import TaskService, person
-from orchestrator.web.answers.base import TokenAnswer, TokenList, TokenMade, TokensRevoked
+from orchestrator.web.answers.base import AwayAnswer, TokenAnswer, TokenList, TokenMade, TokensRevoked
 from orchestrator.web.auth import check_name, issue_token, paired_roles, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.bodies import TokenBody, read_body
 from orchestrator.web.peers import Tries, counted_as
 
 # -- The endpoints to tokens: who may come in --------------------------------------------
+
+
+def away_of(directory: Directory, person_: str, now: datetime) -> AwayAnswer | None:
+    """Who decides for a person who is away now; None: they are here."""
+    away = directory.away.get(person_)
+    return AwayAnswer.made_from(away) if away is not None and now < away.until else None
 
 
 class PeopleEndpoints(Room):
@@ -61,12 +68,14 @@ class PeopleEndpoints(Room):
         identity = await self.who(request)
         self.authorizer.must(identity, "everything")
         rows = [row for row in await self.service.store.list_tokens() if row.kind not in ("pairing", "pin")]
+        now = self.service.clock.now()
         shown = [
             TokenAnswer.made_from(
                 row,
                 roles=[] if row.kind == "computer" else row.rights,
                 owner=row.owner or None,
                 yours=row.token_hash == identity.token_hash,
+                away=away_of(self.directory.present, row.name, now) if row.kind == "person" else None,
             )
             for row in rows
         ]

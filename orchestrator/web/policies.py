@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from orchestrator.core.approval.approval import HitlResponse, ResumeRequest
 from orchestrator.core.approval.command import closed_request
 from orchestrator.core.approval.grants import GrantState
+from orchestrator.core.approval.people import NO_GROUP
 from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response, progress_of
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.policy import FunctionCall, PolicyContext, explain
@@ -41,7 +43,7 @@ from orchestrator.web.answers.tasks import (
     TaskOverAnswer,
     TaskShort,
 )
-from orchestrator.web.base import Room, as_json
+from orchestrator.web.base import Room, as_json, no_person
 from orchestrator.web.bodies import (
     CommentBody,
     DecisionsBody,
@@ -106,19 +108,34 @@ class PolicyEndpoints(Room):
         policy, custom = self.policy.policy, self.policy.custom
         if body.policy is not None:
             policy, custom = await asyncio.to_thread(load_with_plugins, body.policy, source="the policy that was sent")
-        call, context = FunctionCall(tool=body.tool, args=body.args), self._context(body)
+        call, context = FunctionCall(tool=body.tool, args=body.args), self._context(body, identity)
         async with self.trying:
             explained = await asyncio.to_thread(explain, call, policy=policy, context=context, custom=custom)
         told = {**dict(explained.decision), "policy_version": policy.version}
         because = {name: getattr(explained, name) for name in ("plan", "rules", "custom", "approval")}
         return DryRun(**told, **because)
 
-    def _context(self, body: DryRunBody) -> PolicyContext:
+    def _context(self, body: DryRunBody, by: Identity) -> PolicyContext:
+        """The facts around a call. Raises NotFound for a person out of reach."""
         known = self.context_of(ComputerId(body.computer)) if body.computer else PolicyContext()
-        said = body.model_dump(include={"computer", "family", "label", "program", "roles", "plan"}, exclude_none=True)
+        fields = {"computer", "family", "label", "program", "roles", "user", "groups", "plan"}
+        said = body.model_dump(include=fields, exclude_none=True)
         if body.label is not None:
             said["former_labels"] = ()
-        return known.model_copy(update=said)
+        return known.model_copy(update={**self._of_person(body, by), **said})
+
+    def _of_person(self, body: DryRunBody, by: Identity) -> dict[str, Any]:
+        """The names that rules for people look at, as they are now; none where no requester is named."""
+        if body.user is None:
+            return {}
+        present = self.service.directory.present
+        if body.user not in present.people or not self.authorizer.sees_user(by, body.user):
+            raise no_person(body.user)
+        return {
+            "roles": tuple(sorted(present.roles.get(body.user, ()))),
+            "groups": tuple(sorted(present.groups_of(body.user) - {NO_GROUP})),
+            "owners": present.owners_of(ComputerId(body.computer)) if body.computer else (),
+        }
 
     async def grants(self, request: Request) -> Grants:
         """``GET /v1/grants?session_id=``: the grants of one's own tasks; a reviewer sees all."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
@@ -17,12 +17,13 @@ from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.undo.messages import Outcome, UndoOffer, UndoRequest, told_changes, told_limits, told_places
+from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
 from orchestrator.engine.tasks import final_result
 from orchestrator.engine.undo import Undoing
 from orchestrator.history.rehearsal import WORK_S, Rehearsals
+from orchestrator.web.answers.base import FreezeAnswer
 from orchestrator.web.answers.history import RehearsalAnswer, RehearsalChange, TaskChanges, UndoPreview
 from orchestrator.web.answers.tasks import (
     CallAnswer,
@@ -248,7 +249,16 @@ class TaskEndpoints(Room):
         offer = await self.undoing.offer(task)
         applied = await self.undoing.applied(task)
         now, reason = self.service.clock.now(), await self._reason(task)
-        return await redacted(await asyncio.to_thread(_whole, task, now, reason, offer, applied, self._online))
+        present = self.service.directory.present
+        freeze = present.frozen(task.user_id)
+        more: dict[str, Any] = {
+            "status_reason": reason,
+            "undo": offer,
+            "applied": applied,
+            "person": present.person_of(task.user_id),
+            "freeze": freeze and FreezeAnswer.made_from(freeze),
+        }
+        return await redacted(await asyncio.to_thread(_whole, task, now, more, self._online))
 
     def _online(self, computer: str) -> bool:
         info = self.computers.info(ComputerId(computer))
@@ -295,19 +305,13 @@ def _answered(task: AgentTask, body: SubmitBody) -> TaskShort:
     return TaskShort.made_from(task)
 
 
-def _whole(
-    task: AgentTask,
-    now: datetime,
-    status_reason: str,
-    offer: UndoOffer | None,
-    applied: Outcome | None,
-    online: Callable[[str], bool],
-) -> TaskLong:
+def _whole(task: AgentTask, now: datetime, more: Mapping[str, Any], online: Callable[[str], bool]) -> TaskLong:
+    """A task as the endpoint answers it; ``more``: the fields that are not in its journal."""
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
     final = final_result(task)
     return TaskLong.made_from(
         task,
-        status_reason=status_reason,
+        **more,
         asked_at=task.asked_at or None,
         active_s=round(task.active_until(now), 3),
         rehearses=task.rehearses.computer if task.rehearses is not None else None,
@@ -319,8 +323,6 @@ def _whole(
             question, question=question.call.args.get("question"), options=list(options_of(question.call.args))
         ),
         result=final and Result.made_from(final),
-        undo=offer,
-        applied=applied,
     )
 
 

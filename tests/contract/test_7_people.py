@@ -212,7 +212,9 @@ async def test_r2_a_programs_task_counts_as_its_owners(installation: Installatio
         task_id, request = await server.asked(token=robot)
         refused = await server.decide(request, "approve", token=bob)
         assert refused.status_code == 403
-        assert refused.json()["error"]["remedy"] == "This is decided by a reviewer or an admin, but not bob."
+        told = refused.json()["error"]
+        assert told["message"] == "bob may not decide for this task, because a program of theirs submitted it."
+        assert told["remedy"] == "This is decided by a reviewer or an admin, but not bob."
         async with server.reviewing(bob) as mine, server.reviewing(eve) as theirs:
             assert (await mine.hear("snapshot"))["requests"] == []
             assert len((await theirs.hear("snapshot"))["requests"]) == 1

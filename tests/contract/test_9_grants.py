@@ -354,7 +354,7 @@ async def test_a_grant_for_ones_own_task_ends_when_four_eyes_are_set(
             refused = await server.decide(await server.request(second), "approve")
             assert (refused.status_code, refused.json()["error"]["message"]) == (
                 403,
-                "admin may not decide for this task.",
+                "admin may not decide for this task, because they submitted it.",
             )
             assert "but not admin" in refused.json()["error"]["remedy"]
             assert not await server.items(second, "tool_started")

@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.core.approval.deciders import Deciders, Saying
 from orchestrator.core.approval.people import Directory, Group, Right
+from orchestrator.core.policy import RoleRights
 from orchestrator.core.task.task import AgentTask
 
 SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")
@@ -55,6 +56,9 @@ def test_R2_who_decides_and_who_is_named(approvers: str, task: AgentTask, may: s
     """The people who may approve are those that a refusal names."""
     assert who(approvers, task) == may
     assert Deciders(approvers).of(task) == words
+    apart = {name for name in PEOPLE if Deciders(approvers).sets_apart(task, name)}
+    assert [f", but not {name}" for name in apart] == [words[words.find(", but") :]] * len(apart)
+    assert bool(apart) == (", but not" in words)
     assert not Deciders(approvers).may_say(task, "approve", kind="agent", name=task.user_id, roles=("admin",))
 
 
@@ -162,8 +166,19 @@ def test_a_role_of_the_policy_says_what_it_may() -> None:
         "pair computers."
     )
     assert own.told(kind="person", name="gus", roles=("guest",)) == (
-        "gus may see the tasks and computers of their groups; a reviewer or an admin decides what tasks ask."
+        "gus may see the tasks and computers of their groups; a tutor, a reviewer or an admin decides what tasks ask."
     )
     assert own.told(kind="person", name="old", roles=("gone",)) == (
-        "old may only ask an admin for a role; a reviewer or an admin decides what tasks ask."
+        "old may only ask an admin for a role; a tutor, a reviewer or an admin decides what tasks ask."
     )
+
+
+def test_people_of_a_class_read_who_decides_and_whose_audit_they_see() -> None:
+    """A role with limits is not named: it does not decide everything. Admins read the whole audit."""
+    rights: dict[str, tuple[Right, ...]] = {"aide": ("decide", "audit"), "helper": ("decide",)}
+    group = Directory(groups={"class": Group(frozenset({"tom", "sam"}))})
+    rule = Deciders(roles=rights, directory=group, limits={"helper": RoleRights(may=("decide",), computers=("a",))})
+    said = {role: rule.told(kind="person", name="tom", roles=(role,)) for role in ("submitter", "aide", "admin")}
+    assert said["submitter"] == "tom may submit tasks; an aide, a reviewer or an admin decides what they ask."
+    assert said["aide"].endswith(" ask and read the audit of their groups.")
+    assert said["admin"].endswith(" and read the whole audit.")

@@ -222,6 +222,7 @@ def test_R4_the_people_of_the_present_step_approve_and_those_of_any_step_reject(
     assert who(story.task) == {"tom", "tim"}
     assert who(story.task, "reject") == {"tom", "tim", "ann", "sam"}
     assert Deciders(roles=TUTORS).of(story.task) == "somebody with the role tutor"
+    assert Deciders("not_requester", roles=TUTORS).of(story.task) == "somebody with the role tutor, but not sam"
     done(story, by="tom", action="approve")
     assert who(story.task) == {"ann", "tom"}, "who has approved may say so again, which counts once"
     assert Deciders(roles=TUTORS).of(story.task) == "somebody with the role admin"
@@ -447,7 +448,7 @@ def test_R4_limits_fail_closed_and_leave_nobody_alone() -> None:
     [
         ('may = ["view"]\nmax_risk = "low"', "about decide, which the role may not"),
         ('may = ["decide"]\npaths = ["../x"]', "no canonical path can match: '../x'"),
-        ('may = ["decide"]\ncomputers = []', "roles.tutor.computers must have at least 1"),
+        ('may = ["decide"]\ncomputers = []', "roles.tutor.computers must not be empty"),
         ('may = ["decide"]\nmax_risk = "huge"', "roles.tutor.max_risk"),
     ],
 )

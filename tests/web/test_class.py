@@ -147,6 +147,31 @@ async def test_what_waits_for_a_person_stays_and_is_not_decided(tmp_path: Path) 
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
 
 
+async def test_a_freeze_is_told_without_secrets_and_to_its_end(tmp_path: Path) -> None:
+    """A secret of its reason is shown nowhere; a program has none of its own; what still holds is said."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    async with class_with(tmp_path, Writing()) as (server, people):
+        robot = await server.agent("robot", "submitter", owner="ann")
+        task_id = await server.submit(["3"], token=robot)
+        refused = await server.ask("POST", "/v1/freeze", {"person": "robot"}, token=people["tom"])
+        assert (refused.status_code, refused.json()["error"]["remedy"][:9]) == (422, "Name ann:")
+        shown = [await freeze(server, people["tom"], person="ann", reason=f"the token {secret} leaked.")]
+        await freeze(server, people["tom"], group="class-7b")
+        task = (await server.ask("GET", f"/v1/tasks/{task_id}", token=people["tom"])).json()
+        assert (task["person"], task["freeze"]["name"]) == ("ann", "ann")
+        refused = await server.ask("POST", "/v1/tasks", {"prompt": "x"}, token=people["ann"])
+        shown += [task, refused.json(), (await server.ask("GET", "/v1/freezes", token=people["tom"])).json()]
+        shown.append((await server.ask("GET", "/v1/whoami", token=people["ann"])).json())
+        for one in shown:
+            assert "leaked" in json.dumps(one)
+            assert secret not in json.dumps(one)
+        assert " leaked. Until they are unfrozen" in refused.json()["error"]["message"]
+        ended = await freeze(server, people["tom"], "unfreeze", person="ann")
+        assert (ended["ended"], ended["still"]["name"]) == (True, "group:class-7b")
+        assert (await freeze(server, people["tom"], "unfreeze", group="class-7b"))["still"] is None
+        assert (await server.ask("GET", "/v1/whoami", token=people["ann"])).json()["freeze"] is None
+
+
 async def test_somebody_who_is_frozen_decides_nothing_for_others(tmp_path: Path) -> None:
     """Until they are unfrozen; a person who is free decides meanwhile."""
     async with class_with(tmp_path, Writing()) as (server, people):

@@ -177,26 +177,31 @@ class Deciders:
         able = "decide" in self.rights(task.roles) and not task.by_program
         return able and self._covers(task, call_id, task.roles)
 
+    def sets_apart(self, task: AgentTask, name: str) -> bool:
+        """Whether somebody may not approve because the task is their own, or their program's."""
+        return self.approvers == "not_requester" and task.counts_for(name)
+
     def of(self, task: AgentTask) -> str:
         """The people who may approve what a task asks, in words that end a sentence."""
+        requester = task.owner if task.by_program else task.user_id
+        but = f", but not {requester}" if self.approvers == "not_requester" and requester else ""
         if task.request is not None and not task.request.team.is_plain:
             team = task.request.team
             named = dict.fromkeys(team.by_now(one) for one in task.request.call_ids)
-            return " and ".join(told_people(by) if by else self._others() for by in named)
+            return " and ".join(told_people(by) if by else self._others() for by in named) + but
         calls = task.request.call_ids if task.request is not None else (_NO_CALL,)
         own = all(self._decides_own(task, one) for one in calls) or (self.self_approval and not task.by_program)
-        match self.approvers.partition(":"):
-            case ("requester", _, _) if own:
-                return task.user_id
-            case ("not_requester", _, _) if requester := task.owner if task.by_program else task.user_id:
-                return f"a reviewer or an admin, but not {requester}"
-            case _:
-                return self._others()
+        return task.user_id if own and self.approvers == "requester" else self._others() + but
 
     def _others(self) -> str:
         """The people who decide requests of a person who may not decide them."""
         role = self.approvers.partition(":")[2]
-        return f"somebody with the role {role}" if role else "a reviewer or an admin"
+        if role:
+            return f"somebody with the role {role}"
+        # A role with limits does not decide everything.
+        custom = sorted(one for one in self.roles if "decide" in self.rights([one]) and one not in self.limits)
+        named = ", ".join(f"{'an' if one[0] in 'aeiou' else 'a'} {one}" for one in (*custom, "reviewer"))
+        return f"{named} or an admin"
 
     def told(self, *, kind: str, name: str, roles: Collection[str], owner: str = "") -> str:
         """The rights of a token's holder, in one sentence; empty for a computer. ``owner``: the owner of a program."""
@@ -212,7 +217,8 @@ class Deciders:
         listed += [decided] if decided else []
         listed += ["pair computers and manage tokens"] if "everything" in rights else []
         listed += [TOLD_RIGHTS[one] for one in ("freeze", "pair") if one in rights and "everything" not in rights]
-        listed += ["read the whole audit"] if "audit" in rights else []
+        whole = "everything" in rights or not self.directory.groups
+        listed += ["read the whole audit" if whole else TOLD_RIGHTS["audit"]] if "audit" in rights else []
         listed += [TOLD_RIGHTS["view"]] if "view" in rights and not decided and "audit" not in rights else []
         listed = listed or ["only ask an admin for a role"]
         words = f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else "".join(listed)

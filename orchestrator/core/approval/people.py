@@ -24,7 +24,7 @@ TOLD_RIGHTS: Final[Mapping[Right, str]] = {
     "decide": "decide what tasks of their groups ask",
     "freeze": "freeze and unfreeze people of their groups",
     "pair": "pair computers",
-    "audit": "read the whole audit of their groups",
+    "audit": "read the audit of their groups",
     "everything": "do everything that there is to do",
 }
 """What each right lets somebody do, as words that end a sentence."""
@@ -98,7 +98,9 @@ class Freeze:
     reason: str = ""
 
     def __str__(self) -> str:
-        return f"Frozen by {self.by}: {self.reason}" if self.reason else f"Frozen by {self.by}"
+        # Sentences go on behind it: a full stop of the reason would be a second one.
+        reason = self.reason.rstrip(" .")
+        return f"Frozen by {self.by}: {reason}" if reason else f"Frozen by {self.by}"
 
     @property
     def whom(self) -> str:

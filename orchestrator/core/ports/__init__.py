@@ -168,6 +168,10 @@ class RequestAuthorizer(Protocol):
         """The people who may approve what this task asks, in words that end a sentence; a refusal says it."""
         return "those who may decide"
 
+    def sets_apart(self, identity: Identity, task: AgentTask) -> bool:
+        """Whether this identity may not approve because it submitted the task; by default it never is the reason."""
+        return False
+
 
 class Workspace(Protocol):
     """The one directory on this host in which ``local_*`` may work."""

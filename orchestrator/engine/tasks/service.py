@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -51,6 +51,7 @@ from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.text.redact import redact_text
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import since
@@ -63,6 +64,7 @@ from orchestrator.engine.tasks.stored import (
     new_item_id,
     new_task_id,
 )
+from orchestrator.runtime.logs import SALT
 
 # -- Notifications that were lost on their way between nodes: what nobody told of is seen by looking, and told
 # then
@@ -155,7 +157,8 @@ def person(identity: Identity) -> Actor:
 def must_decide(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, action: Saying = "approve") -> None:
     """Raises Forbidden unless this identity may say this for the task."""
     if not authorizer.may_decide(by, task, action):
-        raise Forbidden(f"{by.name} may not decide for this task.", remedy=_who(authorizer, task))
+        why = _because(authorizer, by, task)
+        raise Forbidden(f"{by.name} may not decide for this task{why}.", remedy=_who(authorizer, task))
 
 
 def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, resume: ResumeRequest) -> str:
@@ -175,10 +178,18 @@ def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask
     refused = [one for one, action in said.items() if authorizer.stands_for(by, task, {one: action}) is None]
     verbs = sorted({said[one].replace("_", " ") for one in refused or said})
     raise Forbidden(
-        f"{by.name} may not {' or '.join(verbs)} what this task asks; nothing was decided.",
+        f"{by.name} may not {' or '.join(verbs)} what this task asks{_because(authorizer, by, task)}; nothing was "
+        "decided.",
         remedy=_who(authorizer, task),
         details={"offenders": refused or list(said)},
     )
+
+
+def _because(authorizer: RequestAuthorizer, by: Identity, task: AgentTask) -> str:
+    """The reason of a refusal where it is that the task is the asker's own; else empty."""
+    if not authorizer.sets_apart(by, task):
+        return ""
+    return f", because {'a program of theirs' if task.by_program else 'they'} submitted it"
 
 
 def _who(authorizer: RequestAuthorizer, task: AgentTask) -> str:
@@ -288,6 +299,8 @@ class TaskService(StoredTasks):
         """Raises PersonFrozen where somebody froze the person; ``does``: what is refused, as the end of a sentence."""
         freeze = self.directory.present.frozen(user)
         if freeze is not None:
+            # The reason is free text, in which a secret may be.
+            freeze = replace(freeze, reason=redact_text(freeze.reason, salt=SALT))
             raise PersonFrozen(
                 f"{freeze}. Until they are unfrozen, {self.directory.present.person_of(user)} {does}.",
                 remedy=f"{freeze.by} or an admin ends it: `cc-orchestrator unfreeze`.",
@@ -387,7 +400,8 @@ class TaskService(StoredTasks):
 
         def check(task: AgentTask) -> None:
             if not (self.authorizer.concerns(by, task) or (own and by.kind == "person" and task.counts_for(by.name))):
-                raise Forbidden(f"{by.name} does not review this request.", remedy=_who(self.authorizer, task))
+                why = _because(self.authorizer, by, task)
+                raise Forbidden(f"{by.name} does not review this request{why}.", remedy=_who(self.authorizer, task))
 
         task = await self.for_request(request_id)
         return (await self._command(task, command, person(by), check))[0]

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
-from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
+from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, PolicyInvalid
+from orchestrator.core.policy import parse_policy
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.common import AsJson, DataDir, Url, as_segment, client_of, must_be_there, print_json
 
@@ -157,7 +158,20 @@ def read_class(file: Path) -> dict[str, Any]:
             f'{one_line(str(file))}: computers is neither "each" nor "none".',
             remedy='"each": one for each student, of the same name. Shared ones are named in `shared`.',
         )
+    _check_part(wanted, one_line(str(file)))
     return wanted
+
+
+def _check_part(wanted: Mapping[str, Any], file: str) -> None:
+    """Raises InvalidRequest for a wrong limit or rule: the server would name its own policy file."""
+    try:
+        part = policy_part(wanted)
+    except TypeError:
+        raise InvalidRequest(f"{file}: a limit or a rule has an odd value.", remedy="See docs/policy.md.") from None
+    try:
+        parse_policy(part if "[[rules]]" in part else f"rules = []\n{part}", source=file)
+    except PolicyInvalid as error:
+        raise InvalidRequest(error.message, remedy=error.remedy) from None
 
 
 def policy_part(wanted: Mapping[str, Any]) -> str:

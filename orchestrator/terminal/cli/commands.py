@@ -268,7 +268,7 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "notifications": Row(
         "notifications", "notifications_app", "Messages elsewhere: what became of them, and the rules that send them."
     ),
-    "whoami": Row("groups", "whoami", "Show who you are here, and what you may do."),
+    "whoami": Row("groups", "whoami", "Show who you are here, what you may do, and whether you are frozen or away."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
     "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),
     "store": Row("store", "store_app", "Look at a store, and move it to another place or engine."),

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -93,11 +93,21 @@ def as_segment(value: str | None) -> str | None:
     return None if value is None else quote(value, safe="")
 
 
-def as_task(value: str | None) -> str | None:
-    """As :func:`as_segment`. Raises NotFound for what cannot be the id of a task."""
-    if value is not None and ("/" in value or value in {"", ".", ".."}):
-        raise NotFound(f"There is no task {quoted(value)}.", remedy="`cc-orchestrator tasks` lists them.")
-    return as_segment(value)
+def id_of(what: str, lists: str) -> Callable[[str | None], str | None]:
+    """As :func:`as_segment`, for the id of a task or of another thing that the command ``lists`` lists.
+
+    What it returns raises NotFound for a text that no id can be.
+    """
+
+    def read(value: str | None) -> str | None:
+        if value is not None and ("/" in value or value in {"", ".", ".."}):
+            raise NotFound(f"There is no {what} {quoted(value)}.", remedy=f"`cc-orchestrator {lists}` lists them.")
+        return as_segment(value)
+
+    return read
+
+
+as_task = id_of("task", "tasks")
 
 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
@@ -130,15 +140,19 @@ def moment(text: str | None) -> str:
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M") if text else ""
 
 
-def seconds(text: str) -> float:
-    """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds, a week at most. Raises InvalidRequest."""
+def seconds(text: str, *, endless: bool = False) -> float:
+    """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds, a week at most. Raises InvalidRequest.
+
+    ``endless``: whether 0 may be said, and means no limit.
+    """
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None or not text.strip():
         raise InvalidRequest(f"{quoted(text)} is not a span of time.", remedy="Say it like 90, 10m or 1h30m.")
     hours, minutes, rest = found.groups()
     span = int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0)
     if span > MAX_SPAN_S:
-        raise InvalidRequest(
-            f"{quoted(text)} is longer than a week.", remedy=f"Say at most {MAX_SPAN_S} seconds, or 0 for no limit."
-        )
+        most = f"Say at most {MAX_SPAN_S} seconds, which is 168h{', or 0 for no limit' if endless else ''}."
+        raise InvalidRequest(f"{quoted(text)} is longer than a week.", remedy=most)
+    if not span and not endless:
+        raise InvalidRequest(f"{quoted(text)} is no time at all.", remedy="Say it like 90, 10m or 1h30m.")
     return span

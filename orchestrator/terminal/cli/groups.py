@@ -14,6 +14,7 @@ from orchestrator.terminal.cli.common import (
     as_segment,
     client_of,
     is_alone,
+    moment,
     print_json,
     quoted,
 )
@@ -165,7 +166,12 @@ def unfreeze(
     with client_of(url, data_dir) as client:
         done = client.request("POST", "/v1/unfreeze", _named(person, group, everybody))
     state = "is not frozen any more" if done["ended"] else "was not frozen by this name; `cc-orchestrator freeze` lists"
-    print_json(done) if as_json else typer.echo(f"{one_line(done['whom'])} {state}.", err=True)
+    if as_json:
+        print_json(done)
+        return
+    typer.echo(f"{one_line(done['whom'])} {state}.", err=True)
+    if still := done.get("still"):
+        typer.echo(f"A freeze of {one_line(still['whom'])} by {one_line(still['by'])} still holds.", err=True)
 
 
 def _named(person: str, group: str, everybody: bool) -> dict[str, object]:
@@ -191,7 +197,7 @@ def _list_freezes(as_json: bool, url: str | None, data_dir: DataDir) -> None:
 
 
 def whoami(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Show who you are here, and what you may do."""
+    """Show who you are here, what you may do, and whether you are frozen or away."""
     with client_of(url, data_dir) as client:
         found = client.request("GET", "/v1/whoami")
     if as_json:
@@ -201,3 +207,11 @@ def whoami(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -
     typer.echo(f"{quoted(found['name'])}, {kind} with the roles {_listed(found['roles'])}")
     typer.echo(f"groups: {_listed(found['groups'])}")
     typer.echo(one_line(found["may"], limit=1000))
+    if freeze := found.get("freeze"):
+        why = f": {one_line(freeze['reason'])}" if freeze["reason"] else ""
+        whole = "" if freeze["whom"] == found["name"] else f", with {one_line(freeze['whom'])}"
+        typer.echo(f"frozen: by {one_line(freeze['by'])}{whole} since {moment(freeze['at'])}{why}")
+    if away := found.get("away"):
+        typer.echo(f"away: {one_line(away['to'])} decides for you until {moment(away['until'])}")
+    if others := found.get("decides_for"):
+        typer.echo(f"decides for: {_listed(others)}, who {'is' if len(others) == 1 else 'are'} away")

@@ -42,7 +42,8 @@ Agent = Annotated[bool, typer.Option("--agent", help="A program, which may submi
 def people_list(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """List the people and the agents.
 
-    Their roles, since when, and whether their tokens are good; never the tokens.
+    Their roles, since when, and whether their tokens are good; never the tokens. Under AWAY stands who decides for
+    somebody who is away, and until when.
     """
     from orchestrator.terminal.output import Screen, table
 
@@ -58,10 +59,11 @@ def people_list(as_json: AsJson = False, url: Url = None, data_dir: DataDir = No
             one_line(", ".join(one["roles"])) or "-",
             moment(one["created_at"]) or "-",
             "revoked" if one["revoked"] else "good",
+            _away(one.get("away")),
         )
         for one in found
     ]
-    for line in table(("KIND", "NAME", "ROLES", "SINCE", "TOKEN"), rows, columns=Screen.of().columns):
+    for line in table(("KIND", "NAME", "ROLES", "SINCE", "TOKEN", "AWAY"), rows, columns=Screen.of().columns):
         typer.echo(line)
 
 
@@ -200,6 +202,10 @@ def token_revoke(
 
 _AFTER = "The next start of `serve` writes a new admin.token into its data directory."
 _AFTER_OWN = "The token that you use ends with it; another admin has to make you a new one."
+
+
+def _away(away: Mapping[str, Any] | None) -> str:
+    return f"{one_line(away['to'])} decides until {moment(away['until'])}" if away else "-"
 
 
 def _tokens(client: "Client") -> list[dict[str, Any]]:

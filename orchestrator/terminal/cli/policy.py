@@ -197,6 +197,15 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     label: Annotated[str | None, typer.Option(help="The computer's label.")] = None,
     program: Annotated[str | None, typer.Option(help="The path of the program that it resolves to.")] = None,
     role: Annotated[list[str] | None, typer.Option(help="A role of the requester; may be repeated.")] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="PERSON",
+            help="The requester, with the roles and groups that they have now.",
+        ),
+    ] = None,
+    group: Annotated[list[str] | None, typer.Option(help="A group of the requester; may be repeated.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="The task is read-only.")] = False,
     policy: Annotated[
         Path | None, typer.Option(help="Ask this file, without a server. Default: the active policy.")
@@ -220,6 +229,8 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "label": label,
         "program": program,
         "roles": role,
+        "user": person,
+        "groups": group,
         "plan": plan or None,
     }
     known = {name: value for name, value in known.items() if value is not None}
@@ -245,7 +256,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
 
     Where a node's own file is not what is in force, or a node cannot use what is, an alert says why.
     """
-    from orchestrator.core.policy import tools_without_a_rule
+    from orchestrator.core.policy import RoleRights, tools_without_a_rule
     from orchestrator.terminal.output import Screen, table
 
     with client_of(url, data_dir) as client:
@@ -274,8 +285,21 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
     for line in table(("#", "RULE", "EFFECT", "LOOKS AT", "TOOLS"), rows, columns=Screen.of().columns):
         typer.echo(line)
     _print_gaps(tools_without_a_rule(rule["tools"] for rule in found["policy"]["rules"]))
+    for number, one in enumerate(found["policy"].get("approvals") or (), start=1):
+        typer.echo(f"approval {number}: {_approval(one)}")
+    for name, one in (found["policy"].get("roles") or {}).items():
+        typer.echo(f"role {one_line(name)} may {', '.join(one['may'])}{one_line(str(RoleRights.model_validate(one)))}")
     rules = ((rule["id"], rule.get("roles") or ()) for rule in found["policy"]["rules"])
     _print_roles(rules, found["policy"].get("roles") or ())
+
+
+def _approval(table: Mapping[str, Any]) -> str:
+    """A table `[[approvals]]`: its people, and the calls that it is about."""
+    from orchestrator.core.approval.workflow import Workflow, told_workflow
+
+    parts = {name: table[name] for name in ("steps", "escalate_after_s", "escalate_to") if table.get(name)}
+    calls = "; ".join(f"{name} {', '.join(values)}" for name, values in table.get("when", {}).items() if values)
+    return one_line(f"{told_workflow(Workflow(**parts))} For calls of {calls}.", limit=1000)
 
 
 def _print_gaps(tools: Sequence[str]) -> None:

@@ -13,11 +13,10 @@ from orchestrator.terminal.cli.common import (
     DataDir,
     Reconnect,
     Url,
-    as_segment,
     client_of,
+    id_of,
     moment,
     print_json,
-    quoted,
     seconds,
 )
 
@@ -28,7 +27,10 @@ requests_app = typer.Typer(
 )
 
 RequestId = Annotated[
-    str, typer.Argument(metavar="REQUEST", help="Its id, as `review --list` shows it.", callback=as_segment)
+    str,
+    typer.Argument(
+        metavar="REQUEST", help="Its id, as `review --list` shows it.", callback=id_of("request", "review --list")
+    ),
 ]
 
 
@@ -43,10 +45,7 @@ def extend(
     data_dir: DataDir = None,
 ) -> None:
     """Give people more time to answer a request."""
-    more = seconds(span)
-    if not more:
-        raise InvalidRequest(f"{quoted(span)} is not a time.", remedy="To take a request back: `requests withdraw`.")
-    answer = _post(request_id, "extend", {"seconds": more}, as_json, url, data_dir)
+    answer = _post(request_id, "extend", {"seconds": seconds(span)}, as_json, url, data_dir)
     if not as_json:
         typer.echo(
             f"request {request_id} waits {span.strip()} from now on; task {answer['task_id']} is {answer['status']}"
@@ -95,6 +94,8 @@ def comment(
     data_dir: DataDir = None,
 ) -> None:
     """Say something to the next reviewer; the request still waits."""
+    if not text.strip():
+        raise InvalidRequest("A comment needs at least one character.", remedy='Say it like "Is the chest empty?".')
     _post(request_id, "comment", {"text": text}, as_json, url, data_dir)
     if not as_json:
         typer.echo(f"said at request {request_id}")
@@ -263,7 +264,10 @@ def grants_list(
 @grants_app.command("revoke", epilog="Example: cc-orchestrator grants revoke g-…")
 def grants_revoke(
     grant_id: Annotated[
-        str, typer.Argument(metavar="GRANT", help="Its id, as `grants list` shows it.", callback=as_segment)
+        str,
+        typer.Argument(
+            metavar="GRANT", help="Its id, as `grants list` shows it.", callback=id_of("grant", "grants list")
+        ),
     ],
     as_json: AsJson = False,
     url: Url = None,

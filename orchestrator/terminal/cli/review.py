@@ -16,7 +16,7 @@ from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line
-from orchestrator.terminal.cli.common import as_segment, print_json
+from orchestrator.terminal.cli.common import id_of, print_json
 from orchestrator.terminal.console import Console, InputEnded, ReviewLoop
 from orchestrator.terminal.review.channel import (
     UNREADABLE,
@@ -64,6 +64,9 @@ def list_waiting(client: Client, as_json: bool) -> None:
         typer.echo("Nothing waits for a person.", err=True)
 
 
+_as_request = id_of("request", "review --list")
+
+
 def decide_and_print(client: Client, requests: list[str], action: Word, as_json: bool, then: dict[str, Any]) -> int:
     """Decide the named requests; the exit code."""
     console = Console.of_terminal()
@@ -75,7 +78,7 @@ def decide_and_print(client: Client, requests: list[str], action: Word, as_json:
             "This needs a yes, and there is no terminal to ask at.",
             remedy="Say --yes if it is meant, or use a terminal.",
         )
-    outcomes = decide_named(client, console, [str(as_segment(one)) for one in requests], action, **then)
+    outcomes = decide_named(client, console, [str(_as_request(one)) for one in requests], action, **then)
     if outcomes is None:
         typer.echo("Nothing was decided.", err=True)
         return 1

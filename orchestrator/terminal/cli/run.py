@@ -70,7 +70,7 @@ class TaskFile(BaseModel):
     @property
     def max_wall_s(self) -> float | None:
         """Its working time in seconds; None: it does not say. Raises InvalidRequest."""
-        return None if self.max_wall is None else seconds(self.max_wall)
+        return None if self.max_wall is None else seconds(self.max_wall, endless=True)
 
 
 def read_task_file(path: Path) -> TaskFile:
@@ -203,7 +203,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "session_id": session or said.session,
         "priority": priority or said.priority,
         "max_steps": said.max_steps if max_steps is None else max_steps,
-        "max_wall_s": seconds(max_wall) if max_wall else said.max_wall_s,
+        "max_wall_s": seconds(max_wall, endless=True) if max_wall else said.max_wall_s,
         "max_tokens": said.max_tokens if max_tokens is None else max_tokens,
         "read_only": read_only or said.read_only or None,
         "wait_for_model": wait_for_model or said.wait_for_model or None,

@@ -13,7 +13,7 @@ from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.backups import Backups
 from orchestrator.terminal.tui.dialogs import Ask, Choose
 from orchestrator.terminal.tui.lines_view import begin, name_of, segment
-from orchestrator.terminal.tui.people import pair
+from orchestrator.terminal.tui.pairing import pair
 from orchestrator.terminal.tui.row_list import Entry, Pane
 from orchestrator.terminal.tui.screen import TERMINAL, Picture, computer_lines, watch_into
 from orchestrator.terminal.tui.states import computer_state, family_of, task_state

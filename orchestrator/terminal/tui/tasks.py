@@ -399,7 +399,7 @@ class Tasks(Pane):
         """Freeze the person of the task, or let this person go on."""
         task = self._chosen_task()
         if task is not None:
-            begin(self, freeze_or_unfreeze, self, self.desk, task["user_id"])
+            begin(self, freeze_or_unfreeze, self, self.desk, task["task_id"])
 
     def action_answer(self) -> None:
         """Answer what the task asks."""

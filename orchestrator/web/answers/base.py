@@ -223,6 +223,13 @@ class TokenMade(AnswerModel):
     """What its holder may do, in one sentence; empty for a computer."""
 
 
+class AwayAnswer(AnswerModel):
+    """Somebody is away, and another person decides for them."""
+
+    to: str
+    until: Timestamp
+
+
 class TokenAnswer(AnswerModel):
     """Whom there is a token for."""
 
@@ -236,6 +243,8 @@ class TokenAnswer(AnswerModel):
     revoked: bool
     yours: bool
     """Whether it is the token that asks."""
+    away: AwayAnswer | None
+    """Of a person who is away: the person who decides for them; null: nobody does."""
 
 
 class TokenList(AnswerModel):
@@ -257,6 +266,12 @@ class WhoAmI(AnswerModel):
     """Of a program: the person whose tasks its tasks count as."""
     may: str
     """What they may do, in one sentence."""
+    freeze: "FreezeAnswer | None"
+    """The freeze that holds for them; null: none does."""
+    away: AwayAnswer | None
+    """Who decides for them while they are away; null: they are here."""
+    decides_for: list[str]
+    """The people who are away and for whom they decide now."""
 
 
 class GroupAnswer(AnswerModel):
@@ -311,6 +326,8 @@ class FreezeEnded(AnswerModel):
     name: str
     whom: str
     ended: bool
+    still: FreezeAnswer | None
+    """Of a person: another freeze, such as of their group, that goes on holding for them; null: none does."""
 
 
 class OwnerDone(AnswerModel):

@@ -12,7 +12,7 @@ from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import ComputerSide, FreezeReason
 from orchestrator.core.task.timeline import Doing
 from orchestrator.core.undo.messages import Outcome, UndoOffer
-from orchestrator.web.answers.base import AnswerModel, Problem, Timestamp
+from orchestrator.web.answers.base import AnswerModel, FreezeAnswer, Problem, Timestamp
 
 # -- What the endpoints of computers answer --------------------------------------------------
 
@@ -233,6 +233,10 @@ class TaskLong(TaskShort):
     """Of its last item."""
     prompt: str
     user_id: str
+    person: str
+    """For whom it counts: `user_id`, or the owner of this program."""
+    freeze: FreezeAnswer | None
+    """The freeze that holds for this person now; null: none does."""
     asked_at: str | None
     """The computer in the game at which it was asked in this person's name; null: at none."""
     session_id: str

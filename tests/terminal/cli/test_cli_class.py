@@ -93,17 +93,28 @@ def test_a_class_begins_once_and_is_told_so(served: Served) -> None:
 def test_a_class_ends_and_begins_again(served: Served) -> None:
     """Its part of the policy goes, its people are frozen; the next start takes the freeze away."""
     file, before = str(served.home / "class.toml"), policy_of(served)
-    served.cli("class", "start", file)
+    rows = rows_of(served.cli("class", "start", file).stdout)
     stopped = served.cli("class", "stop", "class-7b")
     assert "3 people of class-7b are frozen" in stopped.stderr
     assert policy_of(served) == before
     assert "The class is over." in served.cli("freeze").stdout
+    served.cli("freeze", "ann", "--reason", "We talk.")
+    told = served.cli("unfreeze", "ann").stderr
+    assert told == "ann is not frozen any more.\nA freeze of group class-7b by admin still holds.\n"
+    ann = {"CC_ORCHESTRATOR_TOKEN": rows[1]["token"], "CC_ORCHESTRATOR_URL": served.url}
+    shown = cli(served.home, "whoami", **ann).stdout
+    assert "a teacher, a reviewer or an admin decides what they ask." in shown
+    assert "frozen: by admin, with group class-7b since 20" in shown
+    assert shown.endswith(": The class is over.\n")
+    assert "The class is over. Until they" in cli(served.home, "run", "x", **ann).stderr
     started = served.cli("class", "start", file)
     assert "The group class-7b is not frozen any more." in started.stderr
     assert served.cli("freeze").stderr == "Nobody is frozen.\n"
     assert "The tokens of ann are revoked." in served.cli("class", "stop", "class-7b", "--revoke").stderr
     held = json.loads(served.cli("people", "list", "--json").stdout)
     assert {one["name"] for one in held if not one["revoked"]} == {"admin", "tom"}
+    for words in (("delete", "class-7c"), ("remove", "class-7c", "ann")):
+        refused(served.cli("groups", *words), "There is no group 'class-7c'.", code=4)
     refused(served.cli("class", "stop", "class-7c"), "There is no group class-7c.", code=4)
 
 
@@ -117,6 +128,11 @@ def test_a_class_ends_and_begins_again(served: Served) -> None:
         (CLASS.replace('"each"', '"some"'), 'computers is neither "each" nor "none".'),
         (CLASS.replace('["lab"]', '"lab"'), "shared is a list."),
         ('limits = 5\ngroup = "x"\n', "limits is not known."),
+        # The file of the class is named, not the server's policy.
+        (CLASS.replace('"deny"', '"denny"'), "class.toml: rule 1 (class-7b-no-shell): effect must be"),
+        (CLASS.replace("tasks = 20", "tasks = 1.5"), "class.toml: quotas.groups.class-7b.tasks must be a whole number"),
+        (CLASS.replace('"deny"', "2026-01-01"), "class.toml: a limit or a rule has an odd value."),
+        (CLASS.partition("[[rules]]")[0].replace("[limits]", 'rules = ["x"]\n[limits]'), "has an odd value."),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_before_anything_is_made(tmp_path: Path, text: str, words: str) -> None:

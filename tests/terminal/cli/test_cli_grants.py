@@ -259,11 +259,17 @@ def test_stats_tell_how_people_decide(tmp_path: Path) -> None:
 
 def test_somebody_is_away_and_back(talker: Served) -> None:
     """`people away` says who decides and until when; `people back` ends it."""
-    talker.cli("people", "add", "bob", "--role", "reviewer")
+    token = talker.cli("people", "add", "bob", "--role", "reviewer").stdout.strip()
+    as_bob = {"CC_ORCHESTRATOR_TOKEN": token, "CC_ORCHESTRATOR_URL": talker.url}
     told = talker.cli("people", "away", "bob", "--to", "admin", "--for", "8h").stdout
     assert told.startswith("admin decides for bob until ")
+    (bob,) = [one for one in talker.cli("people", "list").stdout.splitlines() if " bob " in one]
+    assert " good   admin decides until 20" in bob
+    assert "away: admin decides for you until 20" in cli(talker.home, "whoami", **as_bob).stdout
+    assert "decides for: bob, who is away\n" in talker.cli("whoami").stdout
     refused(talker.cli("people", "away", "bob", "--to", "nobody", "--for", "8h"), "no person 'nobody'", code=4)
     assert talker.cli("people", "back", "bob").stdout == "nobody decides for bob\n"
+    assert "away" not in cli(talker.home, "whoami", **as_bob).stdout + talker.cli("whoami").stdout
     assert json.loads(talker.cli("people", "back", "bob", "--json").stdout)["to"] is None
     assert (
         json.loads(talker.cli("people", "away", "bob", "--to", "admin", "--for", "8h", "--json").stdout)["to"]

@@ -72,7 +72,7 @@ def test_an_agent_submits_and_does_nothing_else(served: Served) -> None:
     token = added.stdout.strip()
     assert listed(served)["agent", "night-job"] == ["submitter"]
     shown = served.cli("people", "list").stdout
-    assert re.search(r"^agent +night-job +submitter +\d{4}-\d\d-\d\d \d\d:\d\d +good$", shown, re.MULTILINE), shown
+    assert re.search(r"^agent +night-job +submitter +\d{4}-\d\d-\d\d \d\d:\d\d +good +-$", shown, re.MULTILINE), shown
     agent = as_who(served, token)
     followed = cli(served.home, "run", "x", "--max-steps", "1", **agent)
     assert "[FINAL] Success=False" in followed.stdout, followed.stderr

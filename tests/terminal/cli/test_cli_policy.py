@@ -343,6 +343,42 @@ def test_p14_a_file_that_cannot_be_loaded_alerts_and_changes_nothing(served: Ser
     assert (in_force(served)["policy_version"], in_force(served)["alert"]) == (version, "")
 
 
+def test_rules_for_people_are_shown_and_tried(served: Served, tmp_path: Path) -> None:
+    """`show` lists approvals and roles; `explain --as` takes the roles and groups that somebody has now."""
+    people = """
+[roles.tutor]
+may = ["view", "decide"]
+max_risk = "medium"
+
+[[approvals]]
+when = { groups = ["class"] }
+steps = [{ by = "role:tutor", count = 2 }]
+
+[[rules]]
+id = "not-theirs"
+effect = "deny"
+tools = ["cc_write"]
+groups = ["class"]
+roles = ["tutor"]
+
+[[rules]]
+"""
+    policy = DEFAULT_POLICY_TOML.replace("[[rules]]", people, 1)
+    assert served.cli("policy", "apply", written(tmp_path / "people.toml", policy)).returncode == 0
+    shown = served.cli("policy", "show").stdout
+    assert "\nrole tutor may view, decide up to medium risk\n" in shown
+    steps = "2 people have to approve it: 2 people with the role tutor."
+    assert f"\napproval 1: {steps} For calls of tools *; groups class.\n" in shown
+    served.cli("people", "add", "tim", "--role", "tutor")
+    served.cli("people", "add", "ann")
+    served.cli("groups", "add", "class", "tim")
+    asked = ("policy", "explain", "cc_write", "path=a", "content=b")
+    assert rules_of(served.cli(*asked, "--as", "tim"))["not-theirs"] == ["deny", "matched", "-"]
+    assert rules_of(served.cli(*asked, "--as", "ann"))["not-theirs"] == ["deny", "no", "roles"]
+    assert rules_of(served.cli(*asked, "--as", "tim", "--group", "b"))["not-theirs"] == ["deny", "no", "groups"]
+    refused(served.cli(*asked, "--as", "nobody"), "There is no person 'nobody'.", code=4)
+
+
 def test_only_an_admin_reloads(served: Served) -> None:
     """`reload` takes the role admin; `show` and `explain` are for everybody with a token."""
     token = served.cli("people", "add", "carl").stdout.strip()

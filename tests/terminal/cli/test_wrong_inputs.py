@@ -65,7 +65,7 @@ NEEDS: Final = {
 MAKES: Final = {
     *[("run",), ("pair",), ("people", "add"), ("token", "computer"), ("token", "person"), ("store", "export")],
     # A person that is not there is named, not the group, which is made.
-    *[("groups", "remove"), ("groups", "add")],
+    ("groups", "add"),
     ("notifications", "add"),
     # Ollama is asked, which is not here.
     *[("models", "show"), ("models", "pull")],
@@ -188,6 +188,17 @@ WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
     (("policy", "check", "broken.toml"), 1, "broken.toml is not TOML", "Fix the file"),
     (("policy", "check", "directory"), 1, "directory cannot be read: Is a directory", "It must be a file in TOML"),
     (("policy", "check", "binary"), 1, "its byte 4 is not text in UTF-8", "It must be a file in TOML"),
+    (("requests", "comment", "r-1", " "), USAGE, "A comment needs at least one character", "Say it like"),
+    *[
+        (("requests", verb, odd, *more), MISSING, f"There is no request '{odd}'", "`cc-orchestrator review --list`")
+        for odd in ("../x", "..", "")
+        for verb, *more in (("release",), ("claim",), ("comment", "x"), ("escalate",), ("extend", "--for", "9"))
+    ],
+    (("review", "--approve", "--yes", "../x"), MISSING, "There is no request '../x'", "review --list"),
+    (("grants", "revoke", "../x"), MISSING, "There is no grant '../x'", "`cc-orchestrator grants list`"),
+    (("people", "away", "admin", "--to", "x", "--for", "5000h"), USAGE, "longer than a week", "604800 seconds, which"),
+    (("people", "away", "admin", "--to", "x", "--for", "0"), USAGE, "'0' is no time at all", "10m or 1h30m"),
+    (("requests", "extend", "r-1", "--for", "0s"), USAGE, "'0s' is no time at all", "10m or 1h30m"),
     (("prune", "--older-than", "soon"), USAGE, "'soon' must be a number", HELP),
     (("store", "check", "--store", "odd://x"), USAGE, "scheme 'odd'", "sqlite:///"),
     (("store", "import", "odd.toml"), USAGE, "is not a dump of a store", "store export"),

@@ -29,6 +29,10 @@ async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
         await seat.asks("y", "dora may come in", "reviewer")
         assert token not in seat.text
         assert (await server.ask("GET", "/v1/tasks", token=token)).status_code == 200
+        await server.ask("POST", "/v1/away", {"person": "admin", "to": "dora"})
+        await seat.press("1", "7", "home")
+        await seat.sees("admin (you) (away)", "dora decides for them until 20")
+        await server.ask("POST", "/v1/away", {"person": "admin"})
         await seat.press("end")
         await seat.agrees("x", "Revoke 1 token of person dora?", "Carried out: 1 token of dora revoked.", "revoked")
         assert (await server.ask("GET", "/v1/tasks", token=token)).status_code == 401
@@ -81,6 +85,32 @@ async def test_a_person_is_frozen_and_let_go_on(tmp_path: Path) -> None:
             await seat.asks("z", "Freeze sam: nothing of theirs starts")
             await server.ask("POST", "/v1/groups/class-7c", {"add_people": ["sam"]})
             await seat.asks("enter", "Not carried out: ")
+
+
+async def test_a_freeze_that_holds_for_more_and_one_of_a_program_are_said(tmp_path: Path) -> None:
+    """`z` says which other freeze holds, before and after its own; a program's task is its owner's."""
+    asks = Listening(*[says(call("ask_user", question="Go on?"))] * 2)
+    async with running(tmp_path, model=asks) as server:
+        await server.submit((), token=await server.person("sam"))
+        async with seated(server, size=WIDE) as seat:
+            await seat.sees("Paused, for an answer")
+            everybody = {"everybody": True}
+            await server.ask("POST", "/v1/freeze", everybody)
+            await seat.asks("z", "sam is frozen with everybody by admin. `cc-orchestrator unfreeze --all` ends it.")
+            await server.ask("POST", "/v1/unfreeze", everybody)
+            await seat.asks("z", "Freeze sam: nothing of theirs starts")
+            await seat.asks("enter", "sam is frozen. Open tasks that wait because of it: 1.")
+            await seat.asks("z", "End the freeze of sam?")
+            await server.ask("POST", "/v1/freeze", everybody)
+            await seat.asks("y", "The freeze of sam is over. sam is frozen with everybody by admin.")
+            await server.ask("POST", "/v1/unfreeze", everybody)
+            robot = {"kind": "agent", "name": "robot", "roles": ["submitter"], "owner": "sam"}
+            made = (await server.ask("POST", "/v1/tokens", robot)).json()
+            task_id = await server.submit((), token=made["token"])
+            await seat.until(lambda: seat.text.count("Paused, for an answer") == 2, "the task of the program")
+            await seat.press("home")
+            await seat.sees(task_id)
+            await seat.asks("z", "Freeze sam (the owner of robot): nothing of theirs starts")
 
 
 def test_what_nobody_heard_of_is_not_said_to_have_failed() -> None:

@@ -1,13 +1,13 @@
 // The holders of tokens: people, programs and computers; a token is shown once, and revoked at once.
 import { html, useEffect, useState } from "../lib/html.js";
-import { ask, id, post } from "../lib/api.js";
+import { ask, id, now, post } from "../lib/api.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, inOrder, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Icon, Loading, Trouble, plural, useDoing } from "../lib/ui.js";
+import { Ago, Dialog, Icon, Loading, Trouble, plural, span, useDoing } from "../lib/ui.js";
 import { Copy } from "./copy.js";
 import { Groups } from "./groups.js";
 
@@ -121,6 +121,8 @@ function Holder({ one, onRevoke }) {
     ${one.yours && html` <span class="badge busy">you</span>`}
       ${" "}${one.roles.map((role) => html`<span class="badge">${oneLine(role, 30)}</span> `)}
       <span class="row-meta muted">${one.count > 1 && `${plural(one.count, "token")} · `}
+        ${one.away && html`away, <${Text} value=${one.away.to} line=${64} /> decides for them
+          ${" "}for ${span((Date.parse(one.away.until) - now()) / 1000)} · `}
         ${one.owner && html`paired by <${Text} value=${one.owner} line=${64} /> · `}
         ${one.created_at ? html`since <${Ago} at=${one.created_at} />` : "since long ago"}</span></div>
     <button type="button" class="small danger" aria-label="Revoke ${name}"
