@@ -614,7 +614,7 @@ def test_a_sentence_is_broken_at_blanks_and_a_command_never() -> None:
 )
 def test_a_span_is_read_as_people_write_it(text: str, span: float) -> None:
     """Seconds, minutes, hours, and together."""
-    assert seconds(text) == span
+    assert seconds(text, endless=True) == span
 
 
 @pytest.mark.parametrize("text", ["", " ", "soon", "10 m", "m", "-5", "1d", "1e3"])
