@@ -17,7 +17,7 @@ const ROLES = [
     "Submits tasks and answers their questions; by default reviewers and admins decide what these ask"],
   ["reviewer",
     "Decides what submitters, programs and their own tasks ask, unless the server's setting approvers says another; " +
-    "reads and verifies the whole audit"],
+    "reads and verifies the audit of their groups"],
   ["admin", "All of that, and pairs computers, makes and revokes tokens, types at any computer"],
 ];
 const HOLDERS = [
