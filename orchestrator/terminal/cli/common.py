@@ -89,8 +89,17 @@ def warn_of_variables() -> None:
 
 
 def as_segment(value: str | None) -> str | None:
-    """The typed text as one part of a path: a slash in it is not a slash of the address."""
+    """The typed name as one part of a path.
+
+    Raises NotFound for one with a slash and for a step of a path: clients and servers read these as other addresses.
+    """
+    if value is not None and _is_path(value):
+        raise NotFound(f"Nothing here is called {quoted(value)}.", remedy="Names have letters, digits, - _ and .")
     return None if value is None else quote(value, safe="")
+
+
+def _is_path(value: str) -> bool:
+    return "/" in value or value in {"", ".", ".."}
 
 
 def id_of(what: str, lists: str) -> Callable[[str | None], str | None]:
@@ -100,7 +109,7 @@ def id_of(what: str, lists: str) -> Callable[[str | None], str | None]:
     """
 
     def read(value: str | None) -> str | None:
-        if value is not None and ("/" in value or value in {"", ".", ".."}):
+        if value is not None and _is_path(value):
             raise NotFound(f"There is no {what} {quoted(value)}.", remedy=f"`cc-orchestrator {lists}` lists them.")
         return as_segment(value)
 

@@ -196,6 +196,11 @@ WRONG: Final[list[tuple[tuple[str, ...], int, str, str]]] = [
     ],
     (("review", "--approve", "--yes", "../x"), MISSING, "There is no request '../x'", "review --list"),
     (("grants", "revoke", "../x"), MISSING, "There is no grant '../x'", "`cc-orchestrator grants list`"),
+    *[
+        ((*command, odd), MISSING, f"Nothing here is called '{odd}'", "Names have letters")
+        for command in (("computers", "show"), ("groups", "delete"), ("notifications", "remove"), ("people", "revoke"))
+        for odd in ("../x", "..")
+    ],
     (("people", "away", "admin", "--to", "x", "--for", "5000h"), USAGE, "longer than a week", "604800 seconds, which"),
     (("people", "away", "admin", "--to", "x", "--for", "0"), USAGE, "'0' is no time at all", "10m or 1h30m"),
     (("requests", "extend", "r-1", "--for", "0s"), USAGE, "'0s' is no time at all", "10m or 1h30m"),
