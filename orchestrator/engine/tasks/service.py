@@ -303,7 +303,7 @@ class TaskService(StoredTasks):
             freeze = replace(freeze, reason=redact_text(freeze.reason, salt=SALT))
             raise PersonFrozen(
                 f"{freeze}. Until they are unfrozen, {self.directory.present.person_of(user)} {does}.",
-                remedy=f"{freeze.by} or an admin ends it: `cc-orchestrator unfreeze`.",
+                remedy=f"The person who froze it ({freeze.by}), or an admin, ends it: `cc-orchestrator unfreeze`.",
                 details={"by": freeze.by, "reason": freeze.reason, "of": freeze.name},
             )
 

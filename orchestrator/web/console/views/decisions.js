@@ -39,7 +39,7 @@ export function Decisions() {
   return html`<div class="page narrow">
     <div class="head"><h1>How people decide</h1><div class="tools"><a class="button" href=${link("audit")}>
       To the audit</a></div></div>
-    ${!may("audit") && html`<p class="muted">People who may read the whole audit see this.</p>`}
+    ${!may("audit") && html`<p class="muted">People who may read the audit see this.</p>`}
     <${Trouble} problem=${problem?.undelivered && told ? null : problem} again=${again} />
     ${may("audit") && !told && !problem && html`<${Loading} rows=${4} />`}
     ${told && html`<p class="muted small">Calls that waited for people and ended since <${Ago} at=${told.since} />, with
