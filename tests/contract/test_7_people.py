@@ -143,6 +143,24 @@ async def test_r2_a_submitter_approves_nothing_of_their_own(installation: Instal
         assert (await server.ended(task_id))["status"] == "Canceled"
 
 
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("approvers", ["not_requester", "role:admin"])
+async def test_r2_the_person_who_asked_answers_whoever_approves(installation: Installation, approvers: str) -> None:
+    """R2: a question is no approval; the socket tells it to them, and their answer counts. Others do not answer it."""
+    model = Playing(says(call("ask_user", question="Which?")), says(WRITE))
+    async with installation.open(model, policy=policy(), approvers=approvers) as server:
+        sam, sue = await server.person("sam", "submitter"), await server.person("sue", "submitter")
+        async with server.reviewing(sam) as mine:
+            await mine.hear("snapshot")
+            task_id = await server.submit(token=sam)
+            asked = (await mine.hear("question_opened"))["question"]
+            answer = {"question_id": asked["question_id"], "answer": "a.lua"}
+            assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", answer, token=sue)).status_code == 404
+            assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", answer, token=sam)).status_code == 200
+        request = await server.request(task_id)
+        assert (await server.decide(request, "approve", token=sam)).status_code == 403
+
+
 async def test_r2_a_reviewer_decides_their_own_and_no_other_reviewer_does(installation: Installation) -> None:
     """R2: with `requester` a reviewer or an admin decides their own task; others are told who does."""
     async with installation.open(Playing(says(WRITE)), policy=policy()) as server:

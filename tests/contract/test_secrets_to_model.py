@@ -221,6 +221,30 @@ async def test_a_person_lets_the_model_see_one_secret(installation: Installation
             assert "tok_9f8e7d6c5b4a3210" not in model.everything
 
 
+async def test_whose_approval_does_not_count_shows_no_secret(installation: Installation) -> None:
+    """With `not_requester` the yes is another person's: the one who asked is refused, and told who decides."""
+
+    def asks(told: str) -> dict[str, Any]:
+        marker = re.search(r"password = \"(\[redacted [0-9a-f]{8}\])", told)
+        assert marker is not None
+        return says(call("ask_user", question=f"May the model see {marker[1]}?"))
+
+    model = Hosted(says(READ), asks, says(READ))
+    text = policy(FREE, secrets_to_model="ask")
+    async with installation.open(model, policy=text, approvers="not_requester") as server:
+        server.stub.disk.put("app.lua", FILE.encode())
+        sam, rob = await server.person("sam"), await server.person("rob", "reviewer")
+        task_id = await server.submit(token=sam)
+        asked = await server.item(task_id, "question_asked")
+        body = {"question_id": asked["fact"]["question_id"], "answer": "yes"}
+        refused = await server.ask("POST", f"/v1/tasks/{task_id}/answer", body, token=sam)
+        remedy = "This is decided by a reviewer or an admin, but not sam."
+        assert (refused.status_code, refused.json()["error"]["remedy"]) == (403, remedy)
+        assert (await server.ask("POST", f"/v1/tasks/{task_id}/answer", body, token=rob)).status_code == 200
+        await server.ended(task_id)
+        assert "hunter2-Xy" in model.everything
+
+
 async def test_an_edited_question_is_what_people_read_and_a_yes_to_it_shows_no_secret(
     installation: Installation,
 ) -> None:

@@ -85,6 +85,23 @@ async def test_d22_the_steps_of_a_workflow_come_in_order(installation: Installat
         await in_order(server, task_id)
 
 
+async def test_d22_who_is_needed_last_is_not_taken_first(installation: Installation) -> None:
+    """A reviewer whom a later step names leaves the first one to others, and is told why; then both approve."""
+    text = policy(approvals=[{"steps": [{"by": "role:reviewer"}, {"by": "person:ann"}]}])
+    async with installation.open(Playing(says(WRITE), final()), policy=text) as server:
+        ann, rob = await server.person("ann", "reviewer"), await server.person("rob", "reviewer")
+        task_id, request = await server.asked(token=await server.person("sam"))
+        answer = await server.decide(request, "approve", token=ann)
+        assert (answer.status_code, answer.json()["error"]["remedy"]) == (
+            403,
+            "This is decided by somebody with the role reviewer, but not ann, whose approval a later step needs.",
+        )
+        assert (await server.decide(request, "approve", token=rob)).status_code == 202
+        assert (await server.decide(request, "approve", token=ann)).status_code == 202
+        await server.ended(task_id)
+        await in_order(server, task_id)
+
+
 async def test_d22_what_was_asked_for_is_fixed(installation: Installation) -> None:
     """A policy that comes later changes nothing of a request that waits: not to fewer people, not to more."""
     async with installation.open(Playing(says(WRITE), final()), policy=policy(requests={"approvals": 2})) as server:

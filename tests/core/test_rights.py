@@ -8,6 +8,7 @@ from orchestrator.core.approval.deciders import Deciders, Saying
 from orchestrator.core.approval.people import Directory, Group, Right
 from orchestrator.core.policy import RoleRights
 from orchestrator.core.task.task import AgentTask
+from tests.core.journal import Journal, call, person
 
 SUBMITTER, BOTH = ("submitter",), ("submitter", "reviewer")
 PEOPLE = {"sam": SUBMITTER, "sue": SUBMITTER, "bob": BOTH, "eve": ("reviewer",), "ann": ("admin",)}
@@ -63,15 +64,35 @@ def test_R2_who_decides_and_who_is_named(approvers: str, task: AgentTask, may: s
 
 
 def test_R2_who_submitted_it_says_no_and_answers() -> None:
-    """A rejection is always theirs; an answer is, unless the setting leaves all of it to others."""
+    """Both are always theirs, whoever approves: an answer runs nothing."""
     task = of("sam", SUBMITTER)
     for approvers in ("requester", "not_requester", "role:admin"):
         assert "sam" in who(approvers, task, "reject")
         assert "sue" not in who(approvers, task, "reject")
+        assert "sam" in who(approvers, task, "answer")
+        assert "sue" not in who(approvers, task, "answer")
+        assert "sam" not in who(approvers, task, "respond"), "an answer in place of a tool is a decision"
     assert who("requester", task, "answer") == {"sam", "bob", "eve", "ann"}
     robot = of("bot", by_program=True, owner="sam")
     assert who("not_requester", robot, "reject") == {"sam", "bob", "eve", "ann"}
-    assert who("not_requester", task, "answer") == {"bob", "eve", "ann"}
+    for asked in (task, robot):
+        assert who("not_requester", asked, "answer") == {"sam", "bob", "eve", "ann"}
+
+
+@pytest.mark.parametrize(
+    ("question", "own"), [("Which farm?", True), ("May the model see [redacted 1a2b3c4d]?", False)]
+)
+def test_R2_a_yes_that_shows_a_secret_is_decided_as_an_approval(question: str, own: bool) -> None:
+    """With a setting that asks for another person; the ordinary answer is the submitter's own."""
+    story = Journal()
+    story.submitted(user_id="sam", roles=SUBMITTER, by=person("sam"))
+    story.proposed([call("c1", "ask_user", question=question)], "allow")
+    story.question("c1")
+    for approvers in ("not_requester", "role:reviewer"):
+        assert ("sam" in who(approvers, story.task, "answer")) is own
+        assert "eve" in who(approvers, story.task, "answer")
+    assert "sam" in who("requester", story.task, "answer")
+    assert "sam" in who("not_requester", story.answered(), "answer"), "nothing is asked any more"
 
 
 def test_a_setting_that_is_none_lets_nobody_decide() -> None:

@@ -258,6 +258,45 @@ def test_a_person_of_another_group_is_none_of_them() -> None:
     assert who(asked().task, directory=apart) == {"tim"}
 
 
+BY_NAME = Workflow(steps=(Step(by="role:tutor"), Step(by="person:tom")))
+
+
+def test_D22_who_is_needed_by_name_later_is_kept_for_it() -> None:
+    """Else nobody could take that step; the refusal says why. They reject it, and decide once it is escalated."""
+    story = asked(BY_NAME)
+    rule = Deciders(roles=TUTORS, directory=ALL)
+    assert who(story.task) == {"tim"}
+    assert rule.of(story.task) == "somebody with the role tutor, but not tom, whose approval a later step needs"
+    assert "tom" in who(story.task, "reject")
+    assert who(story.task, directory=Directory()) == {"tim"}, "also where nobody knows who there is"
+    done(story, by="tim", action="approve")
+    assert (who(story.task), rule.of(story.task)) == ({"tom", "tim"}, "tom")
+    escalated = asked(Workflow(steps=BY_NAME.steps, escalate_to="role:tutor"))
+    does(escalated, "ann", Escalate(Q, "ann", SOON))
+    assert who(escalated.task) == {"tom", "tim"}
+
+
+def test_D22_the_last_ones_of_a_role_are_kept_for_its_step() -> None:
+    """As many as the step asks for; with one more of them, any of them may come first."""
+    story = asked(Workflow(steps=(Step(), Step(by="role:tutor", count=2))))
+    assert who(story.task) == {"ann", "rob"}
+    more = Directory(roles={**ALL.roles, "tia": frozenset({"tutor"})})
+    assert who(story.task, directory=more) == {"ann", "rob", "tom", "tim"}
+    done(story, by="tom", action="approve")
+    assert who(story.task, directory=more) == {"tom", "tim"}
+
+
+def test_D22_an_edit_of_a_later_step_leaves_the_rest_to_the_others() -> None:
+    """Its editor is the first of their own step, which asks for nobody more: all others of the first step count."""
+    workflow = Workflow(steps=(Step(), Step(by="role:tutor")))
+    story = shown(real("c1", path="farm", content="old"), workflow=workflow)
+    done(story, by="rob", action="approve")
+    done(story, by="tom", decisions=each(("c1", "edit"), args={"path": "farm", "content": "new"}))
+    assert who(story.task) == {"ann", "rob", "tim", "tom"}
+    (last,) = done(story, by="tim", action="approve")
+    assert isinstance(last, facts.DecisionRecorded)
+
+
 def test_who_a_request_concerns() -> None:
     """The people of all its steps, whoever of them is asked now; of a plain request those who may decide it."""
     rule = Deciders(roles=TUTORS, directory=ALL)
@@ -305,6 +344,16 @@ def test_a_delegate_says_what_the_person_who_is_away_may_say() -> None:
     assert rule.concerns(story.task, kind="person", name="rob", roles=ROLES["rob"])
     assert rule.may_say(story.task, "approve", kind="person", name="rob", roles=ROLES["rob"])
     assert rule.stands_for(story.task, {}, kind="agent", name="rob", roles=()) is None
+
+
+def test_a_delegate_who_is_needed_later_is_kept_as_well() -> None:
+    """An approval in another one's place uses up both."""
+    story = asked(BY_NAME)
+    assert stands_for(story, "rob", away("tim", "rob")) == "tim"
+    assert stands_for(story, "tom", away("tim", "tom")) is None
+    assert stands_for(story, "rob", away("tom", "rob")) is None
+    done(story, by="tim", action="approve")
+    assert stands_for(story, "rob", away("tom", "rob")) == "tom"
 
 
 def test_what_a_delegate_decides_names_both() -> None:

@@ -4,7 +4,9 @@ Theory. Only people decide (promise R3). The setting ``approvers`` names them: `
 ``role:NAME``. With ``requester`` people whose role has the right ``decide`` decide their own tasks, and all of them
 decide the tasks of those who only submit: submitters and programs; where the policy says ``self_approval``, people who
 only submit decide their own as well. Nobody decides for somebody with whom they share no group. The submitter of a task
-may always reject what it asks (promise R2). A task of a program counts as a task of the program's owner.
+may always reject what it asks (promise R2), and answer its questions: an answer is told to the model and runs nothing.
+Only a yes that shows a secret to the model is decided as an approval is. A task of a program counts as a task of the
+program's owner.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,8 +17,10 @@ from typing import Final, Literal
 from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
 from orchestrator.core.approval.workflow import ONE_PERSON, told_people
+from orchestrator.core.model_view.masks import asks_to_see
 from orchestrator.core.policy import BUILT_IN_CATALOG, RoleRights, severity
 from orchestrator.core.task.facts import CallId, DecisionAction
+from orchestrator.core.task.states import CallState
 from orchestrator.core.task.task import AgentTask
 
 Saying = DecisionAction | Literal["answer"]
@@ -79,12 +83,17 @@ class Deciders:
             return None
         if all(self._may_of_call(task, action, name, roles, one) for one, action in said.items()):
             return ""
-        if self.now is None or task.counts_for(name):
+        if self.now is None or task.counts_for(name) or self._is_kept(task, said, name):
             return None
         for person, has in self.directory.stood_in_for(name, self.now):
             if all(self._may_of_call(task, action, person, has, one) for one, action in said.items()):
                 return person
         return None
+
+    def _is_kept(self, task: AgentTask, said: Mapping[CallId, Saying], name: str) -> bool:
+        """Whether a later step needs somebody who would be used up by approving in another one's place."""
+        approved = (one for one, action in said.items() if action in {"approve", "edit"})
+        return any(name in self._kept_for_later(task, one) for one in approved)
 
     def concerns(self, task: AgentTask, *, kind: str, name: str, roles: Collection[str]) -> bool:
         """Whether the request of a task is for somebody to review, now or at another step of its workflow."""
@@ -97,16 +106,46 @@ class Deciders:
 
     def _may_of_call(self, task: AgentTask, action: Saying, name: str, roles: Collection[str], call_id: CallId) -> bool:
         """As :meth:`may_say`, of one call: of a workflow the people of the present step approve, any of it reject."""
-        if task.counts_for(name) and action == "reject":
+        own_word = action == "reject" or (action == "answer" and not self._releases(task))
+        if own_word and task.counts_for(name):
             return True
         team = task.request.team if task.request is not None else ONE_PERSON
         if action != "answer" and not self._covers(task, call_id, roles):
             return False
         if team.is_plain or action == "answer":
-            return self._may_in_general(task, action, name, roles, call_id)
+            return self._may_in_general(task, name, roles, call_id)
         any_step = action == "reject" or team.has_voted(call_id, name)
+        if not any_step and name in self._kept_for_later(task, call_id):
+            return False
         people = team.everybody() if any_step else (team.by_now(call_id),)
         return any(self._is_of(task, by, name, roles) for by in people)
+
+    def _releases(self, task: AgentTask) -> bool:
+        """Whether an answer shows the model a secret, and the setting wants somebody else to decide."""
+        asked = (one.call.args.get("question", "") for one in task.calls if one.state is CallState.ASKING)
+        return self.approvers != "requester" and any(asks_to_see(str(one)) for one in asked)
+
+    def _kept_for_later(self, task: AgentTask, call_id: CallId) -> frozenset[str]:
+        """The people without whom a later step has too few: who approves the present one is not asked again.
+
+        A step that names a person has only them. Of a role or a group the people that the directory knows count.
+        """
+        team = task.request.team if task.request is not None else ONE_PERSON
+        used = frozenset[str]().union(*(one.people for one in team.votes_on(call_id)))
+        kept: set[str] = set()
+        for by, missing in team.later_steps(call_id):
+            kind, _, named = by.partition(":")
+            able = {named} if kind == "person" else self._known_of(task, by, call_id) - used
+            kept |= able if len(able) <= missing else set()
+        return frozenset(kept)
+
+    def _known_of(self, task: AgentTask, by: str, call_id: CallId) -> set[str]:
+        """The people of the directory whom a step names and who may decide this call."""
+        return {
+            name
+            for name, roles in self.directory.roles.items()
+            if self._is_of(task, by, name, roles) and self._covers(task, call_id, roles)
+        }
 
     def _is_of(self, task: AgentTask, by: str, name: str, roles: Collection[str]) -> bool:
         """Whether somebody is among the people whom a step names and who may decide for the task.
@@ -150,9 +189,7 @@ class Deciders:
     def _reaches(self, task: AgentTask, holder: Holder) -> bool:
         return self.directory.shares_group(holder, task.owner if task.by_program else task.user_id)
 
-    def _may_in_general(
-        self, task: AgentTask, action: Saying, name: str, roles: Collection[str], call_id: CallId
-    ) -> bool:
+    def _may_in_general(self, task: AgentTask, name: str, roles: Collection[str], call_id: CallId) -> bool:
         """As :meth:`may_say`, where no workflow and no escalation names other people."""
         own = task.counts_for(name)
         holder = Holder(name, self.rights(roles))
@@ -160,8 +197,7 @@ class Deciders:
             return False
         decides = "decide" in holder.rights
         match self.approvers.partition(":"):
-            case ("requester", _, _) if own and (action == "answer" or (self.self_approval and not task.by_program)):
-                # An answer is told to the model and runs nothing: the asker knows what they meant.
+            case ("requester", _, _) if own and self.self_approval and not task.by_program:
                 return True
             case ("requester", _, _):
                 return decides and (own or not self._decides_own(task, call_id))
@@ -187,11 +223,17 @@ class Deciders:
         but = f", but not {requester}" if self.approvers == "not_requester" and requester else ""
         if task.request is not None and not task.request.team.is_plain:
             team = task.request.team
-            named = dict.fromkeys(team.by_now(one) for one in task.request.call_ids)
-            return " and ".join(told_people(by) if by else self._others() for by in named) + but
+            named = dict.fromkeys(self._by_now(task, team.by_now(one), one) for one in task.request.call_ids)
+            return " and ".join(named) + but
         calls = task.request.call_ids if task.request is not None else (_NO_CALL,)
         own = all(self._decides_own(task, one) for one in calls) or (self.self_approval and not task.by_program)
         return task.user_id if own and self.approvers == "requester" else self._others() + but
+
+    def _by_now(self, task: AgentTask, by: str, call_id: CallId) -> str:
+        """The people of the present step of a call, in words, without those whom a later one needs."""
+        kept = sorted(self._kept_for_later(task, call_id) & self._known_of(task, by, call_id))
+        but = f", but not {' or '.join(kept)}, whose approval a later step needs" if kept else ""
+        return (told_people(by) if by else self._others()) + but
 
     def _others(self) -> str:
         """The people who decide requests of a person who may not decide them."""

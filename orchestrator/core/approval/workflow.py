@@ -182,6 +182,15 @@ class Team:
         missing = (n for n, one in enumerate(steps) if sum(vote.step == n for vote in votes) < one.count)
         return next(missing, len(steps))
 
+    def later_steps(self, call_id: str) -> tuple[tuple[str, int], ...]:
+        """The people of the steps after the present one, and how many of their approvals are missing."""
+        if self.escalated_to:
+            return ()
+        after = self.present_step(call_id) + 1
+        given = [vote.step for vote in self.votes_on(call_id)]
+        steps = enumerate(self.workflow.steps)
+        return tuple((one.by, one.count - given.count(n)) for n, one in steps if n >= after)
+
     def by_now(self, call_id: str) -> str:
         """The people whose approval of a call comes next; empty: any who may decide, or nobody's is missing."""
         if self.escalated_to:
