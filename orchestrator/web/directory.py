@@ -154,6 +154,7 @@ class DirectoryEndpoints(Room):
         value = FreezeValue(by=freeze.by, reason=freeze.reason, at=freeze.at)
         fact = DirectoryChanged(about="freeze", name=name, value=value)
         await self._set(fact, identity, self.directory.number_of(f"freeze {name}"))
+        await self.service.end_claims(person(identity))
         tasks = await self._tell_of(self.directory.present.frozen_users())
         return await redacted(FreezeDone.made_from(freeze, tasks=tasks))
 

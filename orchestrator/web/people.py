@@ -103,7 +103,11 @@ class PeopleEndpoints(Room):
                 number = self.directory.number_of(f"away {name}")
                 back = self.service.draft(DirectoryChanged(about="away", name=name), by)
                 await self.directory.set(back, self.service.bus, expected=number)
-        return await self._revoked("person", name, by)
+        count = await self._revoked("person", name, by)
+        await self.directory.load()
+        self.service.bus.publish(DIRECTORY, {})
+        await self.service.end_claims(by)
+        return count
 
     async def _revoked(self, kind: str, name: str, by: Actor) -> int:
         """How many tokens of a holder were revoked."""

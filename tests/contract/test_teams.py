@@ -153,6 +153,34 @@ async def test_r6_a_claim_and_a_comment_are_seen_by_the_others(installation: Ins
         await in_order(server, task_id)
 
 
+@pytest.mark.parametrize("how", ["revoke", "freeze"])
+async def test_r6_a_claim_ends_with_its_holder(installation: Installation, how: str) -> None:
+    """At once: the others decide, and a page shows no claim. Somebody else's claim stays, a frozen one makes none."""
+    two = Playing(says(WRITE), says(WRITE))
+    async with installation.open(two, policy=policy()) as server:
+        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
+        sam = await server.person("sam")
+        async with server.reviewing(eve) as reviewer:
+            await reviewer.hear("snapshot")
+            task_id, request = await server.asked(token=sam)
+            await reviewer.hear("request_opened")
+            assert (await does(server, request, "claim", bob)).is_success
+            assert (await reviewer.hear("request_opened"))["request"]["team"]["claimed_by"] == "bob"
+            _, other = await server.asked(token=sam)
+            assert (await does(server, other, "claim", eve)).is_success
+            if how == "revoke":
+                assert (await server.ask("DELETE", "/v1/tokens/person/bob")).is_success
+            else:
+                assert (await server.ask("POST", "/v1/freeze", {"person": "bob"})).is_success
+                assert (await does(server, request, "claim", bob)).json()["error"]["code"] == "frozen"
+            frame: dict[str, Any] = {"request": {}}
+            while frame["request"].get("request_id") != request["request_id"] or "team" in frame["request"]:
+                frame = await reviewer.hear("request_opened")
+        assert (await team_of(server, other))["claimed_by"] == "eve"
+        assert (await server.decide(request, "approve", token=eve)).status_code == 202
+        await in_order(server, task_id)
+
+
 async def test_r6_a_claim_given_back_or_overruled(installation: Installation) -> None:
     """By its owner, and by an admin, who needs no release."""
     two = Playing(says(WRITE), says(call("cc_write", path="b.lua", content="print('b')")), final())

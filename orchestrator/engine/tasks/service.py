@@ -5,6 +5,7 @@ conflict; the answer is the task as it stands afterwards.
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -380,6 +381,17 @@ class TaskService(StoredTasks):
         admin = self.authorizer.is_admin(by)
         return await self._in_team(request_id, by, lambda: Unclaim(request_id=request_id, by=by.name, overrides=admin))
 
+    async def end_claims(self, by: Actor) -> None:
+        """End the claims of people who decide nothing now: they are frozen, or all their tokens were revoked."""
+        for task in await self.reviewing():
+            claim = None if task.request is None else task.request.team.claim
+            if task.request is None or claim is None or self.directory.present.is_here(claim.by):
+                continue
+            given_back = Unclaim(request_id=task.request.request_id, by=claim.by)
+            # It may be closed, or somebody else's, by now.
+            with contextlib.suppress(NotPending, Forbidden):
+                await self._command(task, lambda: given_back, by)  # noqa: B023 - it is called at once
+
     async def comment(self, request_id: RequestId, text: str, by: Identity) -> AgentTask:
         """Say something to the next reviewer. Raises NotFound, Forbidden, NotPending, InvalidDecision."""
         return await self._in_team(
@@ -403,6 +415,8 @@ class TaskService(StoredTasks):
                 why = _because(self.authorizer, by, task)
                 raise Forbidden(f"{by.name} does not review this request{why}.", remedy=_who(self.authorizer, task))
 
+        if not own:
+            self.must_be_free(by.name, "reviews nothing")
         task = await self.for_request(request_id)
         return (await self._command(task, command, person(by), check))[0]
 
