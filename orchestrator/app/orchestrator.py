@@ -234,6 +234,9 @@ async def open_orchestrator(
     )
     async with ground_of as ground:
         token = await admin_token(ground.service, settings)
+        await ground.directory.load()
+        for lack in ground.authorizer.too_few(ground.policy.policy):
+            logger.warning("the policy asks for more people than there are: %s", lack)
         workspace = await _workspace(ground)
         # Drawn at the first start of the store, and the same for all its nodes.
         update_secret = await ground.store.agree(UPDATES, secrets.token_hex(32))

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from orchestrator.core.approval.deciders import Deciders, Saying
 from orchestrator.core.approval.people import BUILT_IN_ROLES, Directory, Holder, Right
+from orchestrator.core.approval.workflow import Step, Workflow
 from orchestrator.core.errors import Forbidden, InvalidRequest, PolicyUnusable, Unauthenticated
 from orchestrator.core.policy import ROLES, Policy, default_policy
 from orchestrator.core.ports import Identity, Store, TokenRow
@@ -60,12 +61,23 @@ class TokenAuthorizer:
     def deciders(self) -> Deciders:
         """The rule of who decides, as it is now; a policy that cannot be used gives no rights."""
         try:
-            policy = self.policy()
+            return self._deciders_of(self.policy())
         except PolicyUnusable:
             return Deciders(self.approvers, directory=self.directory())
+
+    def _deciders_of(self, policy: Policy) -> Deciders:
         now = self.store.clock.now()
         directory, limits = self.directory(), policy.role_limits
         return Deciders(self.approvers, policy.self_approval, policy.role_rights, directory, now, limits)
+
+    def too_few(self, policy: Policy, workflow: Workflow | None = None) -> tuple[str, ...]:
+        """What a policy asks of more people than there are now, a sentence each; ``workflow``: only this one of it."""
+        deciders, told = self._deciders_of(policy), dict[str, None]()
+        quorum = Workflow(steps=(Step(count=policy.requests.approvals),))
+        asked = (workflow,) if workflow is not None else (quorum, *(one.workflow for one in policy.approvals))
+        for one in asked:
+            told.update(dict.fromkeys(deciders.too_few(one)))
+        return tuple(told)
 
     def role_names(self) -> tuple[str, ...]:
         """The roles that somebody may have now."""

@@ -32,7 +32,6 @@ from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.core.task.items import Actor
 from orchestrator.core.task.system_facts import DirectoryChanged, GroupValue, TokenIssued
 from orchestrator.core.text.visible import one_line
-from orchestrator.engine.directory import SUBJECT as DIRECTORY
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.web.auth import BY_PROVIDER, check_name, check_unlike
 from orchestrator.web.browsers import cookie_of
@@ -290,7 +289,7 @@ class ProviderEndpoints(SessionEndpoints, PeopleEndpoints):
         row = TokenRow(mark + secrets.token_hex(16), "person", account.name, account.roles, created_at=at)
         issued = TokenIssued(holder_kind="person", name=account.name, roles=account.roles)
         await self.service.store.add_token(row, note=self.service.draft(issued, PROVIDER))
-        self.service.bus.publish(DIRECTORY, {})
+        await self.people_changed()
         return row
 
     def _check_name(self, account: Account, rows: Collection[TokenRow], mark: str) -> None:

@@ -59,7 +59,7 @@ class PeopleEndpoints(Room):
             known=self.authorizer.role_names(),
         )
         self._computer_changed(body.kind, body.name)
-        self.service.bus.publish(DIRECTORY, {})
+        await self.people_changed()
         may = self.authorizer.deciders.told(kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         return TokenMade(kind=body.kind, name=body.name, token=token, may=may)
 
@@ -104,10 +104,14 @@ class PeopleEndpoints(Room):
                 back = self.service.draft(DirectoryChanged(about="away", name=name), by)
                 await self.directory.set(back, self.service.bus, expected=number)
         count = await self._revoked("person", name, by)
-        await self.directory.load()
-        self.service.bus.publish(DIRECTORY, {})
+        await self.people_changed()
         await self.service.end_claims(by)
         return count
+
+    async def people_changed(self) -> None:
+        """Know at once, and let the other nodes know, the people and programs that have tokens."""
+        await self.directory.load()
+        self.service.bus.publish(DIRECTORY, {})
 
     async def _revoked(self, kind: str, name: str, by: Actor) -> int:
         """How many tokens of a holder were revoked."""

@@ -13,6 +13,7 @@ from orchestrator.core.approval.command import closed_request
 from orchestrator.core.approval.grants import GrantState
 from orchestrator.core.approval.people import NO_GROUP
 from orchestrator.core.approval.presentation import LIST_CHARS, hitl_response, progress_of
+from orchestrator.core.approval.workflow import Workflow
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.policy import FunctionCall, PolicyContext, explain
 from orchestrator.core.ports import Identity
@@ -77,15 +78,20 @@ class PolicyEndpoints(Room):
         """``GET /v1/policy``: what is in force; ``alert``: why this node's file is not, or why it judges nothing."""
         identity = await self.who(request, agents=True)
         present = self.policy.policy
-        text = self.policy.text if "everything" in self.authorizer.holder(identity).rights else None
-        return PolicyInForceAnswer.made_from(self.policy, policy_version=present.version, mode=present.mode, text=text)
+        admin = "everything" in self.authorizer.holder(identity).rights
+        return PolicyInForceAnswer.made_from(
+            self.policy,
+            policy_version=present.version,
+            mode=present.mode,
+            text=self.policy.text if admin else None,
+            warnings=self.authorizer.too_few(present) if admin else (),
+        )
 
     async def reload_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy/reload``: look at the file now; it is looked at each second anyway."""
         self.authorizer.must(await self.who(request), "everything")
         await read_body(request, EmptyBody)
-        alert = await self.policy.reload()
-        return Reloaded(policy_version=self.policy.policy.version, alert=alert)
+        return self._reloaded(await self.policy.reload())
 
     async def apply_policy(self, request: Request) -> Reloaded:
         """``POST /v1/policy``: put a policy into force on all nodes; one that cannot be loaded changes nothing."""
@@ -93,7 +99,11 @@ class PolicyEndpoints(Room):
         self.authorizer.must(identity, "everything")
         body = await read_body(request, PolicyBody)
         await self.policy.apply(body.policy, person(identity))
-        return Reloaded(policy_version=self.policy.policy.version, alert=self.policy.alert)
+        return self._reloaded(self.policy.alert)
+
+    def _reloaded(self, alert: str) -> Reloaded:
+        present = self.policy.policy
+        return Reloaded(policy_version=present.version, alert=alert, warnings=self.authorizer.too_few(present))
 
     async def dry_run(self, request: Request) -> DryRun:
         """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (promise P19).
@@ -112,8 +122,12 @@ class PolicyEndpoints(Room):
         async with self.trying:
             explained = await asyncio.to_thread(explain, call, policy=policy, context=context, custom=custom)
         told = {**dict(explained.decision), "policy_version": policy.version}
-        because = {name: getattr(explained, name) for name in ("plan", "rules", "custom", "approval")}
-        return DryRun(**told, **because)
+        because = {name: getattr(explained, name) for name in ("plan", "rules", "custom")}
+        approval = explained.approval
+        if approval is not None and "audit" in self.authorizer.holder(identity).rights:
+            lacks = self.authorizer.too_few(policy, Workflow(steps=approval.steps))
+            approval = approval.model_copy(update={"told": " ".join((approval.told, *lacks))})
+        return DryRun(**told, **because, approval=approval)
 
     def _context(self, body: DryRunBody, by: Identity) -> PolicyContext:
         """The facts around a call. Raises NotFound for a person out of reach."""

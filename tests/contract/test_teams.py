@@ -102,6 +102,28 @@ async def test_d22_who_is_needed_last_is_not_taken_first(installation: Installat
         await in_order(server, task_id)
 
 
+async def test_d22_a_policy_that_asks_for_more_people_than_there_are_is_told(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the start, at a reload, in what is in force and in a dry run; no more once there are enough."""
+    text = policy(approvals=[{"steps": [{"by": "role:admin", "count": 2}]}])
+    said = "2 people with the role admin have to approve, and only admin may."
+    async with installation.open(Playing(), policy=text) as server:
+        assert said in caplog.text
+        told = await server.change_policy(policy(requests={"approvals": 2}))
+        assert told["warnings"] == ["2 people who may decide have to approve, and only admin may."]
+        assert (await server.change_policy(text))["warnings"] == [said]
+        rob = await server.person("rob", "reviewer")
+        assert (await server.ask("GET", "/v1/policy")).json()["warnings"] == [said]
+        assert "warnings" not in (await server.ask("GET", "/v1/policy", token=await server.person("sam"))).json()
+        tried = {"tool": "cc_write", "args": {"path": "a.lua", "content": ""}}
+        for token, knows in ((rob, True), (await server.person("sue"), False)):
+            shown = (await server.ask("POST", "/v1/policy/dry-run", tried, token=token)).json()["approval"]["told"]
+            assert shown.endswith(said) is knows
+        await server.person("ann", "admin")
+        assert "warnings" not in (await server.ask("GET", "/v1/policy")).json()
+
+
 async def test_d22_what_was_asked_for_is_fixed(installation: Installation) -> None:
     """A policy that comes later changes nothing of a request that waits: not to fewer people, not to more."""
     async with installation.open(Playing(says(WRITE), final()), policy=policy(requests={"approvals": 2})) as server:

@@ -311,6 +311,57 @@ def test_who_a_request_concerns() -> None:
     assert not rule.concerns(asked().task, kind="agent", name="tom", roles=("tutor",))
 
 
+# -- more people than there are ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workflow", "setting", "said"),
+    [
+        (TUTOR_THEN_ADMIN, {}, []),
+        (Workflow(steps=(Step(count=4),)), {}, []),
+        (
+            Workflow(steps=(Step(count=5),)),
+            {},
+            ["5 people who may decide have to approve, and only ann, rob, tim and tom may."],
+        ),
+        (
+            Workflow(steps=(Step(by="role:admin", count=2),)),
+            {},
+            ["2 people with the role admin have to approve, and only ann may."],
+        ),
+        (
+            Workflow(steps=(Step(by="group:heads"),)),
+            {},
+            ["Somebody in the group heads has to approve, and nobody may."],
+        ),
+        (Workflow(steps=(Step(by="person:sam"),)), {}, ["sam has to approve, and nobody may."]),
+        (
+            Workflow(steps=(Step(by="person:tom", count=2),)),
+            {},
+            ["2 people named tom have to approve, and only tom may."],
+        ),
+        (Workflow(steps=(Step(by="person:sam"),)), {"approvers": "role:submitter"}, []),
+        (Workflow(), {"approvers": "role:god"}, ["Somebody who may decide has to approve, and nobody may."]),
+        (Workflow(steps=TWO.steps), {}, []),
+        (
+            Workflow(steps=TWO.steps, escalate_to="role:admin"),
+            {},
+            ["2 people with the role admin have to approve after an escalation, and only ann may."],
+        ),
+        (
+            Workflow(steps=TWO.steps, escalate_after_s=60),
+            {},
+            ["2 people with the role admin have to approve after an escalation, and only ann may."],
+        ),
+    ],
+)
+def test_D22_what_asks_for_more_people_than_there_are(
+    workflow: Workflow, setting: dict[str, Any], said: list[str]
+) -> None:
+    """Of each step, and of what happens after an escalation; those who may not decide are none of them."""
+    assert list(Deciders(roles=TUTORS, directory=ALL, **setting).too_few(workflow)) == said
+
+
 # -- delegates ---------------------------------------------------------------------------
 
 

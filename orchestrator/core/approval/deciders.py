@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
-from orchestrator.core.approval.workflow import ONE_PERSON, told_people
+from orchestrator.core.approval.workflow import DEFAULT_GROUP, ONE_PERSON, Workflow, told_people
 from orchestrator.core.model_view.masks import asks_to_see
 from orchestrator.core.policy import BUILT_IN_CATALOG, RoleRights, severity
 from orchestrator.core.task.facts import CallId, DecisionAction
@@ -160,6 +160,10 @@ class Deciders:
         able = able or (own and setting == "requester" and self.self_approval and not task.by_program)
         if not able or (own and setting == "not_requester") or not (own or self._reaches(task, holder)):
             return False
+        return self._is_named(by, name, roles)
+
+    def _is_named(self, by: str, name: str, roles: Collection[str]) -> bool:
+        """Whether a step names somebody, whatever they may do."""
         kind, _, named = by.partition(":")
         match kind:
             case "role":
@@ -169,7 +173,26 @@ class Deciders:
             case "group":
                 return named in self.directory.groups_of(name)
             case _:
+                setting, _, role = self.approvers.partition(":")
                 return setting != "role" or role in roles
+
+    def too_few(self, workflow: Workflow) -> tuple[str, ...]:
+        """The steps for which there are not enough people, a sentence each, without the limits of roles."""
+        _, _, role = self.approvers.partition(":")
+        able = {
+            one: held for one, held in self.directory.roles.items() if "decide" in self.rights(held) or role in held
+        }
+        wanted = [(one.by, one.count, "") for one in workflow.steps]
+        if workflow.escalate_to or workflow.escalate_after_s:
+            wanted.append((workflow.escalate_to or DEFAULT_GROUP, workflow.need, " after an escalation"))
+        found: dict[str, None] = {}
+        for by, count, when in wanted:
+            there = sorted(one for one, held in able.items() if self._is_named(by, one, held))
+            if len(there) < count:
+                names = f"{', '.join(there[:-1])} and {there[-1]}" if len(there) > 1 else "".join(there)
+                only = f"only {names} may" if there else "nobody may"
+                found[f"{_so_many(by, count)} to approve{when}, and {only}."] = None
+        return tuple(found)
 
     def _covers(self, task: AgentTask, call_id: CallId, roles: Collection[str]) -> bool:
         """Whether somebody with these roles decides a call of this risk, on this computer, at these paths.
@@ -287,3 +310,14 @@ class Deciders:
         if any(one not in self.limits for one in deciding):
             return ""
         return " or".join(dict.fromkeys(str(self.limits[one]) for one in deciding))
+
+
+def _so_many(by: str, count: int) -> str:
+    """So many people as a policy names them, as the begin of a sentence."""
+    kind, _, name = by.partition(":")
+    told = told_people(by, count)
+    if kind != "person":
+        told = f"{told[0].upper()}{told[1:]}"
+    elif count > 1:
+        told = f"{count} people named {name}"
+    return f"{told} {'has' if count == 1 else 'have'}"

@@ -291,6 +291,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
         typer.echo(f"role {one_line(name)} may {', '.join(one['may'])}{one_line(str(RoleRights.model_validate(one)))}")
     rules = ((rule["id"], rule.get("roles") or ()) for rule in found["policy"]["rules"])
     _print_roles(rules, found["policy"].get("roles") or ())
+    _print_warnings(found)
 
 
 def _approval(table: Mapping[str, Any]) -> str:
@@ -318,6 +319,12 @@ def _print_roles(rules: Iterable[tuple[str, Sequence[str]]], own: Iterable[str])
         typer.echo(one_line(line, limit=1000))
 
 
+def _print_warnings(found: Mapping[str, Any]) -> None:
+    """What the policy asks of more people than there are."""
+    for line in found.get("warnings") or ():
+        typer.echo(f"Too few people: {one_line(line, limit=1000)}")
+
+
 @policy_app.command("reload", epilog="Example: cc-orchestrator policy reload")
 def reload(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Load the policy's file now; for admins.
@@ -331,6 +338,7 @@ def reload(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -
         print_json(found)
     elif not found["alert"]:
         typer.echo(f"Policy {one_line(found['policy_version'])} is in force.")
+        _print_warnings(found)
     if found["alert"]:
         version = one_line(found["policy_version"])
         complain(InvalidRequest(found["alert"], remedy=f"Policy {version} stays in force meanwhile."))
@@ -367,6 +375,7 @@ def apply(
         print_json(found)
         return
     typer.echo(f"Policy {one_line(found['policy_version'])} is in force.")
+    _print_warnings(found)
     if found["alert"]:
         typer.echo(one_line(found["alert"], limit=2000), err=True)
 

@@ -429,6 +429,7 @@ class Policy(Pane):
         gaps += told_of_roles(
             ((one["id"], one.get("roles") or ()) for one in self._rules), self._found["policy"].get("roles") or ()
         )
+        gaps += tuple(f"Too few people: {one}" for one in self._found.get("warnings") or ())
         more = [Line(one_line(one, limit=2000), prose=True) for one in gaps]
         self.page.show([*in_force_lines(self._found), *more], stay=stay)
 

@@ -482,6 +482,8 @@ class PolicyInForceAnswer(AnswerModel):
     policy: Policy
     text: str | None
     """The policy as its file says it, with its comments; null: the asker is no admin."""
+    warnings: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """What it asks of more people than there are, a sentence each; for admins."""
 
 
 class Reloaded(AnswerModel):
@@ -489,6 +491,8 @@ class Reloaded(AnswerModel):
 
     policy_version: str
     alert: str
+    warnings: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """What it asks of more people than there are, a sentence each."""
 
 
 class DryRun(PolicyDecision):

@@ -406,3 +406,6 @@ def test_apply_puts_a_file_into_force(served: Served, tmp_path: Path) -> None:
     assert file.read_text("utf-8") == other
     told = json.loads(served.cli("policy", "apply", good, "--json").stdout)
     assert told == {"policy_version": version, "alert": ""}
+    many = written(tmp_path / "many.toml", other + "\n[requests]\napprovals = 20\n")
+    for said in (served.cli("policy", "apply", many), served.cli("policy", "reload"), served.cli("policy", "show")):
+        assert said.stdout.splitlines()[-1].startswith("Too few people: 20 people who may decide have to approve, and ")
