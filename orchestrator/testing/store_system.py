@@ -245,6 +245,30 @@ async def s49_tokens_are_noted(store: Store, clock: ManualClock) -> None:
     assert [item.fact.kind for item in items[3:]] == ["node_stopped"]
 
 
+async def s49_tokens_are_replaced_in_one_write(store: Store, clock: ManualClock) -> None:
+    """Others are revoked and the new one is added with both notes; where it cannot be added, nothing is revoked."""
+    author = Author(clock)
+    await store.add_token(TokenRow("h1", "person", "alice", ("reviewer",)))
+    await store.add_token(TokenRow("h2", "person", "bob"))
+
+    def notes() -> tuple[Draft, Draft]:
+        issued = TokenIssued(holder_kind="person", name="alice")
+        return author.draft(TokenRevoked(holder_kind="person", name="alice", count=0)), author.draft(issued)
+
+    revoked, issued = notes()
+    taken = (TokenRow("h2", "person", "alice"), issued)
+    await refused(Conflict, store.revoke_tokens("person", "alice", note=revoked, then=taken))
+    assert [row.revoked for row in await store.list_tokens()] == [False, False]
+    assert await store.read(SYSTEM) == []
+    revoked, issued = notes()
+    free = (TokenRow("h3", "person", "alice", ("submitter",)), issued)
+    assert await store.revoke_tokens("person", "alice", note=revoked, then=free) == 1
+    assert {row.token_hash for row in await store.list_tokens() if not row.revoked} == {"h2", "h3"}
+    items = await store.read(SYSTEM)
+    assert [item.item_id for item in items] == [revoked.item_id, issued.item_id]
+    assert verify_chain(items) is None
+
+
 async def s50_heads(store: Store, clock: ManualClock) -> None:
     """The heads are of all tasks and streams, sorted by name, and each is its last item."""
     author = Author(clock)

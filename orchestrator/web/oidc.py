@@ -277,8 +277,6 @@ class ProviderEndpoints(SessionEndpoints, PeopleEndpoints):
         await self._check_unlike(account.name)
         live = [one for one in rows if one.name == account.name and not one.revoked]
         same = all(set(one.rights) == set(account.roles) for one in live)
-        if not same:
-            await self.revoke_person(account.name, PROVIDER, programs=not account.roles)
         if not live and not account.roles:
             raise _no_role(account)
         found = [one for one in live if same and one.token_hash.startswith(mark)]
@@ -288,8 +286,13 @@ class ProviderEndpoints(SessionEndpoints, PeopleEndpoints):
         at = self.service.clock.now()
         row = TokenRow(mark + secrets.token_hex(16), "person", account.name, account.roles, created_at=at)
         issued = TokenIssued(holder_kind="person", name=account.name, roles=account.roles)
-        await self.service.store.add_token(row, note=self.service.draft(issued, PROVIDER))
-        await self.people_changed()
+        note = self.service.draft(issued, PROVIDER)
+        if same:
+            await self.service.store.add_token(row, note=note)
+            await self.people_changed()
+        else:
+            # In one write: somebody who was only revoked would stay outside, as by an admin's word.
+            await self.revoke_person(account.name, PROVIDER, programs=not account.roles, then=(row, note))
         return row
 
     def _check_name(self, account: Account, rows: Collection[TokenRow], mark: str) -> None:

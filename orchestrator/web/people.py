@@ -14,7 +14,7 @@ from orchestrator.core.audit.tables import CODE_LIFE
 from orchestrator.core.connection_problems import TROUBLES
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.ports import Identity, TokenRow
-from orchestrator.core.task.items import SYSTEM, Actor
+from orchestrator.core.task.items import SYSTEM, Actor, Draft
 from orchestrator.core.task.system_facts import DirectoryChanged, TokenIssued, TokenRevoked
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import SUBJECT as DIRECTORY
@@ -90,8 +90,13 @@ class PeopleEndpoints(Room):
             return TokensRevoked(revoked=await self.revoke_person(name, person(identity)))
         return TokensRevoked(revoked=await self._revoked(kind, name, person(identity)))
 
-    async def revoke_person(self, name: str, by: Actor, *, programs: bool = True) -> int:
-        """Revoke all tokens of a person, and those of their programs; how many of their own there were."""
+    async def revoke_person(
+        self, name: str, by: Actor, *, programs: bool = True, then: tuple[TokenRow, Draft] | None = None
+    ) -> int:
+        """Revoke all tokens of a person, and those of their programs; how many of their own there were.
+
+        ``then``: the token that they have from then on, with its note, in the same write as the revocation of theirs.
+        """
         if programs:
             # A program's tasks count as its owner's, so it ends with its owner; first, so that none outlives a crash.
             rows = await self.service.store.list_tokens()
@@ -103,9 +108,9 @@ class PeopleEndpoints(Room):
                 number = self.directory.number_of(f"away {name}")
                 back = self.service.draft(DirectoryChanged(about="away", name=name), by)
                 await self.directory.set(back, self.service.bus, expected=number)
-        count = await self._revoked("person", name, by)
+        count = await self._revoked("person", name, by, then)
         await self.people_changed()
-        await self.service.end_claims(by)
+        await self.service.end_claims(by, revoked=name)
         return count
 
     async def people_changed(self) -> None:
@@ -113,10 +118,10 @@ class PeopleEndpoints(Room):
         await self.directory.load()
         self.service.bus.publish(DIRECTORY, {})
 
-    async def _revoked(self, kind: str, name: str, by: Actor) -> int:
+    async def _revoked(self, kind: str, name: str, by: Actor, then: tuple[TokenRow, Draft] | None = None) -> int:
         """How many tokens of a holder were revoked."""
         note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), by)
-        count = await self.service.store.revoke_tokens(kind, name, note=note)
+        count = await self.service.store.revoke_tokens(kind, name, note=note, then=then)
         await self.sockets.hang_up(kind, name)
         self._computer_changed(kind, name)
         return count

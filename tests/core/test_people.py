@@ -153,16 +153,6 @@ def test_a_freeze_holds_for_a_person_a_group_or_everybody() -> None:
     assert [one.whom for one in FREEZES.values()] == ["sam", "group b", "everybody"]
 
 
-def test_who_is_here() -> None:
-    """Who has a token and no freeze; of somebody who never had one nobody says that it ended."""
-    now = Directory(
-        people=frozenset({"rita", "sam", "old"}),
-        roles={"rita": frozenset({"reviewer"}), "sam": frozenset({"reviewer"})},
-        freezes={"sam": FREEZES["sam"]},
-    )
-    assert {one for one in ("rita", "sam", "old", "caller") if now.is_here(one)} == {"rita", "caller"}
-
-
 def test_people_are_frozen_by_those_whose_right_reaches_them() -> None:
     """Admins freeze everybody; others people and groups of their own, where a role of theirs says so."""
     one = Directory(groups={"a": Group(frozenset({"tom", "sam"})), "b": Group(frozenset({"sue"}))}, people=EVERYBODY)

@@ -203,8 +203,10 @@ class SqlStore(ABC):
     async def find_token(self, token_hash: str) -> TokenRow | None:
         return await self._read(lambda _: sql_system.find_token(token_hash))
 
-    async def revoke_tokens(self, kind: str, name: str, *, note: Draft | None = None) -> int:
-        return await self._write(lambda now: sql_system.revoke_tokens(kind, name, note, now=now), once=True)
+    async def revoke_tokens(
+        self, kind: str, name: str, *, note: Draft | None = None, then: tuple[TokenRow, Draft] | None = None
+    ) -> int:
+        return await self._write(lambda now: sql_system.revoke_tokens(kind, name, note, then, now=now), once=True)
 
     async def list_tokens(self) -> list[TokenRow]:
         return await self._read(lambda _: sql_system.list_tokens())

@@ -120,12 +120,16 @@ def find_token(token_hash: str) -> Script[TokenRow | None]:
     return _token_row(*rows[0]) if rows else None
 
 
-def revoke_tokens(kind: str, name: str, note: Draft | None, *, now: int) -> Script[int]:
+def revoke_tokens(
+    kind: str, name: str, note: Draft | None, then: tuple[TokenRow, Draft] | None = None, *, now: int
+) -> Script[int]:
     """The port's ``revoke_tokens``; those revoked before are not counted."""
     count = len((yield _STANDING_TOKENS, (kind, name)))
     if count:
         yield _REVOKE_TOKENS, (kind, name)
         yield from noted(sealing.counted(note, count), now)
+    if then is not None:
+        yield from add_token(*then, now=now)
     return count
 
 

@@ -147,10 +147,6 @@ class Directory:
         names = (EVERYBODY, person, *(f"{OF_GROUP}{one}" for one in sorted(self.groups_of(person))))
         return next((self.freezes[name] for name in names if name in self.freezes), None)
 
-    def is_here(self, person: str) -> bool:
-        """Whether somebody can act now: nothing froze them, and not all tokens that they were given were revoked."""
-        return self.frozen(person) is None and (person in self.roles or person not in self.people)
-
     def frozen_users(self) -> frozenset[str] | None:
         """The people and programs for whom a freeze holds; None: it holds for everybody."""
         if EVERYBODY in self.freezes:

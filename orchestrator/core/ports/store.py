@@ -244,10 +244,13 @@ class TaskPersistenceManager(Protocol):
     async def find_token(self, token_hash: str) -> "TokenRow | None":
         """The token with this hash, revoked or not; None: there is none."""
 
-    async def revoke_tokens(self, kind: str, name: str, *, note: Draft | None = None) -> int:
+    async def revoke_tokens(
+        self, kind: str, name: str, *, note: Draft | None = None, then: "tuple[TokenRow, Draft] | None" = None
+    ) -> int:
         """Revoke all tokens of a holder from now on; how many there were.
 
-        With any, ``note`` goes into the system stream; the ``count`` of a ``token_revoked`` is filled in.
+        With any, ``note`` goes into the system stream; the ``count`` of a ``token_revoked`` is filled in. ``then``: a
+        token that is added in the same transaction, as by ``add_token``.
         """
 
     async def list_tokens(self) -> "list[TokenRow]":

@@ -381,11 +381,13 @@ class TaskService(StoredTasks):
         admin = self.authorizer.is_admin(by)
         return await self._in_team(request_id, by, lambda: Unclaim(request_id=request_id, by=by.name, overrides=admin))
 
-    async def end_claims(self, by: Actor) -> None:
-        """End the claims of people who decide nothing now: they are frozen, or all their tokens were revoked."""
+    async def end_claims(self, by: Actor, *, revoked: str = "") -> None:
+        """End the claims of the people who are frozen now, and of the one whose tokens were revoked."""
         for task in await self.reviewing():
             claim = None if task.request is None else task.request.team.claim
-            if task.request is None or claim is None or self.directory.present.is_here(claim.by):
+            if task.request is None or claim is None:
+                continue
+            if claim.by != revoked and self.directory.present.frozen(claim.by) is None:
                 continue
             given_back = Unclaim(request_id=task.request.request_id, by=claim.by)
             # It may be closed, or somebody else's, by now.
