@@ -5,7 +5,9 @@ nothing, and all nodes count alike. A day is a day of UTC. A task that goes on o
 used then. Tasks of a program count for its owner.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -44,6 +46,7 @@ class QuotaBook:
     directory: Callable[[], Directory]
     _over: dict[tuple[TaskId, datetime], Used] = field(default_factory=dict)
     """The counts of ended tasks, each of one day."""
+    _submitting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _turns: tuple[Quotas, Directory, Turns] | None = None
     """The rule of turns that was made last, and what it was made of."""
 
@@ -68,7 +71,17 @@ class QuotaBook:
             self._turns = made = said, directory, Turns(frozen, weights, at_once)
         return made[2]
 
-    async def must_have_room(self, user: str) -> None:
+    @asynccontextmanager
+    async def room(self, user: str) -> AsyncIterator[None]:
+        """Room for one more task, which the block writes. Raises QuotaReached.
+
+        Of one node only one at a time counts and writes; several nodes at one moment may pass it by one each.
+        """
+        async with self._submitting if self.of(user).tasks is not None else nullcontext():
+            await self._must_have_room(user)
+            yield
+
+    async def _must_have_room(self, user: str) -> None:
         """Raises QuotaReached where a person may submit nothing more today."""
         quota = self.of(user)
         if (quota.tasks, quota.tokens, quota.minutes) == (None, None, None):

@@ -9,8 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from orchestrator.core.ports import ModelReply
+import pytest
+
+from orchestrator.core.errors import QuotaReached
+from orchestrator.core.ports import Identity, ModelReply
 from orchestrator.core.task.facts import Usage
+from orchestrator.core.task.task import AgentTask
 from orchestrator.testing import ManualClock
 from tests.contract.parts import Playing, policy, rule
 from tests.harness.endpoints import ByPrompt, Writing
@@ -256,6 +260,21 @@ async def test_a_quota_of_tasks_ends_the_day_and_not_the_next(tmp_path: Path) ->
         assert (await server.ask("POST", "/v1/tasks", body, token=ann)).status_code == 429
         clock.advance(24 * 3600)
         assert (await server.ask("POST", "/v1/tasks", body, token=ann)).status_code == 201
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_submits_at_once_do_not_pass_the_quota(tmp_path: Path, keyed: bool) -> None:
+    """Of ten at the same moment as many are taken as the quota says; one that comes ten times is one task."""
+    text = policy(rule("all", "allow")) + "[quotas]\ntasks = 1\n"
+    async with Installation(tmp_path).open(Writing(), policy=text) as server:
+        # Not over HTTP, which now and then brings them one after the other.
+        service, sam = server.orchestrator.service, Identity("person", "sam", ("submitter",), "token")
+        key = "k1" if keyed else ""
+        submits = (service.submit("go", user=sam, model="m", key=key) for _ in range(10))
+        answers = await asyncio.gather(*submits, return_exceptions=True)
+        assert sum(isinstance(one, AgentTask) for one in answers) == (10 if keyed else 1)
+        assert {type(one) for one in answers} <= {AgentTask, QuotaReached}
+        assert len(await service.store.list_tasks(users={"sam"})) == 1
 
 
 async def test_a_quota_of_tokens_ends_the_task_with_words(tmp_path: Path) -> None:

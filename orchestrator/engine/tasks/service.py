@@ -28,6 +28,7 @@ from orchestrator.core.errors import (
     NotPending,
     OrchestratorError,
     PersonFrozen,
+    QuotaReached,
     TaskEnded,
 )
 from orchestrator.core.evidence.user_checks import checks_of
@@ -262,8 +263,6 @@ class TaskService(StoredTasks):
         if (present := await self.of_key(keyed_by or user, key)) is not None:
             return present
         self.must_be_free(user.name, "submits nothing")
-        if restores is None and begun_by is None:
-            await self.quotas.must_have_room(user.name)
         names = computers if rehearses is None else (rehearses.computer,)
         lines = checks_of(checks, names, read_only=read_only) if checks else ()
         task_id, item_id = keyed_ids(keyed_by or user, key) if key else (new_task_id(), new_item_id())
@@ -291,7 +290,15 @@ class TaskService(StoredTasks):
             owner=user.owner,
         )
         draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
-        items = await self.store.create(task_id, [draft])
+        counts = restores is None and begun_by is None
+        try:
+            async with self.quotas.room(user.name) if counts else contextlib.nullcontext():
+                items = await self.store.create(task_id, [draft])
+        except QuotaReached:
+            # The same submission may have come twice at once, and have taken the last room itself.
+            if (present := await self.of_key(keyed_by or user, key)) is not None:
+                return present
+            raise
         self.published(task_id, items)
         self.falls_due(task_id)
         return fold(items)
