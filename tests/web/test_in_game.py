@@ -604,12 +604,13 @@ async def test_no_verb_decides(tmp_path: Path) -> None:
         assert (await server.ask("GET", "/v1/requests")).json()["requests"]
 
 
-async def test_the_approvers_rule_holds_for_answers(tmp_path: Path) -> None:
-    """Where the requester may not decide, they may not answer in the game either; the list says who can."""
-    async with game(tmp_path, ASKS, WRITES, approvers="not_requester") as (_, here):
+async def test_the_approvers_rule_holds_for_approvals_and_not_for_answers(tmp_path: Path) -> None:
+    """Where the requester may not decide, they answer what their own task asks; the list says who decides."""
+    async with game(tmp_path, ASKS, final("done"), WRITES, approvers="not_requester") as (server, here):
         desk = await here.send("ask", "fix")
         await here.until(desk, "ask")
-        assert (await here.refused("answer", "the river")).code == "forbidden"
+        told, _ = await here.ask("answer", "the river")
+        await server.until(str(told.task), "task_ended")
         desk = await here.send("ask", "write")
         lines = await here.until(desk, "wait")
         assert "waits for approval by a reviewer or an admin, but not admin" in texts(lines, "wait")[0]

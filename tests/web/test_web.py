@@ -499,7 +499,7 @@ async def test_approve_is_202_and_the_very_thing_happens(server: Server, disk: D
     """Approving answers 202 at once; the file then has the bytes of the diff and the request is closed (409)."""
     request = await pending(server)
     answer = await server.ask("POST", request["approval_url"])
-    assert (answer.status_code, set(answer.json())) == (202, {"task_id", "status"})
+    assert (answer.status_code, set(answer.json())) == (202, {"task_id", "status", "progress"})
     ended = await server.until(request["task_id"], "task_ended")
     assert ended["status"] == "Completed"
     assert ended["result"]["message"] == "written"
@@ -543,7 +543,8 @@ async def test_reject_is_200_and_nothing_happens(server: Server, disk: Disk) -> 
     """Rejecting answers 200, ends the task as Canceled with the reason, and nothing was touched (D12)."""
     request = await pending(server)
     answer = await server.ask("POST", request["rejection_url"], {"reason": "not that file"})
-    assert (answer.status_code, answer.json()) == (200, {"task_id": request["task_id"], "status": "Canceled"})
+    then = {"task_id": request["task_id"], "status": "Canceled", "progress": ""}
+    assert (answer.status_code, answer.json()) == (200, then)
     task = (await server.ask("GET", f"/v1/tasks/{request['task_id']}")).json()
     assert (task["status_reason"], task["result"]["success"]) == ("rejected", False)
     assert "not that file" in task["result"]["message"]

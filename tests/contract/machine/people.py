@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.core.approval.approval import CallDecision, CallState, HitlResponse, ResumeRequest
 from orchestrator.core.approval.grants import SESSION_S, GrantSpec
+from orchestrator.core.approval.people import Unseen
 from orchestrator.core.errors import Forbidden, NotPending, OrchestratorError
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import RequestedCall, RequestId, TaskId
@@ -62,7 +63,7 @@ class People:
 
     def _refused(self, error: OrchestratorError, *, sound: bool, may: bool) -> None:
         assert not sound, f"a sound decision was refused: {error}"
-        assert may or isinstance(error, Forbidden), f"who may not decide is told so, not {error}"
+        assert may or isinstance(error, (Forbidden, Unseen)), f"who may not decide is told so, not {error}"
 
     def _names_who_was_first(self, request_id: RequestId, error: OrchestratorError) -> None:
         """Whoever comes after a decision on the whole is told whose it was (D7)."""
@@ -212,7 +213,7 @@ class People:
             refused = True
         else:
             refused = False
-        assert refused == (by not in (BOB, CAROL) or task.ended is not None), f"{by.name} answers: {refused=}"
+        assert refused == (by is ROBOT or task.ended is not None), f"{by.name} answers: {refused=}"
 
     async def revoke(self) -> None:
         """Take the oldest grant back that still stands."""
