@@ -4,7 +4,7 @@ import { post } from "../lib/api.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
-import { session } from "../lib/session.js";
+import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { inOrder, oneLine } from "../lib/text.js";
 import { Empty, Loading, Status, Trouble, plural, useDoing } from "../lib/ui.js";
@@ -13,6 +13,22 @@ import { useOpenTasks } from "./computers.js";
 import { AtWork } from "./tiles.js";
 
 const MOST_REASON = 200;
+
+// Beyond so many people the screens are small at first, so that all fit on one page.
+const MOST_LARGE = 9;
+const SIZE = "class screens";
+
+// Whether the screens are large enough to read: as somebody chose in this browser, else by the number of people.
+function useLarge(count) {
+  const [chosen, choose] = useState(localStorage.getItem(SIZE));
+  const large = chosen ? chosen === "large" : count <= MOST_LARGE;
+  const turn = () => {
+    const next = large ? "small" : "large";
+    localStorage.setItem(SIZE, next);
+    choose(next);
+  };
+  return [large, turn];
+}
 
 // The freeze that holds for a person: their own, or one of their group or of everybody.
 const freezeOf = (freezes, person, group) => freezes.find(({ name }) => name === person)
@@ -36,7 +52,7 @@ function Tile({ person, computer, task, freeze, onFreeze, busy }) {
     : html`<div class="thumbnail"><span>No computer</span></div>`;
   return html`<li class="tile ${freeze ? "frozen" : ""}">${screen}
     <div class="tile-name"><b>${name}</b>${freeze && html`<span class="badge bad">Frozen</span>`}
-      ${freeze && !own ? "" : html`<button type="button" class="small" disabled=${busy}
+      ${onFreeze && (!freeze || own) && html`<button type="button" class="small" disabled=${busy}
         aria-label="${own ? "Unfreeze" : "Freeze"} ${name}"
         onClick=${() => onFreeze(!own, { person })}>${own ? "Unfreeze" : "Freeze"}</button>`}</div>
     <${Doing} task=${task} /></li>`;
@@ -50,6 +66,17 @@ function useQueued() {
   const queued = useReading("/v1/tasks?status=Queued&limit=300");
   useEffect(() => onHint("tasks", queued.again), []);
   return queued.value?.tasks ?? [];
+}
+
+// Why there is no tile to see.
+function Nobody({ group, known, freezes }) {
+  if (!freezes) return html`<${Empty} title="Only a teacher sees a class">
+    <p>Your role does not let you look at other people and freeze them. Your own tasks are under
+      ${" "}<a href=${link("tasks")}>Tasks</a>.</p><//>`;
+  if (!known) return html`<${Empty} title="There is no such group, or you are not in it">
+    <p>The page <a href=${link("people")}>People</a> lists your groups.</p><//>`;
+  return html`<${Empty} title="Nobody else is in this group">
+    <p>An admin adds people: <code>cc-orchestrator groups add ${oneLine(group, 64)} PERSON</code></p><//>`;
 }
 
 export function Class({ group }) {
@@ -71,9 +98,13 @@ export function Class({ group }) {
   });
   const failed = [groups, freezes, computers].find((one) => one.problem && !one.value);
   const people = (found?.people ?? []).filter((one) => one !== me).sort(inOrder);
+  const [large, turn] = useLarge(people.length);
+  const freezing = may("freeze");
   return html`<div class="page">
     <div class="head"><h1>Class ${oneLine(group, 64)}</h1>
-      ${people.length > 0 && html`<form class="brake" onSubmit=${(event) => {
+      ${people.length > 0 && html`<button type="button" class="quiet" aria-pressed=${large}
+        onClick=${turn}>Large screens</button>`}
+      ${people.length > 0 && freezing && html`<form class="brake" onSubmit=${(event) => {
         event.preventDefault();
         onFreeze(!all, { group });
       }}><label class="sr" for="why">Why, for those who are frozen</label>
@@ -84,11 +115,12 @@ export function Class({ group }) {
     <p class="sr" role="status">${plural(held.length, "freeze")}</p>
     <${Trouble} problem=${problem ?? failed?.problem} again=${failed?.again ?? null} />
     ${!groups.value && !failed && html`<${Loading} rows=${5} />`}
-    ${groups.value && !people.length && html`<${Empty} title="Nobody is in this group">
-      <p>An admin adds people: <code>cc-orchestrator groups add ${oneLine(group, 64)} PERSON</code></p><//>`}
-    ${people.length > 0 && html`<ul class="tiles class-tiles" aria-label="People">${people.map((person) => {
+    ${groups.value && !people.length && html`<${Nobody} group=${group} known=${Boolean(found)}
+      freezes=${freezing} />`}
+    ${people.length > 0 && html`<ul class="tiles class-tiles ${large ? "large" : ""}" aria-label="People">${people.map((person) => {
       const task = tasks.findLast((one) => one.user_id === person);
-      return html`<${Tile} key=${person} person=${person} task=${task} busy=${busy} onFreeze=${onFreeze}
+      return html`<${Tile} key=${person} person=${person} task=${task} busy=${busy}
+        onFreeze=${freezing ? onFreeze : null}
         computer=${computerOf(computers.value?.computers ?? [], person, task)}
         freeze=${freezeOf(held, person, group)} />`;
     })}</ul>`}

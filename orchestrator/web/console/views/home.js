@@ -20,9 +20,8 @@ const MOST_TILES = 12;
 
 // Links to the groups whose people one may freeze; nothing for somebody who may not.
 function ClassLinks() {
-  const { value: me } = useReading("/v1/whoami");
-  const { value } = useReading(me?.rights.includes("freeze") ? "/v1/groups" : null);
-  return html`${(value?.groups ?? []).map(({ name }) => html`<a key=${name} class="button only-wide"
+  const { value } = useReading(may("freeze") ? "/v1/groups" : null);
+  return html`${(value?.groups ?? []).map(({ name }) => html`<a key=${name} class="button"
       href=${link("class", [name])}>Class ${oneLine(name, 40)}</a>`)}`;
 }
 
