@@ -233,18 +233,27 @@ def _section(task: Mapping[str, Any]) -> str:
     for asked in task["questions"]:
         answer = asked["answer"] if asked["answer"] is not None else "no answer"
         parts.append(f"<p><b>Question:</b> {_text(asked['question'])}<br><b>Answer:</b> {_text(answer)}</p>")
-    parts += map(_call, task["calls"])
+    # What it asked and was answered stands above.
+    asked = {one["question"] for one in task["questions"]}
+    parts += [
+        _call(one) for one in task["calls"] if one["tool"] != "ask_user" or one["args"].get("question") not in asked
+    ]
     return "".join([*parts, "</section>"])
 
 
 def _call(call: Mapping[str, Any]) -> str:
     where = f" on {call['computer']}" if call["computer"] else ""
-    named = call["args"].get("path") or call["args"].get("command") or ""
+    named = next((call["args"][one] for one in ("path", "command", "question") if call["args"].get(one)), "")
     head = f"<h3>{_text(call['tool'])} {_text(str(named))}{_text(where)}</h3>"
-    said = [call["outcome"], *(f"{one['action']} by {one['by']}: {one['reason']}" for one in call["decisions"])]
+    said = [call["outcome"], *map(_decision, call["decisions"])]
     text = call["diff"] or call["args"].get("content") or ""
     shown = f"<pre>{_text(str(text))}</pre>" if text else ""
     return f"{head}<p class='muted'>{_text(' · '.join(filter(None, said)))}</p>{shown}"
+
+
+def _decision(one: Mapping[str, Any]) -> str:
+    reason = f": {one['reason']}" if one["reason"] else ""
+    return f"{one['action']} by {one['by']}{reason}"
 
 
 def _text(text: str) -> str:

@@ -343,7 +343,7 @@ async def test_an_export_has_what_each_did_and_no_secret(tmp_path: Path) -> None
     """Tasks, diffs, decisions, questions and time, as JSON and as a page that runs nothing; only one's own group."""
     key = "sk-ant-api03-" + "Zq7" * 12
     call_ = call("cc_write", path="a.lua", content=f"-- <script>alert(1)</script> {key}\n")
-    model = Playing(says(call("ask_user", question="Which <b>chest</b>?")), says(call_), final())
+    model = Playing(says(call("ask_user", question="Which <b>chest</b>?")), says(call_), says(WRITE), final())
     async with class_with(tmp_path, model, policy=policy(rule("all", "allow"), rule("w", "ask", ["cc_write"]))) as (
         server,
         people,
@@ -356,6 +356,9 @@ async def test_an_export_has_what_each_did_and_no_secret(tmp_path: Path) -> None
         await server.ask("POST", f"/v1/tasks/{task_id}/answer", answer, token=people["ann"])
         request = await server.paused(task_id)
         await server.decide(request, "approve", token=rita, reason="well done")
+        first = request["request_id"]
+        other = await server.item(task_id, "review_requested", where=lambda one: one["request_id"] != first)
+        await server.decide(other["fact"]["request_id"], "approve", token=rita)
         await server.until(task_id, "task_ended")
         outside = await server.person("oto", "reviewer")
         path = "/v1/groups/class-7b/export"
@@ -387,6 +390,9 @@ async def test_an_export_has_what_each_did_and_no_secret(tmp_path: Path) -> None
         page = files["class-7b/ann.html"]
         assert "<script" not in page
         assert "&lt;script&gt;" in page
+        assert [said.partition("<")[0] for said in page.split("approve by ")[1:]] == ["rita: well done", "rita"]
+        assert page.count("Which ") == 1, "what is told as a question is not told as a call"
+        assert "ask_user" not in page
         assert json.loads(files["class-7b/bob.json"])["tasks"] == []
         later = await server.ask("GET", path + "?since=2100-01-01", token=rita)
         assert json.loads(unzipped(later.content)["class-7b/ann.json"])["tasks"] == []
