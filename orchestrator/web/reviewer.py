@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, assert_never
 from orchestrator.core.approval.approval import CallState, HitlResponse
 from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.approval.presentation import LIST_CHARS, progress_of
+from orchestrator.core.approval.workflow import told_group
 from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity
 from orchestrator.core.task.choices import options_of
@@ -140,7 +141,7 @@ async def serve_reviewer(
 def _how_closed(task: AgentTask, request_id: RequestId) -> str:
     """Why a reviewer no longer sees a request."""
     if task.request is not None and task.request.request_id == request_id:
-        return f"escalated to {task.request.team.escalated_to}"
+        return f"escalated to {told_group(task.request.team.escalated_to)}"
     return next((one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value)
 
 

@@ -253,6 +253,7 @@ class TaskEndpoints(Room):
         freeze = present.frozen(task.user_id)
         more: dict[str, Any] = {
             "status_reason": reason,
+            "decided_by": self.authorizer.who_decides(task) if task.request else None,
             "undo": offer,
             "applied": applied,
             "person": present.person_of(task.user_id),

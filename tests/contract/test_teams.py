@@ -237,7 +237,7 @@ async def test_d21_an_escalated_request_is_no_longer_the_former_groups(
             if not by_itself:
                 assert (await does(server, request, "escalate", tom)).status_code == 200
             closed = await former.hear("request_closed")
-            assert (closed["request_id"], closed["how"]) == (request["request_id"], "escalated to role:admin")
+            assert (closed["request_id"], closed["how"]) == (request["request_id"], "escalated to admins")
             opened = (await later.hear("request_opened"))["request"]
             assert opened["request_id"] == request["request_id"]
             assert opened["expires_at"] > request["expires_at"]

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.core.approval.approval import CallState
 from orchestrator.core.approval.presentation import hitl_response, progress_of
-from orchestrator.core.approval.workflow import PLAIN, Step, Workflow, told_people, with_quorum
+from orchestrator.core.approval.workflow import PLAIN, Step, Workflow, told_group, told_people, with_quorum
 from orchestrator.core.audit.check import check
 from orchestrator.core.audit.presentation import story_lines
 from orchestrator.core.audit.story import who_approved
@@ -17,7 +17,7 @@ from orchestrator.core.task.states import Phase
 from orchestrator.core.text.patch import unified_diff
 from tests.core.audited import BOB, PROGRAM, Trail, edits, made, says
 from tests.core.journal import REQUEST, Journal, person
-from tests.core.persons import done, each, paused, real, refused, said, shown
+from tests.core.persons import bound, done, each, paused, real, refused, said, shown
 
 TWO = Workflow(steps=(Step(count=2),))
 TUTOR_THEN_ADMIN = Workflow(steps=(Step(by="role:tutor"), Step(by="role:admin")))
@@ -128,7 +128,7 @@ def test_D22_one_reject_ends_it(verb: str) -> None:
 
 def test_D22_an_edit_starts_the_count_anew_with_its_editor() -> None:
     """Who approved the old text has to approve the new one as well; the model is told of the editor."""
-    story = shown(WRITE, workflow=TWO)
+    story = shown(WRITE, diff="+old", workflow=TWO)
     done(story, by="ann", action="approve")
     (edit,) = done(story, by="bob", decisions=EDIT)
     assert isinstance(edit, facts.ReviewNoted)
@@ -136,6 +136,9 @@ def test_D22_an_edit_starts_the_count_anew_with_its_editor() -> None:
     assert (record.state, record.call.args["content"], record.edited_by) == (CallState.PENDING, "new", "bob")
     assert record.action_digest == edit.decisions[0].runs_digest
     assert view(story).approved_by == ("bob",)
+    (call,) = hitl_response(story.task).tool_calls
+    assert (call.args["content"], call.edited_by) == ("new", "bob")
+    assert call.observed.diff is None
     assert said(story, by="bob", decisions=EDIT) == ()
     assert said(story, by="bob", action="approve") == ()
     done(story, by="ann", action="approve")
@@ -202,6 +205,13 @@ def test_D22_an_edit_whose_target_nobody_saw_is_shown_first() -> None:
     (fact,) = done(story, by="ann", decisions=each(("c1", "edit"), args={"path": "barn", "content": "new"}))
     assert isinstance(fact, facts.DecisionRecorded)
     assert story.record("c1").action_digest is None
+    asked, c1 = story.record("c1").request_id, (CallId("c1"),)
+    story.add(facts.RequestEnded(request_id=asked, end="stale", call_ids=c1, reason="unseen", code="edited_target"))
+    anew = bound(real("c1", path="barn", content="new"), diff="+new")
+    more = {"reason": "approval", "risk": fact.decisions[0].evaluation.risk, "policy_version": "v1"}
+    story.add(facts.ReviewRequested(request_id=facts.RequestId("q2"), calls=(anew,), **more))
+    (call,) = hitl_response(story.task).tool_calls
+    assert call.observed.diff == "+new"
     assert check(story.items) == []
 
 
@@ -258,6 +268,8 @@ def test_D22_quorum_and_workflows_are_put_together() -> None:
         Step(by="tutors")
     told = [told_people(by) for by in ("", "role:tutor", "person:ann", "group:heads")]
     assert told == ["somebody who may decide", "somebody with the role tutor", "ann", "somebody in the group heads"]
+    told = [told_group(by) for by in ("role:admin", "role:tutor", "person:ann", "group:heads")]
+    assert told == ["admins", "people with the role tutor", "ann", "the group heads"]
 
 
 # -- the audit ---------------------------------------------------------------------------

@@ -607,7 +607,7 @@ async def test_no_verb_decides(tmp_path: Path) -> None:
 async def test_the_approvers_rule_holds_for_approvals_and_not_for_answers(tmp_path: Path) -> None:
     """Where the requester may not decide, they answer what their own task asks; the list says who decides."""
     async with game(tmp_path, ASKS, final("done"), WRITES, approvers="not_requester") as (server, here):
-        desk = await here.send("ask", "fix")
+        desk = await here.send("ask", "where is it")
         await here.until(desk, "ask")
         told, _ = await here.ask("answer", "the river")
         await server.until(str(told.task), "task_ended")

@@ -43,6 +43,13 @@ def told_people(by: str, count: int = 1) -> str:
     return told.get(kind, f"{some} who may decide")
 
 
+def told_group(by: str) -> str:
+    """All people as a policy names them, in words that end a sentence, such as ``admins``."""
+    kind, _, name = by.partition(":")
+    told = {"role": f"people with the role {name}", "group": f"the group {name}"}
+    return "admins" if by == DEFAULT_GROUP else told.get(kind, name)
+
+
 class Step(Value):
     """Some of the people whose approval is needed."""
 

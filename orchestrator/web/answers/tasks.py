@@ -264,6 +264,8 @@ class TaskLong(TaskShort):
     updated_at: Timestamp | None
     request: HitlResponse | None
     """What waits for a person, long texts cut."""
+    decided_by: str | None
+    """The people who may approve its request, in words that end a sentence; null: it has none."""
     lapsed_request: str | None
     """The request that nobody answered in time and that ``renew`` raises again."""
     calls: list[CallAnswer]

@@ -123,8 +123,8 @@ async def test_reviewers_claim_comment_and_escalate(tmp_path: Path) -> None:
             await one.asks("u", "Give it to the people who come next?", "no longer decide it")
             await one.asks("escape", "a approve")
             await one.asks("u", "Give it to the people who come next?")
-            await one.asks("y", "it went to the people who come next", "CLOSED: escalated to role:admin")
-            await other.sees("CLOSED: escalated to role:admin")
+            await one.asks("y", "it went to the people who come next", "CLOSED: escalated to admins")
+            await other.sees("CLOSED: escalated to admins")
             (request,) = (await server.ask("GET", "/v1/requests")).json()["requests"]
             assert request["team"]["escalated_to"] == "role:admin"
 

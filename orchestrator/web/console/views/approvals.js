@@ -13,6 +13,7 @@ import { Notify } from "./notify.js";
 import { Question } from "./question.js";
 import { Anew, Outcome, Request, isNoKey } from "./request.js";
 import { RejectDialog } from "./saying.js";
+import { WaitsFor } from "./team.js";
 
 const KEYS = [
   ["j", "the next one"], ["k", "the one before"], ["a", "approve what is shown"], ["e", "edit it, then approve"],
@@ -158,13 +159,15 @@ function Chosen({ chosen, state, known, arrives, onSent }) {
 function Gone({ requestId }) {
   const { value: waits, problem } = useReading(`/v1/requests/${id(requestId)}`);
   const { value: told } = useReading(`/v1/audit?request=${id(requestId)}&limit=1`);
+  const { value: task } = useReading(waits ? `/v1/tasks/${id(waits.task_id)}` : null);
   if (!waits && !problem) return html`<${Loading} />`;
   const taskId = waits?.task_id ?? told?.items[0]?.task_id;
   const expired = problem?.code === "expired" ? "nobody answered it in time." : "";
   const how = expired || became(problem?.details ?? {});
   const said = waits ? "It waits for somebody else."
     : `It does not wait any more${how ? `: ${how}` : ". It was decided, has expired, or is for somebody else."}`;
-  return html`<div class="note" role="status"><p>${said}</p><div class="actions">
+  return html`<div class="note" role="status">${task?.request
+    ? html`<${WaitsFor} task=${task} />` : html`<p>${said}</p>`}<div class="actions">
     ${taskId && html`<a class="button" href=${link("tasks", [taskId])}>See the task</a>`}
     <a class="button" href=${link("approvals")}>The queue</a></div></div>`;
 }

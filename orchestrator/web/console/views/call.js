@@ -75,9 +75,10 @@ export function editedParts(before, after) {
     .map((name) => [name, ...[before, after].map((args) => (name in args ? pretty(args[name]) : ""))]);
 }
 
+const editor = (call) => (call.edited_by ? oneLine(call.edited_by, 64) : "a person");
+
 function Edited({ call }) {
-  return html`<div class="note"><p>Edited by <b>${oneLine(call.edited_by || "a person")}</b>. These are the
-      changes of the model's call.</p></div>
+  return html`<h4>Changes of the call from the model by ${editor(call)}</h4>
     ${editedParts(call.original_args, call.args).map(([name, before, after]) => html`<${Diff} label=${oneLine(name)}
         diff=${unified(before, after)} />`)}`;
 }
@@ -105,6 +106,8 @@ export function Call({ call, number, onWhole, children }) {
       ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
     ${call.truncated && html`<p class="note bad"
         role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
+    ${call.original_args && html`<div class="note"><p><b>Edited by ${editor(call)}.</b> The call below is the edited one:
+      it is what you decide. The changes of the call from the model stand after it.</p></div>`}
     <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name}
         value=${value} onWhole=${() => onWhole?.(`arg ${name}`, pretty(value))} />`)}</div>
     ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text}

@@ -17,6 +17,7 @@ import { End } from "./end.js";
 import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
 import { Anew, Outcome, Request } from "./request.js";
+import { WaitsFor } from "./team.js";
 import { Steps } from "./steps.js";
 import { OwnTimeline } from "./timeline.js";
 import { Transfers } from "./transfers.js";
@@ -162,7 +163,7 @@ function Waits({ task, request, again }) {
       aria-label="A decision"><${Request} key=${request.request_id}
       request=${request} within /></section>`;
   if (task.request) {
-    return html`<div class="note warn"><p>It waits for a decision that is not yours to make.</p></div>`;
+    return html`<div class="note warn"><${WaitsFor} task=${task} /></div>`;
   }
   if (task.lapsed_request && !OVER.has(task.status)) {
     return html`<div class="note warn"><p>Nobody answered its request in time.</p>

@@ -8,6 +8,15 @@ import { Ago, Left, Trouble, useDoing } from "../lib/ui.js";
 
 const MAX_CHARS = 2000;
 
+// For somebody who may not decide it: the people who may, how far they are, and until when. `task`: as the server
+// tells it whole, with its request.
+export function WaitsFor({ task: { request, decided_by: deciders } }) {
+  const { team, expires_at: until } = request;
+  return html`<p>It waits for a decision of ${oneLine(deciders, 400)}.</p>
+    ${team?.need > 1 && html`<p>${team.need} people have to approve it. Approved ${oneLine(team.progress, 500)}.</p>`}
+    ${until && html`<p class="muted">The request <${Left} until=${until} />.</p>`}`;
+}
+
 // `open`: it still waits, so that something can be done.
 export function Team({ request, open }) {
   const { name, roles } = useStore(session);
