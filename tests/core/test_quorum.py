@@ -11,6 +11,7 @@ from orchestrator.core.audit.check import check
 from orchestrator.core.audit.presentation import story_lines
 from orchestrator.core.audit.story import who_approved
 from orchestrator.core.errors import InvalidDecision, NotPending
+from orchestrator.core.policy import RiskLevel
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, ToolCall
 from orchestrator.core.task.states import Phase
@@ -208,8 +209,8 @@ def test_D22_an_edit_whose_target_nobody_saw_is_shown_first() -> None:
     asked, c1 = story.record("c1").request_id, (CallId("c1"),)
     story.add(facts.RequestEnded(request_id=asked, end="stale", call_ids=c1, reason="unseen", code="edited_target"))
     anew = bound(real("c1", path="barn", content="new"), diff="+new")
-    more = {"reason": "approval", "risk": fact.decisions[0].evaluation.risk, "policy_version": "v1"}
-    story.add(facts.ReviewRequested(request_id=facts.RequestId("q2"), calls=(anew,), **more))
+    q2, medium = facts.RequestId("q2"), RiskLevel.MEDIUM
+    story.add(facts.ReviewRequested(request_id=q2, reason="approval", calls=(anew,), risk=medium, policy_version="v1"))
     (call,) = hitl_response(story.task).tool_calls
     assert call.observed.diff == "+new"
     assert check(story.items) == []

@@ -18,6 +18,20 @@ from tests.web.browser.test_computers import frozen
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+TEAM_POLICY = """rules = []
+[requests]
+approvals = 2
+[roles.tutor]
+may = ["view", "submit", "decide"]
+max_risk = "medium"
+computers = ["turtle-*"]
+paths = ["farm/**"]
+[[approvals]]
+when = { tools = ["cc_write"], risks = ["low", "medium"] }
+steps = [{ by = "group:heads", count = 2 }, { by = "role:admin" }]
+escalate_after_s = 3600
+escalate_to = "person:zoe"
+"""
 SPAN = re.compile(r"^(?:< 1|\d+) s$")
 
 
@@ -53,6 +67,24 @@ async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc:
     file.write_text(whole, "utf-8")
     await seat.button("Load the file now").click()
     await expect(seat.page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_the_policy_tells_who_has_to_approve_and_its_own_roles(server: Server, seats: Seats) -> None:
+    """The people of each table in their order, which calls it is about, what comes after a time; limits of roles."""
+    await server.api().ok("POST", "/v1/policy", {"policy": TEAM_POLICY})
+    seat = await seats.open("policy")
+    await expect(seat.page.get_by_role("region", name="In force")).to_contain_text("2 people, at least")
+    (table,) = await seat.page.get_by_role("list", name="Approvals").get_by_role("listitem").all_inner_texts()
+    assert list(filter(None, table.splitlines())) == [
+        "2 people in the group heads, then somebody with the role admin",
+        *("cc_write", "where the risk is low, medium", "after 60 min it goes to zoe"),
+    ]
+    (role,) = await seat.page.get_by_role("list", name="Roles").get_by_role("listitem").all_inner_texts()
+    assert list(filter(None, role.splitlines())) == [
+        *("tutor", "may look, submit tasks, decide", "decides up to medium risk"),
+        *("decides on computers turtle-*", "decides where every path is in farm/**"),
+    ]
+    await seat.check_access("a policy for several people")
 
 
 @pytest.mark.deep

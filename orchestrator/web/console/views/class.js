@@ -117,7 +117,8 @@ export function Class({ group }) {
     ${!groups.value && !failed && html`<${Loading} rows=${5} />`}
     ${groups.value && !people.length && html`<${Nobody} group=${group} known=${Boolean(found)}
       freezes=${freezing} />`}
-    ${people.length > 0 && html`<ul class="tiles class-tiles ${large ? "large" : ""}" aria-label="People">${people.map((person) => {
+    ${people.length > 0 && html`<ul class="tiles class-tiles ${large ? "large" : ""}"
+        aria-label="People">${people.map((person) => {
       const task = tasks.findLast((one) => one.user_id === person);
       return html`<${Tile} key=${person} person=${person} task=${task} busy=${busy}
         onFreeze=${freezing ? onFreeze : null}

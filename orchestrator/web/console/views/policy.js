@@ -8,7 +8,7 @@ import { Text } from "../lib/text.js";
 import { Facts, Loading, Trouble, useDoing } from "../lib/ui.js";
 import { DryRun } from "./dryrun.js";
 import { Grants } from "./grants.js";
-import { Rule, Words } from "./rules.js";
+import { Approval, Role, Rule, Words } from "./rules.js";
 
 const PARTS = [["", "Rules"], ["try", "Try a call"], ["grants", "Grants"]];
 
@@ -38,12 +38,27 @@ function InForce({ value, again }) {
         : "is denied, or asks if it changes something"],
       ["Undo", UNDO[policy.undo] ?? policy.undo],
       ["Secrets toward the model", policy.secrets_to_model ?? "masked for hosted models, shown to local ones"],
+      policy.requests.approvals > 1 && ["Approvals of each request", `${policy.requests.approvals} people, at least`],
+      policy.self_approval && ["People who only submit", "decide their own tasks"],
       policy.custom.length > 0 && ["Plugins", html`<${Words} list=${policy.custom} />`],
     ]} />
     <${Trouble} problem=${problem} />
     <p class="muted small">The strictest rule that matches wins: deny, then ask, then allow. The file is looked at each
       second; <code>docs/policy.md</code> says how it is written.</p>
   </section>`;
+}
+
+// Who approves what, and what the policy's own roles may; nothing where it says nothing of them.
+function People({ policy: { approvals, roles } }) {
+  const own = Object.entries(roles);
+  return html`${approvals.length > 0 && html`<section class="part" aria-labelledby="approvals-of">
+      <h2 id="approvals-of">Who has to approve</h2>
+      <p class="muted">Each table that is about a call adds its people.</p>
+      <ol class="rules" aria-label="Approvals">${approvals.map((table) => html`<${Approval} table=${table} />`)}</ol>
+    </section>`}
+    ${own.length > 0 && html`<section class="part" aria-labelledby="roles-of"><h2 id="roles-of">Roles of its own</h2>
+      <ul class="rules" aria-label="Roles">${own.map(([name, role]) => html`
+        <${Role} key=${name} name=${name} role=${role} />`)}</ul></section>`}`;
 }
 
 export function Policy({ part: named }) {
@@ -60,6 +75,7 @@ export function Policy({ part: named }) {
     <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
     ${!value && !problem && html`<${Loading} rows=${5} />`}
     ${value && !part && html`<${InForce} value=${value} again=${again} />
+      <${People} policy=${value.policy} />
       <ol class="rules" aria-label="Rules">
         ${value.policy.rules.map((rule, at) => html`<${Rule} key=${rule.id} rule=${rule} number=${at + 1} />`)}</ol>
       ${!value.policy.rules.length && html`<p class="muted">It has no rules: every tool that it knows is denied, or

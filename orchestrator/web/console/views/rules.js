@@ -1,7 +1,7 @@
-// A rule of the policy in words.
+// The rules of the policy, the people who have to approve, and its own roles, in words.
 import { html } from "../lib/html.js";
 import { Text } from "../lib/text.js";
-import { Risk, plural } from "../lib/ui.js";
+import { Risk, plural, span } from "../lib/ui.js";
 
 const EFFECTS = { allow: ["Allow", "good"], ask: ["Ask", "warn"], hint: ["Hint", "warn"], deny: ["Deny", "bad"] };
 const TESTS = {
@@ -40,11 +40,49 @@ function conditions(rule) {
   ].filter(Boolean);
 }
 
+const Condition = ({ says, children }) => html`<p class="condition"><span class="muted">${says}</span> ${children}</p>`;
+
+// The calls that something of the policy is about.
+const Calls = ({ of }) => html`<p class="tools-of">${of.tools[0] === "*" ? "every tool"
+  : html`<${Words} list=${of.tools} />`}</p>
+  ${conditions(of).map(([says, what]) => html`<${Condition} says=${says}>${what}<//>`)}`;
+
+// So many people as the policy names them, such as `role:tutor`; empty: any who may decide.
+function people(by, count = 1) {
+  const [kind, name] = by.split(/:(.*)/s);
+  const some = count === 1 ? "somebody" : `${count} people`;
+  const named = { role: `${some} with the role ${name}`, group: `${some} in the group ${name}`, person: name };
+  return named[kind] ?? `${some} who may decide`;
+}
+
+// One table `[[approvals]]`.
+export function Approval({ table }) {
+  const steps = table.steps.map(({ by, count }) => people(by, count)).join(", then ");
+  return html`<li class="rule"><div class="line"><b><${Text} value=${steps} /></b></div>
+    <${Calls} of=${table.when} />
+    ${table.escalate_after_s > 0 && html`<${Condition} says=${`after ${span(table.escalate_after_s)} it goes to`}>
+      <${Text} value=${people(table.escalate_to || "role:admin")} /><//>`}
+  </li>`;
+}
+
+const RIGHTS = {
+  view: "look", submit: "submit tasks", decide: "decide", freeze: "freeze people", pair: "pair computers",
+  audit: "read the audit",
+};
+
+// One table `[roles.NAME]`; its limits are about `decide` alone.
+export const Role = ({ name, role }) => html`<li class="rule"><div class="line"><b>
+    <${Text} value=${name} line=${64} /></b></div>
+  <p>may ${role.may.map((one) => RIGHTS[one] ?? one).join(", ")}</p>
+  ${role.max_risk && html`<${Condition} says="decides up to"><${Risk} risk=${role.max_risk} /><//>`}
+  ${role.computers && html`<${Condition} says="decides on computers"><${Words} list=${role.computers} /><//>`}
+  ${role.paths && html`<${Condition} says="decides where every path is in"><${Words} list=${role.paths} /><//>`}
+</li>`;
+
 export const Rule = ({ rule, number, children }) => html`<li class="rule effect-${rule.effect}">
   <div class="line"><${Effect} effect=${rule.effect} /><b><${Text} value=${rule.id} line=${80} /></b>
     ${rule.risk && html`<${Risk} risk=${rule.risk} />`}<span class="muted number-of">${number}</span></div>
-  <p class="tools-of">${rule.tools[0] === "*" ? "every tool" : html`<${Words} list=${rule.tools} />`}</p>
-  ${conditions(rule).map(([says, what]) => html`<p class="condition"><span class="muted">${says}</span> ${what}</p>`)}
+  <${Calls} of=${rule} />
   ${rule.reason && html`<p class="muted"><${Text} value=${rule.reason} /></p>`}
   ${children}
 </li>`;
