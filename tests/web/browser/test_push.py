@@ -46,6 +46,19 @@ CLICK = """async (tag) => {
   dispatchEvent(new NotificationEvent("notificationclick", { notification }));
 }"""
 """A window opens only for a click of a person: the worker says where to."""
+CHANGE = """async ([before, after, isGiven]) => {
+  const made = { endpoint: after.endpoint, toJSON: () => after };
+  PushManager.prototype.subscribe = async (options) => { self.options = options; return made; };
+  let work;
+  self.options = null;
+  const event = new ExtendableEvent("pushsubscriptionchange");
+  Object.assign(event, { oldSubscription: before && { endpoint: before }, newSubscription: isGiven ? made : null });
+  event.waitUntil = (given) => { work = given; };
+  dispatchEvent(event);
+  await work;
+  return self.options?.applicationServerKey ?? null;
+}"""
+"""The browser changes its subscription; the key that the worker subscribed with."""
 ON = "This device notifies you, also while this page is closed."
 COUNT_OWN = """() => { window.own = 0; window.Notification = class extends Notification {
   constructor(...told) { super(...told); window.own++; } }; }"""
@@ -133,6 +146,36 @@ async def test_a_device_is_notified_while_the_page_is_closed(server: Server, sea
         await seat.page.goto(f"{server.url}/healthz")
         await worker.evaluate(CLICK, "other")
         assert await worker.evaluate("self.went") == f"/#{told['route']}"
+
+
+async def test_a_subscription_that_the_browser_changes_keeps_its_rule(server: Server, seats: Seats) -> None:
+    """With what was set at it, for a new subscription of the worker's or of the browser's; not for another's."""
+    api, browser = server.api(), Subscriber()
+    async with receiving(lambda _: "201 Created") as service:
+        seat = await subscribing(seats, server, browser, service)
+        await turn(seat, "Notify me also while it is closed", ON)
+        (made,) = await rules(api)
+        await api.ok("DELETE", f"/v1/notifications/rules/{made['name']}")
+        quiet = {"begin": "03:00", "end": "03:01", "zone": "Europe/Berlin"}
+        body = {"name": made["name"], "kinds": ["question"], "quiet": quiet, "details": True}
+        await api.ok("POST", "/v1/notifications/rules", {**body, "url": browser.address(service.url)})
+        (first,) = await rules(api)
+        key = (await seat.page.evaluate(KEPT))["applicationServerKey"]
+        worker, _ = await worker_of(seat.page)
+        before = service.url
+        for other, is_given, used in (("/second", False, key), ("/third", True, None)):
+            after = {"endpoint": service.url + other, "keys": browser.keys}
+            assert await within(worker.evaluate(CHANGE, [before, after, is_given])) == used
+            (rule,) = await rules(api)
+            assert rule == {**first, "name": rule["name"]}
+            assert rule["name"] != first["name"]
+            before = after["endpoint"]
+        for unknown in (None, "https://push.example/of-nobody"):
+            await within(worker.evaluate(CHANGE, [unknown, {**after, "endpoint": service.url + "/4"}, True]))
+        assert await rules(api) == [rule]
+        await api.submit(tool("ask_user", question="Which wall?"), final())
+        (taken,) = await service.got(1)
+        assert browser.opened(taken)["text"]
 
 
 async def test_turning_it_off_and_signing_out_remove_the_rule(server: Server, seats: Seats) -> None:
