@@ -12,7 +12,7 @@ TEACHERS_DESK = (1440, 900)
 POINTS = [306, 171]
 """Of a computer's screen."""
 IS_READABLE = """([width, height]) => {
-  const box = document.querySelector(".tile canvas").getBoundingClientRect();
+  const box = document.querySelector(".class-tiles canvas").getBoundingClientRect();
   return box.width >= width && box.height >= height;
 }"""
 PEOPLE = [f"student-{number:02}" for number in range(1, 21)]
@@ -69,7 +69,7 @@ async def test_a_teacher_reaches_readable_screens_and_a_student_reads_why_there_
     await api.ok("POST", f"/v1/computers/{pc.name}/owner", {"person": "ann"})
     seat = await seats.open("home", token=tom.token, size=PHONE)
     await seat.page.get_by_role("link", name="Class class-7b").click()
-    screen = seat.page.locator(".tile canvas")
+    screen = seat.page.locator(".class-tiles canvas")
     await expect(screen).to_be_visible()
     for width, height in (PHONE, DESKTOP):
         await seat.page.set_viewport_size({"width": width, "height": height})

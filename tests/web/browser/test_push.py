@@ -164,7 +164,7 @@ async def test_a_subscription_that_the_browser_changes_keeps_its_rule(server: Se
         worker, _ = await worker_of(seat.page)
         before = service.url
         for other, is_given, used in (("/second", False, key), ("/third", True, None)):
-            after = {"endpoint": service.url + other, "keys": browser.keys}
+            after: dict[str, Any] = {"endpoint": service.url + other, "keys": browser.keys}
             assert await within(worker.evaluate(CHANGE, [before, after, is_given])) == used
             (rule,) = await rules(api)
             assert rule == {**first, "name": rule["name"]}

@@ -125,12 +125,17 @@ const AFTER = {
   mark_done: "marked done", mark_failed: "marked failed", retry: "asked again",
 };
 
+// The diff that was shown is of the text before the edit.
+const edited = (one, call, item) => ({
+  args: one.args, reason: "", editReason: one.reason, editedBy: by(item), observed: undefined,
+  original: call.original ?? call.args,
+});
+
 function decided(journal, fact, item) {
   let next = each(journal, fact.decisions, (one, call) => ({
     state: AFTER[one.action], decidedBy: by(item), reason: one.reason, answer: one.answer,
     // A later decision on what was edited has its own reason.
-    ...(one.action === "edit" && { args: one.args, reason: "", editReason: one.reason, editedBy: by(item),
-      observed: undefined, original: call.original ?? call.args }),
+    ...(one.action === "edit" && edited(one, call, item)),
   }));
   for (const one of fact.decisions.filter((each) => each.retry_as)) {
     next = onLast(next, (own) => ({
@@ -181,6 +186,10 @@ const FACTS = {
   review_requested: (journal, fact) => each(journal, fact.calls, (one) => ({
     state: fact.reason === "approval" ? "asks" : "outcome unknown", observed: one.observed, verdict: one.evaluation,
   })),
+  // One of several people edited it, and it waits for the others.
+  review_noted: (journal, fact, item) => each(
+    journal, (fact.decisions ?? []).filter(({ action }) => action === "edit"), (one, call) => edited(one, call, item),
+  ),
   decision_recorded: decided,
   request_ended: (journal, fact) => noted(onEach(journal, fact.call_ids, () => ({ state: fact.end })), {
     kind: "ended", text: `${END_SAID[fact.end]}${fact.reason ? `: ${fact.reason}` : "."}`,

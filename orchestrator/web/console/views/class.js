@@ -102,16 +102,16 @@ export function Class({ group }) {
   const freezing = may("freeze");
   return html`<div class="page">
     <div class="head"><h1>Class ${oneLine(group, 64)}</h1>
-      ${people.length > 0 && html`<button type="button" class="quiet" aria-pressed=${large}
-        onClick=${turn}>Large screens</button>`}
-      ${people.length > 0 && freezing && html`<form class="brake" onSubmit=${(event) => {
-        event.preventDefault();
-        onFreeze(!all, { group });
-      }}><label class="sr" for="why">Why, for those who are frozen</label>
-        <input id="why" maxlength=${MOST_REASON} placeholder="Why? They read it" value=${why}
-            onInput=${(event) => setWhy(event.target.value)} />
-        <button class=${all ? "primary" : "danger"} disabled=${busy}>${all ? "Unfreeze all" : "Freeze all"}</button>
-      </form>`}</div>
+      ${people.length > 0 && html`<div class="tools">
+        <button type="button" class="quiet" aria-pressed=${large} onClick=${turn}>Large screens</button>
+        ${freezing && html`<form class="brake" onSubmit=${(event) => {
+          event.preventDefault();
+          onFreeze(!all, { group });
+        }}><label class="sr" for="why">Why, for those who are frozen</label>
+          <input id="why" maxlength=${MOST_REASON} placeholder="Why? They read it" value=${why}
+              onInput=${(event) => setWhy(event.target.value)} />
+          <button class=${all ? "primary" : "danger"} disabled=${busy}>${all ? "Unfreeze all" : "Freeze all"}</button>
+        </form>`}</div>`}</div>
     <p class="sr" role="status">${plural(held.length, "freeze")}</p>
     <${Trouble} problem=${problem ?? failed?.problem} again=${failed?.again ?? null} />
     ${!groups.value && !failed && html`<${Loading} rows=${5} />`}
