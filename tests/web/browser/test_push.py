@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, Worker, expect
+from playwright.async_api import Page, Route, Worker, expect
 
 from tests.harness.push_service import Subscriber, claims_of
 from tests.harness.receiver import Receiver, receiving
@@ -184,8 +184,25 @@ async def test_turning_it_off_and_signing_out_remove_the_rule(server: Server, se
     async with receiving(lambda _: "201 Created") as service:
         seat = await subscribing(seats, server, Subscriber(), service)
         await turn(seat, "Notify me also while it is closed", ON)
+        turned = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            answer = await route.fetch()
+            await within(turned.wait())
+            await route.fulfill(response=answer)
+
+        await seat.page.route("**/v1/notifications/rules", late, times=1)
         await seat.page.reload()
-        await turn(seat, "Only while it is open", OFF)
+        await seat.button("Notifications").click()
+        await seat.button("Only while it is open").click()
+        said = seat.page.get_by_role("dialog").get_by_role("status")
+        await expect(said).to_have_text(OFF)
+        # What the page read as it was opened is not how it stands now. It has taken it when a later answer is there.
+        async with seat.page.expect_response("**/v1/notifications/rules"):
+            turned.set()
+        await seat.page.evaluate("fetch('/healthz').then((answer) => answer.text())")
+        await expect(said).to_have_text(OFF)
+        await seat.button("Close").click()
         assert (await rules(api), await seat.page.evaluate(KEPT)) == ([], None)
         await turn(seat, "Notify me also while it is closed", ON)
         assert len(await rules(api)) == 1

@@ -33,12 +33,17 @@ function missing() {
   return "";
 }
 
+// Turned on or off so many times: what was read before one of them is not how it stands.
+let turns = 0;
+
 // How it stands, by the browser and by the server. A subscription that is no rule of this person's ends.
 export async function lookAtPush() {
   const why = missing();
   if (why) return push.set({ state: "impossible", why });
+  const begun = turns;
   const has = await subscription();
   const { rules, push_key: key } = await get(RULES);
+  if (begun !== turns) return undefined;
   if (!key) {
     return push.set({
       state: "impossible",
@@ -67,6 +72,7 @@ function activated(registration) {
 }
 
 export async function turnOnPush() {
+  turns += 1;
   const registration = await navigator.serviceWorker.register(worker);
   await activated(registration);
   // Of another person, or for another key.
@@ -89,6 +95,7 @@ export async function turnOnPush() {
 
 // The browser's end first: then nothing comes, also where the server does not answer.
 export async function turnOffPush() {
+  turns += 1;
   const has = missing() ? null : await subscription();
   if (!has) return;
   await has.unsubscribe();
