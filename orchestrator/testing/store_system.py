@@ -245,7 +245,7 @@ async def s49_tokens_are_noted(store: Store, clock: ManualClock) -> None:
     assert [item.fact.kind for item in items[3:]] == ["node_stopped"]
 
 
-async def s49_tokens_are_replaced_in_one_write(store: Store, clock: ManualClock) -> None:
+async def s103_tokens_are_replaced_in_one_write(store: Store, clock: ManualClock) -> None:
     """Others are revoked and the new one is added with both notes; where it cannot be added, nothing is revoked."""
     author = Author(clock)
     await store.add_token(TokenRow("h1", "person", "alice", ("reviewer",)))
