@@ -203,7 +203,8 @@ async def test_a_stop_ends_a_wait_for_a_result(server: Server) -> None:
         async with asyncio.timeout(HANG_S):
             await server.orchestrator.endpoints.close()
             answer = await waiting
-        assert (answer.status_code, answer.json()) == (202, {"task_id": task_id, "status": "Running"})
+        then = {"task_id": task_id, "status": "Running", "progress": ""}
+        assert (answer.status_code, answer.json()) == (202, then)
 
 
 async def test_a_refused_handshake_is_no_error_in_the_log(server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -106,8 +106,8 @@ export function Call({ call, number, onWhole, children }) {
       ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
     ${call.truncated && html`<p class="note bad"
         role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
-    ${call.original_args && html`<div class="note"><p><b>Edited by ${editor(call)}.</b> The call below is the edited one:
-      it is what you decide. The changes of the call from the model stand after it.</p></div>`}
+    ${call.original_args && html`<div class="note"><p><b>Edited by ${editor(call)}.</b> You decide the
+      edited call below. The changes of the call from the model stand after it.</p></div>`}
     <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name}
         value=${value} onWhole=${() => onWhole?.(`arg ${name}`, pretty(value))} />`)}</div>
     ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text}
