@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.models import OllamaOptions, Pool, ServerOptions, as_chat_model
+from orchestrator.adapters.models import Connecting, OllamaOptions, Pool, ServerOptions, as_chat_model
 from orchestrator.adapters.models.ollama_server import OllamaApi, names_in, with_tag
 from orchestrator.adapters.models.options import endpoints_of
 from orchestrator.adapters.store import open_store
@@ -65,8 +65,16 @@ class Models:
         if self._only is not None:
             return self._only
         if name not in self._opened:
-            self._opened[name] = self._opened_now(name)
+            self._opened[name] = model = self._opened_now(name)
+            if isinstance(model, Connecting):
+                model.keep()
         return self._opened[name]
+
+    async def aclose(self) -> None:
+        """Close the connections to the servers of the models."""
+        for model in self._opened.values():
+            if isinstance(model, Connecting):
+                await model.close()
 
     def _opened_now(self, name: str) -> ChatModel:
         if not name.startswith("ollama:"):

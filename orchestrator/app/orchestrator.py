@@ -232,7 +232,7 @@ async def open_orchestrator(
         wrap_bus=wrap_bus,
         context=lambda computer: world.context(computer),  # noqa: PLW0108 - the world is made of what is on this
     )
-    async with ground_of as ground:
+    async with contextlib.aclosing(models), ground_of as ground:
         token = await admin_token(ground.service, settings)
         await ground.directory.load()
         for lack in ground.authorizer.too_few(ground.policy.policy):

@@ -28,13 +28,16 @@ class Wire:
     """The body of the request."""
     left: asyncio.Event
     """Set when the client has closed the connection."""
+    keeps: bool = False
+    """Whether more requests are taken on the connection."""
 
     async def head(self, status: int = 200, kind: str = "application/x-ndjson", **headers: str) -> None:
         """Status and headers of an answer in parts."""
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        end = "" if self.keeps else "Connection: close\r\n"
         self.writer.write(
             f"HTTP/1.1 {status} Because\r\nContent-Type: {kind}\r\n{more}"
-            "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode()
+            f"Transfer-Encoding: chunked\r\n{end}\r\n".encode()
         )
         await self.writer.drain()
 
@@ -117,31 +120,46 @@ class OllamaServer:
     """Set when a client has closed its connection."""
     asks_at: str = "/api/chat"
     """The path of the requests for a reply."""
+    keeps: bool = False
+    """Whether it takes more than one request on a connection, as Ollama does."""
+    drops: int = 0
+    """So many later requests of connections are read, and their connections closed without an answer."""
+    connections: int = 0
+    """The connections that there were."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the one request of a connection."""
+        """Answer the requests of a connection."""
+        self.connections += 1
         try:
             await self._answer(reader, writer)
+            while self.keeps:
+                await self._answer(reader, writer, later=True)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, later: bool = False
+    ) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = head.split(" ", 2)[1]
         lengths = [line for line in head.lower().split("\r\n") if line.startswith("content-length:")]
         body = await reader.readexactly(int(lengths[0].partition(":")[2])) if lengths else b""
         asked = json.loads(body or b"{}")
         self.paths.append(path)
+        if later and self.drops:
+            self.drops -= 1
+            raise ConnectionResetError
+        wire = Wire(writer, asked, self.left, self.keeps)
         if path == self.asks_at:
             self.heads.append(head)
             self.asked.append(asked)
-            await self._replies(self.personas, Wire(writer, asked, self.left), reader)
+            await self._replies(self.personas, wire, reader)
         elif path in self.hidden:
-            await self._watched(self.hidden[path], Wire(writer, asked, self.left), reader)
+            await self._watched(self.hidden[path], wire, reader)
         elif path == "/api/pull":
-            await self._replies(self.pulls, Wire(writer, asked, self.left), reader)
+            await self._replies(self.pulls, wire, reader)
         else:
             status, said = self._fact(path, asked)
             content = json.dumps(said)

@@ -1,6 +1,6 @@
 """Models behind the port ``ChatModel``: scripted, Ollama's, or anything that pydantic-ai can drive."""
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from orchestrator.adapters.models.options import OllamaOptions, ServerOptions
 from orchestrator.adapters.models.pool import Pool
@@ -10,7 +10,18 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.ports import ChatModel
 from orchestrator.core.text.visible import one_line
 
-__all__ = ["OllamaOptions", "Pool", "ScriptedModel", "ServerOptions", "as_chat_model"]
+__all__ = ["Connecting", "OllamaOptions", "Pool", "ScriptedModel", "ServerOptions", "as_chat_model"]
+
+
+@runtime_checkable
+class Connecting(Protocol):
+    """A model with connections of its own, which a server keeps between the requests of its tasks."""
+
+    def keep(self) -> None:
+        """Keep connections between requests from now on, until :meth:`close`."""
+
+    async def close(self) -> None:
+        """Close the connections that are kept."""
 
 
 def as_chat_model(

@@ -117,6 +117,16 @@ class OllamaModel:
         self._known = {url: _Known(OllamaApi(url, self._options)) for url in self._pool.urls}
         self._noted: set[str] = set()
 
+    def keep(self) -> None:
+        """Keep connections between requests from now on, until :meth:`close`."""
+        for known in self._known.values():
+            known.api.keep()
+
+    async def close(self) -> None:
+        """Close the connections that are kept."""
+        for known in self._known.values():
+            await known.api.close()
+
     @property
     def servers(self) -> Sequence[str]:
         """Where it is asked: of a model that Ollama only passes on to its makers, there too."""
@@ -337,6 +347,7 @@ class OllamaModel:
                 wanted.tell(part)
                 size += len(part)
                 if chunk.get("done") is True:
+                    await known.api.to_end(lines)
                     return self._ended(known, chunk, wanted)
                 if size > MAX_REPLY_CHARS:
                     return ModelReply("".join(wanted.told), "length")

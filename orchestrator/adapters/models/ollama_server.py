@@ -154,6 +154,10 @@ _QUIET: Final = 2.0
 _LONG: Final = 0.25
 """A look is long from this share of its time on: a refusal comes at once, and costs little."""
 _SHOWN_CHARS: Final = 80
+_END_S: Final = 0.5
+"""Seconds in which an answer ends after its last line: it comes in the same packet, mostly."""
+_KEPT_S: Final = 30.0
+"""Seconds that an idle connection is kept: tools of a step take less, and most servers wait longer."""
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Trusts nobody. Loading the certificates of the world takes 34 ms a request, and loopback needs none."""
@@ -193,6 +197,9 @@ class OllamaApi:
     def __init__(self, url: str, options: Limits) -> None:
         self.url = url
         self._options = options
+        self._keeps = False
+        self._kept: httpx2.AsyncClient | None = None
+        """The client whose connections are kept between requests; None: each request has a client of its own."""
         self._looking = False
         """Whether somebody looks now whether it answers."""
         self._quiet_until = 0.0
@@ -214,7 +221,29 @@ class OllamaApi:
             trust_env=not loopback,
             verify=_NO_TLS if loopback and url.scheme == "http" else True,
             follow_redirects=False,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT_S),
         )
+
+    def keep(self) -> None:
+        """Keep connections between requests from now on, until :meth:`close`."""
+        self._keeps = True
+
+    async def close(self) -> None:
+        """Close the connections that are kept."""
+        self._keeps, kept, self._kept = False, self._kept, None
+        if kept is not None:
+            await kept.aclose()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """The client that is kept, or one for this request."""
+        if not self._keeps:
+            async with self.client() as client:
+                yield client
+            return
+        if self._kept is None:
+            self._kept = self.client()
+        yield self._kept
 
     def _may_be_sent(self, url: httpx2.URL, *, loopback: bool) -> bool:
         """Whether the key may go to this server."""
@@ -270,7 +299,7 @@ class OllamaApi:
     async def connected(self) -> AsyncIterator[httpx2.AsyncClient]:
         """A client whose failures are sentences. Raises AskAnother."""
         try:
-            async with self.client() as client:
+            async with self._open() as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             raise unreachable(self.url, error, self._options.connect_s, self.kind) from error
@@ -284,7 +313,7 @@ class OllamaApi:
         content = json.dumps(request).encode()
         try:
             async with asyncio.timeout(self._options.first_token_s):
-                response = await client.send(client.build_request("POST", self.asks_at, content=content), stream=True)
+                response = await self._sent(client, content)
         except TimeoutError:
             raise self._silent(self._options.first_token_s) from None
         try:
@@ -296,6 +325,22 @@ class OllamaApi:
         finally:
             await response.aclose()
 
+    async def _sent(self, client: httpx2.AsyncClient, content: bytes) -> httpx2.Response:
+        """The head of the answer; sent again where a kept connection was closed by the server meanwhile."""
+        connected: list[str] = []
+
+        async def note(event: str, _: Mapping[str, Any]) -> None:
+            if event.startswith("connection.connect"):
+                connected.append(event)
+
+        while True:
+            request = client.build_request("POST", self.asks_at, content=content, extensions={"trace": note})
+            try:
+                return await client.send(request, stream=True)
+            except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
+                if connected or client is not self._kept:
+                    raise
+
     async def lines(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         """The lines of an answer and the text in each, each within its time; a line that broke off is left out."""
         async with aclosing(self._raw_lines(response)) as arriving:
@@ -304,6 +349,15 @@ class OllamaApi:
                 if chunk is None:
                     raise self._nonsense(line)
                 yield chunk, self._content(chunk, line)
+
+    async def to_end(self, lines: AsyncGenerator[tuple[dict[str, Any], str]]) -> None:
+        """Read what follows the last line of a reply, so that the connection can be used again.
+
+        What follows is nothing but the end of the answer. A server that sends more, or does not end, is left.
+        """
+        with suppress(TimeoutError, AskAnother, httpx2.HTTPError):
+            async with asyncio.timeout(_END_S):
+                await anext(lines, None)
 
     async def _raw_lines(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()

@@ -96,6 +96,14 @@ class ServedModel:
         self._asking = asyncio.Lock()
         self._noted: set[str] = set()
 
+    def keep(self) -> None:
+        """Keep connections between requests from now on, until :meth:`close`."""
+        self._server.keep()
+
+    async def close(self) -> None:
+        """Close the connections that are kept."""
+        await self._server.close()
+
     @property
     def servers(self) -> Sequence[str]:
         """The servers where the model is asked."""

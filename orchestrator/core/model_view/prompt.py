@@ -131,7 +131,7 @@ def estimate(text: str) -> int:
     """Tokens of one message, rather too many than too few."""
     # A character beyond ASCII may be two or three.
     wide = 0 if text.isascii() else sum(map(len, _WIDE.findall(text)))
-    return _MESSAGE + sum(1 for _ in _PIECE.finditer(text)) + wide
+    return _MESSAGE + len(_PIECE.findall(text)) + wide
 
 
 _WIDE: Final = re.compile(r"[^\x00-\x7f]+")

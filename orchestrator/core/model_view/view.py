@@ -159,6 +159,10 @@ class View:
         self._turns: list[tuple[Turn, str]] = []
         self._hidden: frozenset[int] = frozenset()
         """The places of steps that were the same call as a later one, which are not told again."""
+        self._rendered: dict[tuple[int, Detail, int | None], tuple[Message, ...]] = {}
+        """The messages of a turn as it was told once: many plans are tried, and most tell most turns alike."""
+        self._estimates: dict[str, int] = {}
+        """The tokens of contents that are sent, or were tried since they were built last."""
         self._plan = Plan()
         self._pins: list[str] = []
         """What was changed and run by the time when steps lost detail last; empty: none has."""
@@ -249,6 +253,7 @@ class View:
         self.mask = Mask(self.mask.salt, self.mask.seen | allowed)
         self._top = self._masked_top()
         self._turns = [self.mask.turn(*one) for one in self._seen]
+        self._rendered.clear()
         return True
 
     # -- the window ----------------------------------------------------------------------
@@ -268,7 +273,13 @@ class View:
         self._build()
 
     def _size(self, plan: Plan, *, pins: list[str]) -> int:
-        return self._count.afresh().of(sum(estimate(content) for _, content in self._told(plan, pins)))
+        return self._count.afresh().of(sum(self._estimated(content) for _, content in self._told(plan, pins)))
+
+    def _estimated(self, content: str) -> int:
+        tokens = self._estimates.get(content)
+        if tokens is None:
+            tokens = self._estimates[content] = estimate(content)
+        return tokens
 
     def _hide_repeats(self, turn: Turn) -> None:
         """Take the earlier ones of a repeated step out: a model that sees a call three times makes it a fourth time."""
@@ -297,17 +308,22 @@ class View:
     def _told_turn(self, place: int, plan: Plan) -> tuple[Message, ...]:
         if place in self._hidden:
             return ()
-        turn, reply = self._turns[place]
         detail = Detail.BRIEF if place < plan.brief else Detail.WHOLE
         chars = plan.chars or (self.window.result_chars if self.window is not None else None)
-        said = told_reply(reply, detail) if turn.refused is None else told_refused(reply, detail, chars)
-        return ("assistant", said), ("user", told_results(turn, self._tag, detail, chars))
+        key = place, detail, chars
+        if key not in self._rendered:
+            turn, reply = self._turns[place]
+            said = told_reply(reply, detail) if turn.refused is None else told_refused(reply, detail, chars)
+            self._rendered[key] = ("assistant", said), ("user", told_results(turn, self._tag, detail, chars))
+        return self._rendered[key]
 
     def _build(self) -> None:
+        self._rendered = {key: told for key, told in self._rendered.items() if key[0] >= self._plan.rows}
         self.messages, self._hash, self._tokens = [], hashlib.sha256(), 0
         self._count = self._count.afresh()
         for message in self._told(self._plan, self._pins):
             self._add(message)
+        self._estimates = {content: self._estimates[content] for _, content in self.messages}
 
     def _add_turn(self, place: int, plan: Plan) -> None:
         for message in self._told_turn(place, plan):
@@ -316,7 +332,7 @@ class View:
     def _add(self, message: Message) -> None:
         role, content = message
         self.messages.append(message)
-        self._tokens += estimate(content)
+        self._tokens += self._estimated(content)
         # As ``json.dumps(message)`` has it, which makes an encoder each time; for a text alone it makes none.
         self._hash.update(f'["{role}", {json.dumps(content)}]\n'.encode())
 

@@ -642,3 +642,39 @@ async def test_a_reply_is_canceled_while_it_streams() -> None:
         await within(server.left.wait())
         with pytest.raises(asyncio.CancelledError):
             await asking
+
+
+# -- connections that are kept -----------------------------------------------------------
+
+
+async def test_a_server_keeps_its_connections_to_ollama() -> None:
+    """Replies, also refused ones, go over one connection, and what is asked meanwhile over another one."""
+    async with ollama(says(REPLY)) as server:
+        server.keeps = True
+        kept, other = model(server), model(server)
+        kept.keep()
+        for _ in range(3):
+            assert (await kept.reply(VIEW)).text == REPLY
+        server.personas.append(refuses(500, "it is ill"))
+        server.personas.append(says(REPLY))
+        server.personas.popleft()
+        with pytest.raises(ModelFailed):
+            await kept.reply(VIEW)
+        assert (await kept.reply(VIEW)).text == REPLY
+        assert server.connections == 2
+        await kept.close()
+        requests = len(server.paths)
+        assert (await other.reply(VIEW)).text == REPLY
+        assert server.connections == 2 + len(server.paths) - requests
+
+
+async def test_a_kept_connection_that_the_server_closed_loses_no_request() -> None:
+    """It is sent again on another one."""
+    async with ollama(says(REPLY)) as server:
+        server.keeps, kept = True, model(server)
+        kept.keep()
+        await kept.reply(VIEW)
+        server.drops = 1
+        assert (await kept.reply(VIEW)).text == REPLY
+        assert (server.connections, server.paths.count("/api/chat")) == (2, 3)
+        await kept.close()
