@@ -139,9 +139,7 @@ class OllamaServer:
         finally:
             writer.close()
 
-    async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, later: bool = False
-    ) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, later: bool = False) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = head.split(" ", 2)[1]
         lengths = [line for line in head.lower().split("\r\n") if line.startswith("content-length:")]
