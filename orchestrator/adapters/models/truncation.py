@@ -94,8 +94,9 @@ class _Earlier:
 # -- Noticing that a server has cut what it was sent, without a word (models.md, sections 1 and 5)
 
 SLACK: Final = 0.9
-_LETTER: Final = re.compile("[A-Za-z]")
-"""The signs that make a word of a text between blanks; tokenizers treat all other signs differently."""
+_WORD: Final = re.compile(r"[A-Za-z]\S*+")
+"""A text between blanks, from its first letter on; without a letter it is none: tokenizers treat all other signs
+differently."""
 _REMEMBERED: Final = 256
 """Conversations; a forgotten one begins with its words again."""
 _CALIBRATED: Final = 2
@@ -155,7 +156,7 @@ class Counts:
 
 def words(messages: Sequence[ChatMessage]) -> int:
     """The fewest tokens that messages can have."""
-    return sum(_LETTER.search(word) is not None for one in messages for word in one.content.split())
+    return sum(len(_WORD.findall(one.content)) for one in messages)
 
 
 def most(messages: Sequence[ChatMessage]) -> int:
