@@ -185,11 +185,11 @@ async def append(
     token: Token | None = None,
     claim: Sequence[ComputerId] = (),
     release: bool = False,
+    woke: Callable[[], object] | None = None,
 ) -> list[AgentTaskItem]:
     """The port's ``append`` in the shape that contracts mostly need."""
-    return await store.append(
-        task_id, version, drafts, status=status, schedule=schedule, token=token, claim=claim, release=release
-    )
+    more: dict[str, Any] = {"schedule": schedule, "token": token, "claim": claim, "release": release, "woke": woke}
+    return await store.append(task_id, version, drafts, status=status, **more)
 
 
 def _verdict(effect: Effect) -> PolicyDecision:

@@ -301,11 +301,16 @@ async def s43_claims_with_an_append(store: Store, clock: ManualClock) -> None:
     await append(store, T1, 2, author.note(), claim=[], release=True)
     assert await store.claimant(C3) == T1, "without a token nothing is given back"
     await store.park(two, 1, due=None, waiting_for=C3)
-    await append(store, T1, 2 + 1, author.note(), token=one.token, release=True)
+    told: list[int] = []
+    await append(store, T1, 3, author.note(), token=one.token, release=True, woke=lambda: told.append(1))
+    assert told == [1]
     assert [await store.claimant(computer) for computer in (C3, C8)] == [None, None]
     assert (await taken(store)).task_id == T2, "who waited for it was woken"
+    await append(store, T1, 4, author.note(), token=one.token, claim=[C3])
+    await append(store, T1, 5, author.note(), token=one.token, release=True, woke=lambda: told.append(2))
+    assert told == [1], "nobody waited for it"
     stale = Lease(T1, Token(one.token - 1))
-    await refused(LeaseLost, append(store, T1, 4, author.note(), token=stale.token, claim=[C3]))
+    await refused(LeaseLost, append(store, T1, 6, author.note(), token=stale.token, claim=[C3]))
     assert await store.claimant(C3) is None
 
 

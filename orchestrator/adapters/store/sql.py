@@ -16,7 +16,7 @@ order of their names; where that cannot be, a deadlock's victim is simply run ag
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -167,6 +167,7 @@ class Append(NamedTuple):
     blobs: Sequence[bytes] = ()
     claim: Sequence[ComputerId] = ()
     release: bool = False
+    woke: Callable[[], object] | None = None
 
 
 def migrate(*, fresh: bool, upto: int = SCHEMA) -> Script[None]:

@@ -335,7 +335,9 @@ def append(wanted: Append, now: int) -> Script[list[AgentTaskItem]]:
         yield from lock_giving(wanted.task_id)
     items = yield from sql.append(wanted, now=now)
     if wanted.release and wanted.token is not None:
-        yield from _give_back(wanted.task_id, (), now)
+        parked = yield from _give_back(wanted.task_id, (), now)
+        if parked and wanted.woke is not None:
+            wanted.woke()
     return items
 
 
@@ -398,14 +400,16 @@ def _held(lease: Lease) -> Script[Head]:
     return head
 
 
-def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[None]:
-    """Free what the task has claimed, except for ``keep``, and wake who waits for it."""
+def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[int]:
+    """Free what the task has claimed, except for ``keep``, and wake who waits for it; how many of them had parked."""
+    parked = 0
     rows = yield _CLAIMED_BY, (task_id,)
     for (computer,) in rows:
         if computer not in keep:
             yield _SET_CLAIM, (None, computer)
             waiting = yield _WAITING, (computer,)
-            yield from _woken(computer, [(TaskId(row[0]), Entry._make(row[1:])) for row in waiting], now)
+            parked += yield from _woken(computer, [(TaskId(row[0]), Entry._make(row[1:])) for row in waiting], now)
+    return parked
 
 
 def _woken(computer: ComputerId, entries: Sequence[tuple[TaskId, Entry]], now: int) -> Script[int]:

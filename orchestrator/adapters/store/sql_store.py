@@ -99,7 +99,7 @@ class SqlStore(ABC):
     async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
         return await self._write(lambda now: sql.create(task_id, drafts, now=now), key=task_id)
 
-    async def append(
+    async def append(  # noqa: PLR0913 - as the port has it
         self,
         task_id: TaskId,
         version: int,
@@ -112,8 +112,9 @@ class SqlStore(ABC):
         blobs: Sequence[bytes] = (),
         claim: Sequence[ComputerId] = (),
         release: bool = False,
+        woke: Callable[[], object] | None = None,
     ) -> list[AgentTaskItem]:
-        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release)
+        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release, woke)
         return await self._append(wanted)
 
     async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:

@@ -1,6 +1,6 @@
 """The ports of the journal, the queue and the tables beside them: tasks, computers, tokens."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, NewType, Protocol
@@ -95,7 +95,7 @@ class TaskPersistenceManager(Protocol):
         Grants are given and used as in ``append``. Raises InvalidRequest for the name of a stream.
         """
 
-    async def append(
+    async def append(  # noqa: PLR0913 - all that one transaction may do
         self,
         task_id: TaskId,
         version: int,
@@ -108,6 +108,7 @@ class TaskPersistenceManager(Protocol):
         blobs: Sequence[bytes] = (),
         claim: Sequence[ComputerId] = (),
         release: bool = False,
+        woke: Callable[[], object] | None = None,
     ) -> list[AgentTaskItem]:
         """The drafts sealed after ``version``, with row, queue, numbers and blobs in one transaction.
 
@@ -115,6 +116,7 @@ class TaskPersistenceManager(Protocol):
         somebody who holds no lease. ``number_for``: allot this computer's next number and put it
         into the (single) ``tool_started`` draft. ``claim``: claim these computers with it, and
         ``release``: give back all that the task has claimed; both for the holder of ``token`` only.
+        ``woke`` is called, in any thread, where a task that waited for one of them falls due by that.
         The grants of a ``decision_recorded`` are kept with it, and the grant of a ``tool_started`` is
         used once with it. Durable when it returns.
 
