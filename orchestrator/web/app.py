@@ -58,6 +58,7 @@ from orchestrator.web.people import Pairings
 from orchestrator.web.pins import PinEndpoints
 from orchestrator.web.policies import DecisionEndpoints, PolicyEndpoints
 from orchestrator.web.reviewer import serve_reviewer
+from orchestrator.web.reviews import Reviews
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import RehearsalEndpoints, TaskEndpoints, UndoEndpoints
 from orchestrator.web.watch import WatchEndpoints
@@ -141,6 +142,7 @@ class Endpoints(
         self.check_model = check_model
         self.list_models = list_models
         self.undoing = undoing
+        self.reviews = Reviews(undoing)
         self.transfers = transfers
         self.backups = Backups(service, undoing, rehearsals.copying.transfers)
         self.pruner = pruner
@@ -280,7 +282,7 @@ class Endpoints(
             await websocket.accept(newer or offered(websocket, REVIEWER_SUBPROTOCOL))
             with self.sockets.holding(identity, websocket) as socket:
                 await serve_reviewer(
-                    self.undoing,
+                    self.reviews,
                     identity,
                     socket,
                     attempts=self.attempts,

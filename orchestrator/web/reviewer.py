@@ -1,45 +1,32 @@
 """The reviewers' socket: a snapshot, then every change; decisions come back on the same line."""
 
 import asyncio
-import contextlib
 import logging
-import math
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
-from functools import partial
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, Protocol, assert_never
 
-from orchestrator.core.approval.approval import CallState, HitlResponse
-from orchestrator.core.approval.deciders import Saying
-from orchestrator.core.approval.presentation import LIST_CHARS, progress_of
-from orchestrator.core.approval.workflow import told_group
-from orchestrator.core.errors import FrameRefused, JournalBroken, NewerSchema, NotFound, OrchestratorError
+from orchestrator.core.approval.approval import HitlResponse
+from orchestrator.core.approval.presentation import progress_of
+from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.ports import Identity
-from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask, OpenRequest
-from orchestrator.core.text.redact import redact_text
 from orchestrator.core.undo.messages import told_limits, told_places
 from orchestrator.core.wire import review
-from orchestrator.engine.tasks import patiently, show
 from orchestrator.engine.undo import Undoing
 from orchestrator.web.errors import problem
 from orchestrator.web.peers import Attempts
+from orchestrator.web.reviews import Change, Frame, Reviews, Rights, Shown, left_lately, questions_of
 
-# -- What the reviewers' socket tells of undos: what one would do, and which tasks left something to take back
+logger = logging.getLogger(__name__)
 
+MOST_BEHIND: Final = 256 * 1024
+"""Bytes that wait for one reviewer; beyond it they are told later how the tasks are by then."""
 MAX_PLACES: Final = 1000
 """Places of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""
-MAX_CHANGES: Final = 20
-"""Named of a task that is over: the first screen of them."""
-MAX_TOLD: Final = 10
-"""Tasks that were over before somebody connected, of which they are told: half of a screen of lines."""
-TOLD_FOR: Final = timedelta(days=3)
-"""They are told of those of this time: a weekend."""
-_LEFT: Final = (TaskStatus.FAILED, TaskStatus.CANCELED)
-_LOOKED_AT: Final = 50
-"""Tasks of each status that are looked through for them, since each journal has to be read."""
 
 
 async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) -> dict[str, Any]:
@@ -56,46 +43,6 @@ async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) ->
     }
 
 
-async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -> list[dict[str, Any]]:
-    """The fields of a ``task_over`` for each task that was over lately and that no undo takes back, newest first."""
-    service, lately = undoing.service, []
-    since = service.clock.now() - TOLD_FOR
-    rows = [row for status in _LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
-    for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
-        task = await service.if_known(row.task_id) if row.updated_at > since else None
-        # It may have been pruned since it was listed.
-        if task is None or task.undone_by or not concerns(task):
-            continue
-        over = await left_behind(undoing, task)
-        lately += [over] if over is not None else []
-        if len(lately) == MAX_TOLD:
-            break
-    return lately
-
-
-async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | None:
-    """The fields of a ``task_over``; None: the task goes on, ended well, or changed nothing."""
-    if task.ended is None or task.status not in _LEFT:
-        return None
-    left = await undoing.left_behind(task)
-    if not left:
-        return None
-    return {
-        "task_id": task.task_id,
-        "status": task.ended.status,
-        "goal": redact_text(task.prompt, salt=task.tag),
-        "message": redact_text(task.ended.message, salt=task.tag),
-        "changes": left.changes[:MAX_CHANGES],
-        "left_out": max(0, len(left.changes) - MAX_CHANGES),
-        "undo": await undoing.offer(task, left),
-    }
-
-
-# -- The reviewers' socket: a snapshot, then every change; decisions come back on the same line
-
-logger = logging.getLogger(__name__)
-
-
 class TextSocket(Protocol):
     """One accepted WebSocket."""
 
@@ -104,6 +51,9 @@ class TextSocket(Protocol):
 
     async def send(self, frame: str) -> None:
         """Write one frame. Raises OSError when the connection is over."""
+
+    def write_at_once(self, text: bytes) -> bool:
+        """Write one text frame now; False: it has to be sent. Raises OSError when the connection is over."""
 
     async def close(self, code: int, reason: str) -> None:
         """Close; closing twice is harmless."""
@@ -114,35 +64,25 @@ Present = Callable[[Identity], Awaitable[Identity]]
 
 
 async def serve_reviewer(
-    undoing: Undoing, identity: Identity, socket: TextSocket, *, attempts: Attempts, present: Present, ends: bool
+    reviews: Reviews, identity: Identity, socket: TextSocket, *, attempts: Attempts, present: Present, ends: bool
 ) -> None:
     """Serve one reviewer until the connection is over; ``present`` says who they are by now.
 
     ``ends``: they are told of tasks that are over and left something to take back.
     """
-    service = undoing.service
-    session = _ReviewSession(undoing, identity, socket, attempts, present, ends=ends)
-    unsubscribe = service.bus.subscribe("tasks", session.hint)
-    telling = asyncio.create_task(session.tell())
-    listening = asyncio.create_task(session.listen())
-    try:
-        await asyncio.wait((telling, listening), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        unsubscribe()
-        for part in (telling, listening):
-            part.cancel()
-        results = await asyncio.gather(telling, listening, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception) and not isinstance(result, OSError):
-                logger.error("the reviewer socket of %s met a defect", identity.name, exc_info=result)
-        await socket.close(1000, "")
-
-
-def _how_closed(task: AgentTask, request_id: RequestId) -> str:
-    """Why a reviewer no longer sees a request."""
-    if task.request is not None and task.request.request_id == request_id:
-        return f"escalated to {told_group(task.request.team.escalated_to)}"
-    return next((one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value)
+    session = _ReviewSession(reviews, identity, socket, attempts, present, ends=ends)
+    with reviews.watched_by(session):
+        parts = [asyncio.create_task(part) for part in (session.tell_all(), session.write(), session.listen())]
+        try:
+            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for part in parts:
+                part.cancel()
+            results = await asyncio.gather(*parts, return_exceptions=True)
+            for result in results:
+                if isinstance(result, Exception) and not isinstance(result, OSError):
+                    logger.error("the reviewer socket of %s met a defect", identity.name, exc_info=result)
+    await socket.close(1000, "")
 
 
 class _ReviewSession:
@@ -150,7 +90,7 @@ class _ReviewSession:
 
     def __init__(
         self,
-        undoing: Undoing,
+        reviews: Reviews,
         identity: Identity,
         socket: TextSocket,
         attempts: Attempts,
@@ -158,64 +98,176 @@ class _ReviewSession:
         *,
         ends: bool,
     ) -> None:
-        self._undoing = undoing
-        self._service = undoing.service
-        self._identity = identity
+        self.identity = identity
+        self.ends = ends
+        self.ready = False
+        self._reviews = reviews
+        self._service = reviews.service
         self._socket = socket
         self._attempts = attempts
         self._present = present
         self._seq = 0
-        self._writing = asyncio.Lock()
-        self._dirty: asyncio.Queue[TaskId] = asyncio.Queue()
-        self._queued: set[TaskId] = set()
-        """The tasks in it: however slow the reader is, a task waits there once."""
-        self._requests: dict[RequestId, TaskId] = {}
-        self._shown: dict[RequestId, HitlResponse] = {}
+        self._out: deque[bytes] = deque()
+        """The frames that were not written yet, the first of them perhaps in part."""
+        self._behind = 0
+        """Their bytes."""
+        self._waiting = asyncio.Event()
+        """Whether one of them is new."""
+        self._written = asyncio.Event()
+        """Whether there are none."""
+        self._written.set()
+        self._failed = asyncio.Event()
+        self._missed: set[TaskId] = set()
+        """The tasks that changed while there was no room: however slow the reader is, a task is there once."""
+        self._shown: dict[TaskId, Shown] = {}
         self._reminded: set[tuple[RequestId, datetime]] = set()
         """The deadlines of which this reviewer was reminded: an extended request has a new one."""
-        self._questions: dict[QuestionId, TaskId] = {}
-        self._ends = ends
-        self._over: dict[TaskId, dict[str, Any]] = {}
+        self._questions: dict[TaskId, frozenset[QuestionId]] = {}
+        self._over: dict[TaskId, Mapping[str, Any]] = {}
         """The tasks that are over and were told."""
 
-    def hint(self, payload: Any) -> None:
-        """A task has new items."""
-        task_id = TaskId(str(payload["task_id"]))
-        if task_id not in self._queued:
-            self._queued.add(task_id)
-            self._dirty.put_nowait(task_id)
+    # -- telling -------------------------------------------------------------------------
 
-    async def tell(self) -> None:
-        """The snapshot, then each change as it comes."""
+    async def tell_all(self) -> None:
+        """The snapshot, and then each change as it comes, until something could not be told."""
+        shown = await self._snapshot()
+        for task in shown:
+            await self._service.noted(task, "notified", self.identity)
+        if self.ends:
+            for over in await left_lately(self._reviews.undoing, self._hears_of):
+                self._tell_over(over, Frame(review.TaskOver, **over))
+        self.ready = True
+        self._look_again()
+        await self._failed.wait()
+
+    async def _snapshot(self) -> list[AgentTask]:
+        """Tell all that waits; the answer is the tasks whose requests were told."""
         rows = await self._service.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
         requests: list[HitlResponse] = []
         questions: list[review.OpenQuestion] = []
         shown: list[AgentTask] = []
         others = 0
         for task in await self._service.known(rows):
-            if task.request is not None and self._concerns(task):
-                requests.append(await self._show(task))
+            rights = Rights(self._service.authorizer, task)
+            if task.request is not None and rights.concerns(self.identity):
+                self._shown[task.task_id] = one = await self._reviews.shown(task)
+                requests.append(one.view)
                 shown.append(task)
             else:
                 # A person who only submits is told that their own requests wait for others.
-                others += task.request is not None and self._sees(task)
-            if self._may(task, "answer"):
-                questions.extend(self._ask(task))
+                others += task.request is not None and self._service.authorizer.sees_user(self.identity, task.user_id)
+            if rights.answers(self.identity) and (asked := questions_of(task)):
+                self._questions[task.task_id] = frozenset(question.question_id for question in asked)
+                questions.extend(asked)
         requests.sort(key=lambda one: one.created_at)
-        await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions), others=others)
-        for task in shown:
-            await self._service.noted(task, "notified", self._identity)
-        for over in await left_lately(self._undoing, self._hears_of) if self._ends else ():
-            await self._tell_over(over)
-        while True:
-            task_id = await self._dirty.get()
-            self._queued.discard(task_id)
-            # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell of it.
-            with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
-                await patiently(partial(self._look, task_id), for_s=math.inf)
+        told = {"requests": tuple(requests), "questions": tuple(questions), "others": others}
+        self._put(Frame(review.Snapshot, **told))
+        self._reviews.has_told((*self._shown, *self._questions))
+        return shown
 
-    async def _look(self, task_id: TaskId) -> None:
-        await self._changed(await self._service.load(task_id))
+    def tell(self, change: Change, rights: Rights) -> bool:
+        """Tell what is new of a task; True: a request that they had not seen so."""
+        if self._behind > MOST_BEHIND:
+            self.miss((change.task.task_id,))
+            return False
+        opened = self._tell_request(change, rights)
+        if (change.asked or change.task.task_id in self._questions) and rights.answers(self.identity):
+            self._tell_questions(change)
+        if change.over is not None and self.ends and rights.hears_of_its_end(self.identity):
+            self._tell_over(change.over, change.ended(change.over))
+        return opened
+
+    def miss(self, task_ids: Iterable[TaskId]) -> None:
+        """These changed while they could not be told."""
+        self._missed.update(task_ids)
+
+    def fail(self) -> None:
+        """End the connection."""
+        self._failed.set()
+
+    def _look_again(self) -> None:
+        if self._missed and self.ready:
+            missed, self._missed = self._missed, set()
+            self._reviews.look_again(missed)
+
+    def _tell_over(self, over: Mapping[str, Any], frame: Frame) -> None:
+        if over != self._over.get(over["task_id"]):
+            self._over[over["task_id"]] = over
+            self._put(frame)
+
+    def _tell_request(self, change: Change, rights: Rights) -> bool:
+        task, shown = change.task, change.shown
+        before = self._shown.get(task.task_id)
+        if before is None and shown is None:
+            return False
+        if shown is not None and not rights.concerns(self.identity):
+            shown = None
+        # Of a request that went to other people its former reviewers are told that it is over for them.
+        if before is not None and (shown is None or shown.view.request_id != before.view.request_id):
+            del self._shown[task.task_id]
+            self._put(change.closed(before.view.request_id))
+            before = None
+        if shown is None or task.request is None:
+            return False
+        is_new = before is not shown and (before is None or before.view != shown.view)
+        self._shown[task.task_id] = shown
+        if is_new:
+            self._put(shown.opened)
+        self._remind(task.request, change)
+        return is_new
+
+    def _tell_questions(self, change: Change) -> None:
+        task_id = change.task.task_id
+        known = self._questions.pop(task_id, frozenset())
+        asked = frozenset(question.question_id for question in change.asked)
+        if asked:
+            self._questions[task_id] = asked
+        for question in change.asked:
+            if question.question_id not in known:
+                self._put(change.question_opened(question))
+        for question_id in sorted(known - asked):
+            self._put(change.question_closed(question_id))
+
+    def _remind(self, request: OpenRequest, change: Change) -> None:
+        if not request.reminded or request.expires_at is None:
+            return
+        deadline = (request.request_id, request.expires_at)
+        if deadline not in self._reminded:
+            self._reminded.add(deadline)
+            self._put(change.reminded(*deadline))
+
+    def _hears_of(self, task: AgentTask) -> bool:
+        return Rights(self._service.authorizer, task).hears_of_its_end(self.identity)
+
+    # -- writing -------------------------------------------------------------------------
+
+    def _put(self, frame: Frame) -> None:
+        """Write a frame at once if all before it are written. Raises OSError when the connection is over."""
+        self._seq += 1
+        text = frame.numbered(self._seq)
+        if self._out or not self._socket.write_at_once(text):
+            self._out.append(text)
+            self._behind += len(text)
+            self._written.clear()
+            self._waiting.set()
+
+    async def write(self) -> None:
+        """Write what could not be written at once, and then ask for what was missed meanwhile."""
+        while True:
+            await self._waiting.wait()
+            self._waiting.clear()
+            while self._out:
+                await self._socket.send(self._out[0].decode())
+                self._behind -= len(self._out.popleft())
+            self._written.set()
+            self._look_again()
+
+    async def _reply(self, kind: Any, /, **fields: Any) -> None:
+        # Who sends more than they read is not listened to meanwhile.
+        await self._written.wait()
+        self._put(Frame(kind, **fields))
+
+    # -- listening -----------------------------------------------------------------------
 
     async def listen(self) -> None:
         """Decisions, answers and undos, until the connection is over."""
@@ -232,19 +284,19 @@ class _ReviewSession:
     async def _refuse(self, message: review.Asked | None, error: OrchestratorError) -> None:
         # The ref is a word of the reviewer's own and says nothing in an audit.
         request_id = message.request_id if isinstance(message, review.DecideRequest) else ""
-        await self._attempts.refused_at("/reviewer", self._identity, error, request_id=request_id)
+        await self._attempts.refused_at("/reviewer", self.identity, error, request_id=request_id)
         ref = message.ref if message is not None else None
-        await self._send(review.Failed, ref=ref, **dict(problem(error)))
+        await self._reply(review.Failed, ref=ref, **dict(problem(error)))
 
     async def _answer(self, message: review.Asked) -> None:
         # Rights may have changed since this connection began (promise R5).
-        identity = await self._present(self._identity)
+        identity = await self._present(self.identity)
         if isinstance(message, review.UndoTask) and message.undo.dry_run:
-            await self._send(review.UndoPreviewed, **await previewed(self._undoing, message, identity))
+            await self._reply(review.UndoPreviewed, **await previewed(self._reviews.undoing, message, identity))
             return
         task = await self._carry_out(message, identity)
         far = progress_of(task, message.request_id) if isinstance(message, review.DecideRequest) else ""
-        await self._send(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value, progress=far)
+        await self._reply(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value, progress=far)
 
     async def _carry_out(self, message: review.Asked, identity: Identity) -> AgentTask:
         match message:
@@ -254,94 +306,5 @@ class _ReviewSession:
                 return await self._service.answer(message.task_id, message.question_id, message.answer, identity)
             case review.UndoTask():
                 wanted = message.undo.of_task(message.task_id)
-                return await self._undoing.submit(wanted, identity, key=message.undo.idempotency_key)
+                return await self._reviews.undoing.submit(wanted, identity, key=message.undo.idempotency_key)
         assert_never(message)
-
-    async def _changed(self, task: AgentTask) -> None:
-        if self._concerns(task) or task.task_id in self._requests.values():
-            await self._tell_change(task)
-        if self._may(task, "answer"):
-            await self._questions_changed(task)
-        over = await left_behind(self._undoing, task) if self._ends and self._hears_of(task) else None
-        if over is not None:
-            await self._tell_over(over)
-
-    async def _tell_over(self, over: dict[str, Any]) -> None:
-        if over != self._over.get(over["task_id"]):
-            self._over[over["task_id"]] = over
-            await self._send(review.TaskOver, **over)
-
-    async def _tell_change(self, task: AgentTask) -> None:
-        # Of a request that went to other people its former reviewers are told that it is over for them.
-        present = task.request.request_id if task.request and self._concerns(task) else None
-        for request_id, task_id in list(self._requests.items()):
-            if task_id == task.task_id and request_id != present:
-                del self._requests[request_id]
-                self._shown.pop(request_id, None)
-                await self._send(review.RequestClosed, request_id=request_id, how=_how_closed(task, request_id))
-        if present is not None and task.request is not None:
-            before = self._shown.get(task.request.request_id)
-            shown = await self._show(task)
-            if shown != before:
-                await self._send(review.RequestOpened, request=shown)
-                await self._service.noted(task, "notified", self._identity)
-            await self._remind(task.request)
-
-    async def _questions_changed(self, task: AgentTask) -> None:
-        known = set(self._questions)
-        asked = self._ask(task)
-        for question in asked:
-            if question.question_id not in known:
-                await self._send(review.QuestionOpened, question=question)
-        still = {question.question_id for question in asked}
-        for question_id, task_id in list(self._questions.items()):
-            if task_id == task.task_id and question_id not in still:
-                del self._questions[question_id]
-                await self._send(review.QuestionClosed, question_id=question_id)
-
-    async def _remind(self, request: OpenRequest) -> None:
-        if not request.reminded or request.expires_at is None:
-            return
-        deadline = (request.request_id, request.expires_at)
-        if deadline not in self._reminded:
-            self._reminded.add(deadline)
-            await self._send(review.RequestReminded, request_id=request.request_id, expires_at=request.expires_at)
-
-    def _may(self, task: AgentTask, action: Saying = "approve") -> bool:
-        return self._service.authorizer.may_decide(self._identity, task, action)
-
-    def _concerns(self, task: AgentTask) -> bool:
-        return self._service.authorizer.concerns(self._identity, task)
-
-    def _sees(self, task: AgentTask) -> bool:
-        return self._service.authorizer.sees_user(self._identity, task.user_id)
-
-    def _hears_of(self, task: AgentTask) -> bool:
-        """Whether the reviewer is told that the task is over."""
-        return self._may(task) or task.is_of(self._identity.name)
-
-    async def _show(self, task: AgentTask) -> HitlResponse:
-        shown = await show(task, max_chars=LIST_CHARS)
-        self._requests[shown.request_id] = task.task_id
-        self._shown[shown.request_id] = shown
-        return shown
-
-    def _ask(self, task: AgentTask) -> list[review.OpenQuestion]:
-        asked = [
-            review.OpenQuestion(
-                task_id=task.task_id,
-                question_id=record.question_id,
-                question=redact_text(str(record.call.args.get("question", "")), salt=task.tag),
-                options=tuple(redact_text(one, salt=task.tag) for one in options_of(record.call.args)),
-                goal=redact_text(task.prompt, salt=task.tag),
-            )
-            for record in task.calls
-            if record.state is CallState.ASKING and record.question_id is not None and task.ended is None
-        ]
-        self._questions.update((one.question_id, task.task_id) for one in asked)
-        return asked
-
-    async def _send(self, kind: Any, /, **fields: Any) -> None:
-        async with self._writing:
-            self._seq += 1
-            await self._socket.send(kind(seq=self._seq, **fields).model_dump_json())

@@ -33,6 +33,8 @@ Hear = Callable[[bytes | str], None]
 
 _BINARY: Final = 0x82
 """The first byte of a binary message in one frame."""
+_TEXT: Final = 0x81
+"""The same of text."""
 _FIN, _CONTROL, _MASKED = 0x80, 0x08, 0x80
 _apply_mask: Callable[[bytes, bytes], bytes] = vars(frames)["apply_mask"]
 """In C where the library has it so."""
@@ -150,13 +152,13 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self._stuck = None
         super().resume_writing()
 
-    def write(self, messages: Sequence[bytes]) -> None:
+    def write(self, messages: Sequence[bytes], first: int = _BINARY) -> None:
         """Write messages at once, in order. Raises ConnectionError when the connection is over."""
         if self.disconnected or self.conn.state is not OPEN or self.transport.is_closing():
             raise ConnectionError("the connection is over")
         parts: list[bytes] = []
         for message in messages:
-            parts += (_head(len(message)), message)
+            parts += (_head(len(message), first), message)
         self.transport.write(b"".join(parts))
 
     def abort(self) -> None:
@@ -181,11 +183,11 @@ def _measure(data: bytes, at: int, end: int) -> tuple[int, int]:
     return head + masked, size
 
 
-def _head(size: int) -> bytes:
-    """The head of a binary message in one frame, as a server sends it."""
+def _head(size: int, first: int) -> bytes:
+    """The head of a message in one frame, as a server sends it."""
     if size < 126:
-        return bytes((_BINARY, size))
-    return struct.pack("!BBH", _BINARY, 126, size) if size < 65536 else struct.pack("!BBQ", _BINARY, 127, size)
+        return bytes((first, size))
+    return struct.pack("!BBH", first, 126, size) if size < 65536 else struct.pack("!BBQ", first, 127, size)
 
 
 # -- What stays open: a socket as the hub and the reviewers' endpoint take it, and all sockets and streams by
@@ -235,6 +237,11 @@ class StarletteSocket:
         except (WebSocketDisconnect, RuntimeError) as error:
             raise ConnectionError(str(error) or "the connection is over") from error
 
+    def write_at_once(self, text: bytes) -> bool:
+        """Write one text frame now. False: it has to be sent. Raises OSError when the connection is over."""
+        del text
+        return False
+
     async def close(self, code: int, reason: str) -> None:
         """Close within ``CLOSE_S`` seconds; closing twice is harmless."""
         if not self._closed:
@@ -259,9 +266,16 @@ class DirectSocket(StarletteSocket):
         """Hand over each frame from now on; ``receive`` answers only when the connection is over."""
         self.takes_more: Callable[[], bool] = protocol.writable.is_set
         """Whether the other side keeps up; if it does not, ``send`` waits until it does."""
-        self.write: Callable[[Sequence[bytes]], None] = protocol.write
+        self.write: Callable[..., None] = protocol.write
         """Write frames at once, in order. Raises OSError when the connection is over."""
         self._abort = protocol.abort
+
+    def write_at_once(self, text: bytes) -> bool:
+        """The same; what the other side has no room for has to be sent."""
+        if not self.takes_more():
+            return False
+        self.write((text,), _TEXT)
+        return True
 
     def _cut_off(self) -> None:
         self._abort()

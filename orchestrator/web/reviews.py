@@ -1,0 +1,355 @@
+"""What reviewers are told of a change of a task: loaded, redacted and encoded once, however many of them look.
+
+Theory. A task changes several times in each step, and hardly any change is one to tell. So one loop looks for all
+reviewers: it loads a task that changed once, and goes no further where nothing waits for a person and nothing that was
+told is over. What is told is the same for all who may hear it, except for its number, which is put into the encoded
+frame. Who may hear it is asked anew for each change, and once for those who are the same person. A reviewer who is
+still at the snapshot, or takes less than is told, is only noted as having missed a task: once they have room it is
+looked at again, so they hear how it is then, and nobody waits for them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from typing import Any, Final, Protocol
+
+from orchestrator.core.approval.approval import CallState, HitlResponse
+from orchestrator.core.approval.presentation import LIST_CHARS
+from orchestrator.core.approval.workflow import told_group
+from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound
+from orchestrator.core.ports import Identity, RequestAuthorizer
+from orchestrator.core.task.choices import options_of
+from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.task.states import TaskStatus
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.text.redact import redact_text
+from orchestrator.core.wire import review
+from orchestrator.engine.tasks import patiently, show
+from orchestrator.engine.undo import Undoing
+
+logger = logging.getLogger(__name__)
+
+# -- The parts of a change, encoded once
+
+
+class Frame:
+    """A message to reviewers, encoded; each connection puts its own number in."""
+
+    def __init__(self, kind: Any, /, **fields: Any) -> None:
+        # ``seq`` is the second field of each kind.
+        head, seq, self._tail = kind(seq=0, **fields).model_dump_json().encode().partition(b'"seq":0')
+        self._head = head + seq[:-1]
+
+    def numbered(self, seq: int) -> bytes:
+        """The frame of a connection's message ``seq``."""
+        return b"%b%d%b" % (self._head, seq, self._tail)
+
+
+@dataclass
+class Shown:
+    """An open request as reviewers see it."""
+
+    version: int
+    """The newest version of the task at which it was so."""
+    view: HitlResponse
+
+    @cached_property
+    def opened(self) -> Frame:
+        """The message that tells it."""
+        return Frame(review.RequestOpened, request=self.view)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A task as it is by now, and what reviewers are told of it."""
+
+    task: AgentTask
+    shown: Shown | None
+    """Its open request; None: there is none, or nobody who looks reviews it."""
+    over: Mapping[str, Any] | None
+    """The fields of a ``task_over``; None: there is nothing to tell."""
+    _frames: dict[tuple[Any, str], Frame] = field(default_factory=dict)
+
+    @cached_property
+    def asked(self) -> tuple[review.OpenQuestion, ...]:
+        """Its open questions."""
+        return questions_of(self.task)
+
+    def closed(self, request_id: RequestId) -> Frame:
+        """A request of it takes no more decisions."""
+        return self._once(
+            review.RequestClosed,
+            request_id,
+            lambda: {"request_id": request_id, "how": _how_closed(self.task, request_id)},
+        )
+
+    def reminded(self, request_id: RequestId, expires_at: datetime) -> Frame:
+        """Its request expires soon."""
+        fields = {"request_id": request_id, "expires_at": expires_at}
+        return self._once(review.RequestReminded, request_id, lambda: fields)
+
+    def question_opened(self, question: review.OpenQuestion) -> Frame:
+        """One of its questions is new."""
+        return self._once(review.QuestionOpened, question.question_id, lambda: {"question": question})
+
+    def question_closed(self, question_id: QuestionId) -> Frame:
+        """A question of it takes no more answers."""
+        return self._once(review.QuestionClosed, question_id, lambda: {"question_id": question_id})
+
+    def ended(self, over: Mapping[str, Any]) -> Frame:
+        """It is over, and left something to take back."""
+        return self._once(review.TaskOver, "", lambda: over)
+
+    def _once(self, kind: Any, which: str, fields: Callable[[], Mapping[str, Any]]) -> Frame:
+        frame = self._frames.get((kind, which))
+        if frame is None:
+            frame = self._frames[kind, which] = Frame(kind, **fields())
+        return frame
+
+
+def _how_closed(task: AgentTask, request_id: RequestId) -> str:
+    """Why a reviewer no longer sees a request."""
+    if task.request is not None and task.request.request_id == request_id:
+        return f"escalated to {told_group(task.request.team.escalated_to)}"
+    return next((one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value)
+
+
+def questions_of(task: AgentTask) -> tuple[review.OpenQuestion, ...]:
+    """The open questions of a task, without secrets."""
+    return tuple(
+        review.OpenQuestion(
+            task_id=task.task_id,
+            question_id=record.question_id,
+            question=redact_text(str(record.call.args.get("question", "")), salt=task.tag),
+            options=tuple(redact_text(one, salt=task.tag) for one in options_of(record.call.args)),
+            goal=redact_text(task.prompt, salt=task.tag),
+        )
+        for record in task.calls
+        if record.state is CallState.ASKING and record.question_id is not None and task.ended is None
+    )
+
+
+class Rights:
+    """What people may hear of one task, at one moment: asked once for each of them."""
+
+    def __init__(self, authorizer: RequestAuthorizer, task: AgentTask) -> None:
+        self._authorizer, self._task = authorizer, task
+        self._known: dict[tuple[str, Identity], bool] = {}
+
+    def concerns(self, person: Identity) -> bool:
+        """Whether the task's request is for them to review."""
+        return self._asked("concerns", person, lambda: self._authorizer.concerns(person, self._task))
+
+    def answers(self, person: Identity) -> bool:
+        """Whether they may answer its questions."""
+        return self._asked("answers", person, lambda: self._authorizer.may_decide(person, self._task, "answer"))
+
+    def hears_of_its_end(self, person: Identity) -> bool:
+        """Whether they are told that the task is over."""
+        return self._task.is_of(person.name) or self._asked(
+            "decides", person, lambda: self._authorizer.may_decide(person, self._task)
+        )
+
+    def _asked(self, what: str, person: Identity, ask: Callable[[], bool]) -> bool:
+        known = self._known.get((what, person))
+        if known is None:
+            known = self._known[what, person] = ask()
+        return known
+
+
+# -- The loop that looks for all of them
+
+
+class Watcher(Protocol):
+    """The connection of one reviewer."""
+
+    identity: Identity
+    ready: bool
+    """Whether the snapshot was told."""
+    ends: bool
+    """Whether they are told of tasks that are over."""
+
+    def tell(self, change: Change, rights: Rights) -> bool:
+        """Tell what is new to them; True: a request that they had not seen so. Raises OSError when they are gone."""
+
+    def miss(self, task_ids: Iterable[TaskId]) -> None:
+        """These changed while they could not be told: ask for another look later."""
+
+    def fail(self) -> None:
+        """End the connection: something could not be told, and the next snapshot has it."""
+
+
+class Reviews:
+    """The changes of all tasks, for all reviewers of this node; it does nothing while nobody looks."""
+
+    def __init__(self, undoing: Undoing) -> None:
+        self.undoing, self.service = undoing, undoing.service
+        self._watchers: dict[Watcher, None] = {}
+        self._changed: dict[TaskId, None] = {}
+        self._woken = asyncio.Event()
+        self._told: set[TaskId] = set()
+        """The tasks of which somebody was told that something waits."""
+        self._open: dict[TaskId, Shown] = {}
+        self._ends: list[Callable[[], object]] = []
+
+    @contextlib.contextmanager
+    def watched_by(self, watcher: Watcher) -> Any:
+        """Tell a reviewer of changes while this is open."""
+        if not self._watchers:
+            self._ends = [
+                self.service.bus.subscribe("tasks", self._hear),
+                asyncio.ensure_future(self._work()).cancel,
+            ]
+        self._watchers[watcher] = None
+        try:
+            yield
+        finally:
+            del self._watchers[watcher]
+            if not self._watchers:
+                for end in self._ends:
+                    end()
+                for kept in (self._changed, self._told, self._open):
+                    kept.clear()
+
+    def look_again(self, task_ids: Iterable[TaskId]) -> None:
+        """Look at tasks of which somebody missed a change, whatever it was."""
+        for task_id in task_ids:
+            self._told.add(task_id)
+            self._changed[task_id] = None
+        self._woken.set()
+
+    def has_told(self, task_ids: Iterable[TaskId]) -> None:
+        """Somebody was told that something waits there, so that they hear when it is over."""
+        self._told.update(task_ids)
+
+    async def shown(self, task: AgentTask) -> Shown:
+        """The open request of a task, made once for each version, and the same object as long as it looks the same."""
+        before = self._open.get(task.task_id)
+        if before is not None and before.version == task.version:
+            return before
+        view = await show(task, max_chars=LIST_CHARS)
+        if before is not None and before.version > task.version:
+            return Shown(task.version, view)
+        if before is not None and before.view == view:
+            before.version = task.version
+            return before
+        shown = self._open[task.task_id] = Shown(task.version, view)
+        return shown
+
+    def _hear(self, payload: Mapping[str, Any]) -> None:
+        task_id = TaskId(str(payload["task_id"]))
+        for watcher in self._watchers:
+            if not watcher.ready:
+                watcher.miss((task_id,))
+        self._changed[task_id] = None
+        self._woken.set()
+
+    async def _work(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            while self._changed:
+                task_id = next(iter(self._changed))
+                del self._changed[task_id]
+                try:
+                    # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell.
+                    with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
+                        await patiently(partial(self._look, task_id), for_s=math.inf)
+                except Exception:
+                    logger.exception("the reviewer sockets met a defect", extra={"task_id": task_id})
+                    for watcher in self._watchers:
+                        watcher.fail()
+
+    async def _look(self, task_id: TaskId) -> None:
+        # Before the task is loaded: a snapshot that is told meanwhile may be newer than this.
+        ready = [one for one in self._watchers if one.ready]
+        task = await self.service.load(task_id)
+        waits = task.request is not None or any(record.state is CallState.ASKING for record in task.calls)
+        if not waits and task_id not in self._told and not _left(task):
+            return
+        if task.request is None:
+            self._open.pop(task_id, None)
+        change = await self._change(task, ready)
+        (self._told.add if waits else self._told.discard)(task_id)
+        rights = Rights(self.service.authorizer, task)
+        opened = [one for one in ready if one in self._watchers and self._tell(one, change, rights)]
+        if opened:
+            await self.service.noted(task, "notified", opened[0].identity)
+
+    def _tell(self, watcher: Watcher, change: Change, rights: Rights) -> bool:
+        try:
+            return watcher.tell(change, rights)
+        except OSError:
+            return False
+        except Exception:
+            logger.exception("the reviewer socket of %s met a defect", watcher.identity.name)
+            watcher.fail()
+            return False
+
+    async def _change(self, task: AgentTask, ready: Iterable[Watcher]) -> Change:
+        rights = Rights(self.service.authorizer, task)
+        is_shown = task.request is not None and any(rights.concerns(one.identity) for one in ready)
+        is_over = _left(task) and any(one.ends and rights.hears_of_its_end(one.identity) for one in ready)
+        return Change(
+            task,
+            shown=await self.shown(task) if is_shown else None,
+            over=await left_behind(self.undoing, task) if is_over else None,
+        )
+
+
+# -- The tasks that are over and left something to take back
+
+MAX_CHANGES: Final = 20
+"""Named of a task that is over: the first screen of them."""
+MAX_TOLD: Final = 10
+"""Tasks that were over before somebody connected, of which they are told: half of a screen of lines."""
+TOLD_FOR: Final = timedelta(days=3)
+"""They are told of those of this time: a weekend."""
+_LEFT: Final = (TaskStatus.FAILED, TaskStatus.CANCELED)
+_LOOKED_AT: Final = 50
+"""Tasks of each status that are looked through for them, since each journal has to be read."""
+
+
+async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -> list[dict[str, Any]]:
+    """The fields of a ``task_over`` for each task that was over lately and that no undo takes back, newest first."""
+    service, lately = undoing.service, []
+    since = service.clock.now() - TOLD_FOR
+    rows = [row for status in _LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
+    for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
+        task = await service.if_known(row.task_id) if row.updated_at > since else None
+        # It may have been pruned since it was listed.
+        if task is None or task.undone_by or not concerns(task):
+            continue
+        over = await left_behind(undoing, task)
+        lately += [over] if over is not None else []
+        if len(lately) == MAX_TOLD:
+            break
+    return lately
+
+
+def _left(task: AgentTask) -> bool:
+    """Whether a task ended without success."""
+    return task.ended is not None and task.status in _LEFT
+
+
+async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | None:
+    """The fields of a ``task_over``; None: the task goes on, ended well, or changed nothing."""
+    if task.ended is None or not _left(task):
+        return None
+    left = await undoing.left_behind(task)
+    if not left:
+        return None
+    return {
+        "task_id": task.task_id,
+        "status": task.ended.status,
+        "goal": redact_text(task.prompt, salt=task.tag),
+        "message": redact_text(task.ended.message, salt=task.tag),
+        "changes": left.changes[:MAX_CHANGES],
+        "left_out": max(0, len(left.changes) - MAX_CHANGES),
+        "undo": await undoing.offer(task, left),
+    }
