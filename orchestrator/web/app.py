@@ -47,7 +47,7 @@ from orchestrator.web.errors import (
     nobody_there,
     refused,
 )
-from orchestrator.web.events import EventStream, over_socket
+from orchestrator.web.events import EventStream, Followers, over_socket
 from orchestrator.web.home import HomeEndpoints, Times
 from orchestrator.web.install import InstallEndpoints, PageEndpoints, Visits
 from orchestrator.web.notifications import NotificationEndpoints
@@ -143,6 +143,7 @@ class Endpoints(
         self.list_models = list_models
         self.undoing = undoing
         self.reviews = Reviews(undoing)
+        self.followers = Followers(service)
         self.transfers = transfers
         self.backups = Backups(service, undoing, rehearsals.copying.transfers)
         self.pruner = pruner

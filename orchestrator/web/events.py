@@ -1,17 +1,21 @@
 """Server-sent events: all items of one task with notifications between them, and changes for a page.
 
-Theory. An item has an id (its version) and is never left out: the journal is read no faster than the
-reader takes it. A notification has no id, is told to the listeners of that moment, and is dropped, oldest
-first, when the reader is slow. Both leave in the order in which they came.
+Theory. What happens in a task is read, cleaned of secrets and encoded once for all who follow it; a reader costs the
+write to their connection. An item has an id (its version) and is never left out: of a reader who is slow, or comes
+later, only the version is kept that they know, and what they missed is read for them alone when they want it. A
+notification has no id, is told to the listeners of that moment, and is dropped, oldest first, when the reader is slow.
+Both leave in the order in which they came. Of many readers each is told several events at once, a moment later.
 """
 
 import asyncio
 import contextlib
 import json
 import logging
+import math
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
@@ -22,7 +26,7 @@ from starlette.websockets import WebSocket
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.engine.tasks import TaskService
+from orchestrator.engine.tasks import TaskService, patiently
 from orchestrator.web.bodies import offered
 from orchestrator.web.errors import error_form, part_without_secrets, without_secrets
 from orchestrator.web.sockets import StarletteSocket, accepted
@@ -38,8 +42,17 @@ KEEP_ALIVE_S: Final = 15.0
 MAX_HINTS: Final = 256
 MAX_HINT_BYTES: Final = 1024 * 1024
 """The most bytes that wait for one slow reader."""
-_MAX_ITEMS: Final = 16
-"""Items read ahead of the reader."""
+MAX_ITEMS: Final = 256
+MAX_ITEM_BYTES: Final = 1024 * 1024
+"""The most that waits for one slow reader: the items after it are read once they are wanted."""
+_READ_AT_ONCE: Final = 64
+"""Items that were missed and are told together."""
+EACH_S: Final = 0.001
+"""A reader more, and each of them waits so much longer for what comes: telling takes a small part of the time."""
+AT_ONCE_S: Final = 0.01
+"""Ten readers are told at once."""
+APART_S: Final = 0.25
+"""No reader waits longer, which an eye hardly sees."""
 
 
 @dataclass(frozen=True)
@@ -48,57 +61,64 @@ class _Event:
     hint: bool
 
 
-@dataclass
 class Feed:
-    """The events that one reader has not yet taken."""
+    """The events that one reader has not yet taken; ``after``: the version of the last item that they know."""
 
-    _events: deque[_Event] = field(default_factory=deque)
-    _hints: int = 0
-    _hint_bytes: int = 0
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _room: asyncio.Event = field(default_factory=asyncio.Event)
-    _over: bool = False
+    def __init__(self, after: int, *, hints: bool) -> None:
+        self.after = after
+        """The version of the newest item that was put in."""
+        self.hints = hints
+        """Whether notifications are told."""
+        self.missed = False
+        """Whether an item came for which there was no room: it and those after it have to be read."""
+        self._events: deque[_Event] = deque()
+        self._hints = 0
+        self._hint_bytes = 0
+        self._item_bytes = 0
+        self._changed = asyncio.Event()
+        self._over = False
 
-    def hint(self, payload: Mapping[str, Any]) -> None:
-        """Take a notification from the bus; the oldest make room for it."""
-        kind = payload.get("kind")
-        if kind not in HINTS or self._over:
-            return
-        data = json.dumps(part_without_secrets({key: value for key, value in payload.items() if key != "kind"}))
-        self._put(_Event(f"event: {kind}\ndata: {data}\n\n".encode(), hint=True))
+    def hint(self, event: bytes) -> None:
+        """Take a notification; the oldest make room for it."""
+        self._put(_Event(event, hint=True))
         while self._hints > MAX_HINTS or self._hint_bytes > MAX_HINT_BYTES:
             self._drop_oldest()
 
-    async def item(self, item: AgentTaskItem) -> None:
-        """Take an item, once the reader has room for it."""
-        while len(self._events) - self._hints >= _MAX_ITEMS:
-            self._room.clear()
-            await self._room.wait()
-        form = item.model_dump(mode="json", by_alias=True)
-        form["fact"] = await without_secrets(form["fact"])
-        data = json.dumps(form, ensure_ascii=False)
-        self._put(_Event(f"id: {item.version}\nevent: {item.fact.kind}\ndata: {data}\n\n".encode(), hint=False))
+    def item(self, version: int, event: bytes) -> None:
+        """Take an item, unless the reader knows it or has no room for it."""
+        if version <= self.after or self.missed:
+            return
+        is_full = len(self._events) - self._hints >= MAX_ITEMS or self._item_bytes >= MAX_ITEM_BYTES
+        if version > self.after + 1 or is_full:
+            self.missed = True
+            self._changed.set()
+        else:
+            self.after = version
+            self._put(_Event(event, hint=False))
 
-    def end(self) -> None:
-        """Nothing more comes; the events that are here are still given out."""
+    def end(self, *, at_once: bool = False) -> None:
+        """Nothing more comes; the events that are here are still given out, ``at_once``: what was missed is not."""
         self._over = True
+        self.missed = self.missed and not at_once
         self._changed.set()
 
-    async def next(self, wait_s: float) -> bytes | None:
-        """The next event; a comment when none came in ``wait_s`` seconds, None when it is over."""
-        if not self._events and not self._over:
+    async def wait(self, wait_s: float) -> bool:
+        """Wait until there is something; False: nothing came in ``wait_s`` seconds."""
+        if not self._events and not self.missed and not self._over:
             self._changed.clear()
             try:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
             except TimeoutError:
-                return b": still here\n\n"
-        if not self._events:
-            return None
-        event = self._events.popleft()
-        self._count(event, -1)
-        self._room.set()
-        return event.data
+                return False
+        return True
+
+    def take(self) -> bytes | None:
+        """All that waits; empty: something was missed, None: it is over."""
+        events = b"".join([event.data for event in self._events])
+        self._events.clear()
+        self._hints = self._hint_bytes = self._item_bytes = 0
+        return None if self._over and not events and not self.missed else events
 
     def _put(self, event: _Event) -> None:
         self._events.append(event)
@@ -109,6 +129,8 @@ class Feed:
         if event.hint:
             self._hints += change
             self._hint_bytes += change * len(event.data)
+        else:
+            self._item_bytes += change * len(event.data)
 
     def _drop_oldest(self) -> None:
         oldest = next(one for one in self._events if one.hint)
@@ -116,48 +138,141 @@ class Feed:
         self._count(oldest, -1)
 
 
-async def follow(
-    service: TaskService, task_id: TaskId, after: int, *, hints: bool, closing: asyncio.Event
-) -> AsyncGenerator[bytes, None]:
-    """The task's events after a version until it has ended, or the orchestrator closes."""
-    feed = Feed()
-    parts = [asyncio.create_task(_read(service, task_id, after, feed)), asyncio.create_task(_close(feed, closing))]
-    unsubscribe = service.bus.subscribe(f"stream.{task_id}", feed.hint) if hints else _nothing
-    try:
-        yield b": watching\n\n"
-        while (event := await feed.next(KEEP_ALIVE_S)) is not None:
-            yield event
-    finally:
-        unsubscribe()
-        for part in parts:
-            part.cancel()
-        for result in await asyncio.gather(*parts, return_exceptions=True):
-            if isinstance(result, OrchestratorError):
-                # Such as a store that is away: the follower asks again, and is told at the endpoint.
-                logger.warning("the events of task %s ended too early: %s", task_id, result, extra={"task_id": task_id})
-            elif isinstance(result, Exception):
-                logger.error(
-                    "the events of task %s ended too early", task_id, exc_info=result, extra={"task_id": task_id}
-                )
+class _TaskEvents:
+    """The events of one task for all who follow it: each is read, cleaned and encoded once."""
+
+    def __init__(self, service: TaskService, task_id: TaskId, version: int) -> None:
+        self.feeds: dict[Feed, None] = {}
+        self.version = version
+        """The newest item that was told."""
+        self._service, self._task_id = service, task_id
+        self._subject = f"stream.{task_id}"
+        self._end_hints: Callable[[], None] | None = None
+        self._reading = asyncio.create_task(self._read())
+
+    def add(self, feed: Feed) -> None:
+        """Somebody follows."""
+        self.feeds[feed] = None
+        feed.missed = feed.after < self.version
+        if feed.hints and self._end_hints is None:
+            self._end_hints = self._service.bus.subscribe(self._subject, self._hint)
+        if self._reading.done():
+            feed.end()
+
+    def remove(self, feed: Feed) -> None:
+        """They do no longer; without anybody nothing is read."""
+        del self.feeds[feed]
+        if self._end_hints is not None and not any(one.hints for one in self.feeds):
+            self._end_hints()
+            self._end_hints = None
+        if not self.feeds:
+            self._reading.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no item comes any more."""
+        return self._reading.done()
+
+    async def missed(self, feed: Feed) -> bytes:
+        """The next items that a reader missed, read for them alone."""
+        ask = partial(self._service.store.read, self._task_id, feed.after)
+        events = []
+        for item in (await patiently(ask, for_s=math.inf))[:_READ_AT_ONCE]:
+            events.append(await _item_event(item))
+            feed.after = item.version
+        feed.missed = bool(events) and feed.after < self.version
+        return b"".join(events)
+
+    async def _read(self) -> None:
+        watching = cast("AsyncGenerator[AgentTaskItem, None]", self._service.watch(self._task_id, self.version))
+        try:
+            async with contextlib.aclosing(watching):
+                async for item in watching:
+                    event = await _item_event(item)
+                    self.version = item.version
+                    for feed in self.feeds:
+                        feed.item(item.version, event)
+        except Exception as error:  # noqa: BLE001 - it is logged
+            _log_early_end(self._task_id, error)
+        finally:
+            for feed in self.feeds:
+                feed.end()
+
+    def _hint(self, payload: Mapping[str, Any]) -> None:
+        kind = payload.get("kind")
+        if kind not in HINTS:
+            return
+        data = json.dumps(part_without_secrets({key: value for key, value in payload.items() if key != "kind"}))
+        event = f"event: {kind}\ndata: {data}\n\n".encode()
+        for feed in self.feeds:
+            if feed.hints:
+                feed.hint(event)
 
 
-async def _read(service: TaskService, task_id: TaskId, after: int, feed: Feed) -> None:
-    watching = cast("AsyncGenerator[AgentTaskItem, None]", service.watch(task_id, after))
-    try:
-        async with contextlib.aclosing(watching):
-            async for item in watching:
-                await feed.item(item)
-    finally:
-        feed.end()
+async def _item_event(item: AgentTaskItem) -> bytes:
+    form = item.model_dump(mode="json", by_alias=True)
+    form["fact"] = await without_secrets(form["fact"])
+    data = json.dumps(form, ensure_ascii=False)
+    return f"id: {item.version}\nevent: {item.fact.kind}\ndata: {data}\n\n".encode()
+
+
+def _log_early_end(task_id: TaskId, error: Exception) -> None:
+    if isinstance(error, OrchestratorError):
+        # Such as a store that is away: the follower asks again, and is told at the endpoint.
+        logger.warning("the events of task %s ended too early: %s", task_id, error, extra={"task_id": task_id})
+    else:
+        logger.error("the events of task %s ended too early", task_id, exc_info=error, extra={"task_id": task_id})
+
+
+class Followers:
+    """All who follow tasks at this node."""
+
+    def __init__(self, service: TaskService) -> None:
+        self._service = service
+        self._tasks: dict[TaskId, _TaskEvents] = {}
+        self._count = 0
+
+    async def follow(
+        self, task_id: TaskId, version: int, after: int, *, hints: bool, closing: asyncio.Event
+    ) -> AsyncGenerator[bytes, None]:
+        """The task's events after a version until it has ended, or the orchestrator closes; ``version``: its own now.
+
+        Raises nothing: where the store is away they end.
+        """
+        events = self._tasks.get(task_id)
+        if events is None or events.is_over:
+            events = self._tasks[task_id] = _TaskEvents(self._service, task_id, version)
+        feed = Feed(after, hints=hints)
+        events.add(feed)
+        self._count += 1
+        ending = asyncio.create_task(_close(feed, closing))
+        try:
+            yield b": watching\n\n"
+            while (told := await self._next(events, feed)) is not None:
+                if told:
+                    yield told
+        except OrchestratorError as error:
+            _log_early_end(task_id, error)
+        finally:
+            ending.cancel()
+            self._count -= 1
+            events.remove(feed)
+            if not events.feeds and self._tasks.get(task_id) is events:
+                del self._tasks[task_id]
+
+    async def _next(self, events: _TaskEvents, feed: Feed) -> bytes | None:
+        """What is told next, perhaps nothing; a comment when there was nothing for a while, None when it is over."""
+        if not await feed.wait(KEEP_ALIVE_S):
+            return b": still here\n\n"
+        if (apart_s := min(APART_S, self._count * EACH_S - AT_ONCE_S)) > 0:
+            await asyncio.sleep(apart_s)
+        told = feed.take()
+        return await events.missed(feed) if told == b"" and feed.missed else told
 
 
 async def _close(feed: Feed, closing: asyncio.Event) -> None:
     await closing.wait()
-    feed.end()
-
-
-def _nothing() -> None:
-    """Ends a subscription that was never made."""
+    feed.end(at_once=True)
 
 
 class EventStream(StreamingResponse):
@@ -237,8 +352,11 @@ async def _tell(events: AsyncGenerator[bytes, None], socket: StarletteSocket) ->
 
 
 async def _send(events: AsyncGenerator[bytes, None], socket: StarletteSocket) -> None:
-    async for event in events:
-        await socket.send(event.decode())
+    async for told in events:
+        frames = [event + b"\n\n" for event in told.removesuffix(b"\n\n").split(b"\n\n")]
+        if not socket.write_at_once(*frames):
+            for frame in frames:
+                await socket.send(frame.decode())
 
 
 async def _gone(socket: StarletteSocket) -> None:

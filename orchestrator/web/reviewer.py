@@ -52,8 +52,8 @@ class TextSocket(Protocol):
     async def send(self, frame: str) -> None:
         """Write one frame. Raises OSError when the connection is over."""
 
-    def write_at_once(self, text: bytes) -> bool:
-        """Write one text frame now; False: it has to be sent. Raises OSError when the connection is over."""
+    def write_at_once(self, *texts: bytes) -> bool:
+        """Write text frames now; False: they have to be sent. Raises OSError when the connection is over."""
 
     async def close(self, code: int, reason: str) -> None:
         """Close; closing twice is harmless."""

@@ -237,9 +237,9 @@ class StarletteSocket:
         except (WebSocketDisconnect, RuntimeError) as error:
             raise ConnectionError(str(error) or "the connection is over") from error
 
-    def write_at_once(self, text: bytes) -> bool:
-        """Write one text frame now. False: it has to be sent. Raises OSError when the connection is over."""
-        del text
+    def write_at_once(self, *texts: bytes) -> bool:
+        """Write text frames now. False: they have to be sent. Raises OSError when the connection is over."""
+        del texts
         return False
 
     async def close(self, code: int, reason: str) -> None:
@@ -270,11 +270,11 @@ class DirectSocket(StarletteSocket):
         """Write frames at once, in order. Raises OSError when the connection is over."""
         self._abort = protocol.abort
 
-    def write_at_once(self, text: bytes) -> bool:
-        """The same; what the other side has no room for has to be sent."""
+    def write_at_once(self, *texts: bytes) -> bool:
+        """The same; while the other side has no room they have to be sent."""
         if not self.takes_more():
             return False
-        self.write((text,), _TEXT)
+        self.write(texts, _TEXT)
         return True
 
     def _cut_off(self) -> None:

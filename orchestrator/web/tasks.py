@@ -48,7 +48,7 @@ from orchestrator.web.bodies import (
     task_id_of,
 )
 from orchestrator.web.errors import redacted, without_secrets
-from orchestrator.web.events import EventStream, follow
+from orchestrator.web.events import EventStream, Followers
 
 # -- The endpoints that tell and take back what a task changed -------------------------------
 
@@ -138,6 +138,7 @@ class TaskEndpoints(Room):
     defaults: Defaults
     rehearsals: Rehearsals
     proofs: Proofs
+    followers: Followers
     check_model: Callable[[str], Awaitable[object]]
     """Raises InvalidRequest for a model that cannot be used, NotFound for one that is not there."""
 
@@ -272,8 +273,8 @@ class TaskEndpoints(Room):
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if _VERSION.fullmatch(last) else 0
         hints = request.query_params.get("hints") != "0"
-        service = self.service
-        return self.stream(identity, lambda over: follow(service, task.task_id, after, hints=hints, closing=over))
+        follow, known = self.followers.follow, (task.task_id, task.version)
+        return self.stream(identity, lambda over: follow(*known, after, hints=hints, closing=over))
 
     async def cancel(self, request: Request) -> TaskShort:
         """``POST /v1/tasks/{id}/cancel``."""

@@ -16,7 +16,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.web import events as web_events
-from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, Feed
+from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, MAX_ITEM_BYTES, MAX_ITEMS, Feed, Followers
 from tests.harness.endpoints import Writing, stream
 from tests.harness.support import Disk
 from tests.harness.whole_server import Server, connected, running
@@ -80,7 +80,7 @@ async def test_a_stream_that_a_store_ends_is_told_in_a_sentence(
     """It may go away between the first check and the first item: then the stream ends, and who follows comes again."""
     service = copy(server.orchestrator.service)
     service.store = AwayStore()
-    following = web_events.follow(service, TaskId("t-1"), 0, hints=True, closing=asyncio.Event())
+    following = Followers(service).follow(TaskId("t-1"), 0, 0, hints=True, closing=asyncio.Event())
     assert [event async for event in following] == [b": watching\n\n"]
     (said,) = [record for record in caplog.records if "ended too early" in record.message]
     assert "is away. Wait." in said.message
@@ -166,53 +166,43 @@ async def journal(server: Server) -> list[AgentTaskItem]:
     return await server.orchestrator.store.read(TaskId(task_id))
 
 
-async def test_a_slow_reader_loses_old_hints_and_no_item(server: Server) -> None:
+def hint(text: str) -> bytes:
+    return f"event: model_text\ndata: <{text}>\n\n".encode()
+
+
+async def test_a_slow_reader_loses_old_hints_and_no_item() -> None:
     """What waits for a reader is bounded: the oldest hints go, the items stay, the order too."""
-    feed = Feed()
-    items = (await journal(server))[:3]
+    feed = Feed(0, hints=True)
     for number in range(MAX_HINTS + 10):
-        feed.hint({"kind": "model_text", "step": 1, "text": f"<{number}>"})
+        feed.hint(hint(str(number)))
         if number in (0, 5, MAX_HINTS):
-            await feed.item(items[(0, 5, MAX_HINTS).index(number)])
-    feed.end()
-    told = [event.decode() async for event in _drained(feed)]
-    texts = [block.split("<")[1].split(">")[0] for block in told if "<" in block]
-    assert texts == [str(number) for number in range(10, MAX_HINTS + 10)]
-    assert [block.split("\n")[0] for block in told if block.startswith("id: ")] == [f"id: {i.version}" for i in items]
-    assert told[0].startswith("id: ")
-    assert told[1].startswith("id: ")
+            version = (0, 5, MAX_HINTS).index(number) + 1
+            feed.item(version, f"id: {version}\n\n".encode())
+    told = (feed.take() or b"").decode().split("\n\n")[:-1]
+    assert [block.split("<")[1].split(">")[0] for block in told if "<" in block] == [
+        str(number) for number in range(10, MAX_HINTS + 10)
+    ]
+    assert [block for block in told if block.startswith("id: ")] == ["id: 1", "id: 2", "id: 3"]
+    assert told[:2] == ["id: 1", "id: 2"]
 
 
 @pytest.mark.deep
 async def test_large_hints_are_bounded_by_their_bytes() -> None:
     """Hints of many bytes are dropped before their number is reached."""
-    feed = Feed()
-    for number in range(5):
-        feed.hint({"kind": "output", "call_id": "c", "offset": number, "text": "x" * (MAX_HINT_BYTES // 3)})
-    feed.end()
-    assert len([event async for event in _drained(feed)]) == 2
+    feed = Feed(0, hints=True)
+    for _ in range(5):
+        feed.hint(hint("x" * (MAX_HINT_BYTES // 3)))
+    assert (feed.take() or b"").count(b"event: ") == 2
 
 
-async def _drained(feed: Feed) -> AsyncIterator[bytes]:
-    while (event := await feed.next(HANG_S)) is not None:
-        yield event
-
-
-async def test_items_are_read_no_faster_than_they_are_taken(server: Server) -> None:
-    """A reader that takes nothing holds the journal's reader back; each item taken lets one more in."""
-    feed = Feed()
-    item = (await journal(server))[0]
-
-    async def fill() -> None:
-        for _ in range(40):
-            await feed.item(item)
-        feed.end()
-
-    filling = asyncio.create_task(fill())
-    await asyncio.sleep(0)
-    assert not filling.done()
-    assert len([event async for event in _drained(feed)]) == 40
-    await filling
+@pytest.mark.parametrize(("size", "kept"), [(1, MAX_ITEMS), (MAX_ITEM_BYTES // 3, 4)])
+async def test_no_more_items_wait_for_a_slow_reader(size: int, kept: int) -> None:
+    """Of those for which there is no room only the version is kept from which they have to be read."""
+    feed = Feed(0, hints=True)
+    for version in range(1, MAX_ITEMS + 3):
+        feed.item(version, b"x" * size)
+    assert (feed.after, feed.missed) == (kept, True)
+    assert len(feed.take() or b"") == kept * size
 
 
 async def test_a_quiet_stream_says_that_it_is_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
