@@ -148,6 +148,9 @@ class _TaskEvents:
         self._service, self._task_id = service, task_id
         self._subject = f"stream.{task_id}"
         self._end_hints: Callable[[], None] | None = None
+        self._recent: dict[int, bytes] = {}
+        """The events of some items, for those who come later, by version."""
+        self._recent_bytes = 0
         self._reading = asyncio.create_task(self._read())
 
     def add(self, feed: Feed) -> None:
@@ -174,21 +177,36 @@ class _TaskEvents:
         return self._reading.done()
 
     async def missed(self, feed: Feed) -> bytes:
-        """The next items that a reader missed, read for them alone."""
-        ask = partial(self._service.store.read, self._task_id, feed.after)
-        events = []
-        for item in (await patiently(ask, for_s=math.inf))[:_READ_AT_ONCE]:
-            events.append(await _item_event(item))
-            feed.after = item.version
-        feed.missed = bool(events) and feed.after < self.version
-        return b"".join(events)
+        """The next items that a reader missed: those that are still here, else read for them."""
+        here = self._recent
+        if feed.after + 1 not in here:
+            ask = partial(self._service.store.read, self._task_id, feed.after)
+            items = (await patiently(ask, for_s=math.inf))[:_READ_AT_ONCE]
+            here = {item.version: await self._event(item) for item in items}
+        told = []
+        while (event := here.get(feed.after + 1)) is not None:
+            told.append(event)
+            feed.after += 1
+        feed.missed = bool(told) and feed.after < self.version
+        return b"".join(told)
+
+    async def _event(self, item: AgentTaskItem) -> bytes:
+        event = self._recent.get(item.version)
+        if event is None:
+            event = await _item_event(item)
+            # Somebody else may have made it meanwhile.
+            self._recent_bytes += len(event) - len(self._recent.get(item.version, b""))
+            self._recent[item.version] = event
+            while self._recent_bytes > MAX_ITEM_BYTES:
+                self._recent_bytes -= len(self._recent.pop(next(iter(self._recent))))
+        return event
 
     async def _read(self) -> None:
         watching = cast("AsyncGenerator[AgentTaskItem, None]", self._service.watch(self._task_id, self.version))
         try:
             async with contextlib.aclosing(watching):
                 async for item in watching:
-                    event = await _item_event(item)
+                    event = await self._event(item)
                     self.version = item.version
                     for feed in self.feeds:
                         feed.item(item.version, event)

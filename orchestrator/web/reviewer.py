@@ -117,7 +117,7 @@ class _ReviewSession:
         """Whether there are none."""
         self._written.set()
         self._failed = asyncio.Event()
-        self._missed: set[TaskId] = set()
+        self._missed: dict[TaskId, None] = {}
         """The tasks that changed while there was no room: however slow the reader is, a task is there once."""
         self._shown: dict[TaskId, Shown] = {}
         self._reminded: set[tuple[RequestId, datetime]] = set()
@@ -179,7 +179,7 @@ class _ReviewSession:
 
     def miss(self, task_ids: Iterable[TaskId]) -> None:
         """These changed while they could not be told."""
-        self._missed.update(task_ids)
+        self._missed.update(dict.fromkeys(task_ids))
 
     def fail(self) -> None:
         """End the connection."""
@@ -187,7 +187,7 @@ class _ReviewSession:
 
     def _look_again(self) -> None:
         if self._missed and self.ready:
-            missed, self._missed = self._missed, set()
+            missed, self._missed = self._missed, {}
             self._reviews.look_again(missed)
 
     def _tell_over(self, over: Mapping[str, Any], frame: Frame) -> None:

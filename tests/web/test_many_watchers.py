@@ -1,0 +1,198 @@
+"""Many people look at one task of a real server: what a change costs is counted, and a slow one holds up nobody."""
+
+import json
+import socket
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.asyncio.client import connect
+
+from orchestrator.core.approval.presentation import hitl_response
+from orchestrator.core.task.fold import fold
+from orchestrator.core.text.redact import redact
+from orchestrator.web.reviews import Frame
+from tests.harness.endpoints import ByPrompt, stream
+from tests.harness.support import Disk, call
+from tests.harness.whole_server import Reviewer, Server, connected, running
+
+MODEL: Final = ByPrompt({"write": (call("cc_write", path="a.lua", content="print('new')\n"),)})
+COUNTED: Final[Mapping[CodeType, str]] = {
+    hitl_response.__code__: "rendered",
+    redact.__code__: "redacted",
+    fold.__code__: "folded",
+    Frame.__init__.__code__: "framed",
+    json.JSONEncoder.encode.__code__: "encoded",
+}
+CHANGES: Final = 3
+MANY: Final = 60
+"""Comments that are far more than a connection holds: each frame has all of them."""
+NUMBERS: Final = count()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server with computer 3."""
+    async with running(tmp_path, model=MODEL) as server, connected(server, "3", Disk({"a.lua": b"old\n"})):
+        yield server
+
+
+async def asked(server: Server, prompt: str = "write") -> dict[str, Any]:
+    """The request of a task of a submitter's: every reviewer is asked."""
+    kid = await server.person(f"kid{next(NUMBERS)}")
+    return await server.paused(await server.submit(prompt=prompt, token=kid))
+
+
+async def comment(server: Server, request: Mapping[str, Any], text: str) -> None:
+    answer = await server.ask("POST", f"/v1/requests/{request['request_id']}/comment", {"text": text})
+    assert answer.status_code == 200, answer.text
+
+
+@contextmanager
+def counting(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """Counts renderings, encodings and reads of the store while it is open."""
+    found: Counter[str] = Counter()
+
+    def heard(frame: FrameType, kind: str, _: object) -> None:
+        if kind == "call" and frame.f_code in COUNTED:
+            found[COUNTED[frame.f_code]] += 1
+
+    def counted(name: str, read: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        def reading(*args: Any, **more: Any) -> Awaitable[Any]:
+            found[name] += 1
+            return read(*args, **more)
+
+        return reading
+
+    store = server.orchestrator.service.store
+    with monkeypatch.context() as patched:
+        for name in ("load", "read", "kept_task", "list_tasks"):
+            patched.setattr(store, name, counted(name, getattr(store, name)))
+        sys.setprofile(heard)
+        try:
+            yield found
+        finally:
+            sys.setprofile(None)
+
+
+@asynccontextmanager
+async def reviewers(server: Server, many: int, sam: str) -> AsyncIterator[list[Reviewer]]:
+    """So many, every second one another person, all past their snapshots."""
+    async with AsyncExitStack() as stack:
+        tokens = [server.admin if number % 2 else sam for number in range(many)]
+        found = [await stack.enter_async_context(server.reviewing(token)) for token in tokens]
+        for one in found:
+            await one.hear("snapshot")
+        yield found
+
+
+async def test_a_change_is_rendered_once_for_all_reviewers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is loaded, redacted and encoded as often for twenty connections of two people as for one."""
+    sam = await server.person("sam", "reviewer")
+    costs = []
+    for many in (1, 20):
+        request = await asked(server)
+        async with reviewers(server, many, sam) as watching:
+
+            async def say(text: str, request: Mapping[str, Any] = request, all_: list[Reviewer] = watching) -> None:
+                await comment(server, request, text)
+                told = [await one.hear("request_opened") for one in all_]
+                assert {one["request"]["team"]["comments"][-1]["text"] for one in told} == {text}
+
+            # Whoever hears of this is past all that belongs to the beginning.
+            await say("begin")
+            with counting(server, monkeypatch) as cost:
+                for number in range(CHANGES):
+                    await say(f"look at line {number}")
+            costs.append(cost)
+    assert costs[0] == costs[1]
+    assert costs[0]["framed"] == costs[0]["rendered"] == CHANGES
+
+
+async def test_an_item_is_encoded_once_for_all_who_follow_the_task(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read, folded, cleaned and encoded as often for twenty followers as for one."""
+    costs = []
+    for many in (1, 20):
+        request = await asked(server)
+        async with AsyncExitStack() as stack:
+            following = [await stack.enter_async_context(stream(server, request["task_id"])) for _ in range(many)]
+            await said(server, request, "begin", following)
+            with counting(server, monkeypatch) as cost:
+                for number in range(CHANGES):
+                    await said(server, request, f"look at line {number}", following)
+            costs.append(cost)
+    assert costs[0] == costs[1]
+    assert costs[0]["read"] >= CHANGES
+
+
+async def said(server: Server, request: Mapping[str, Any], text: str, following: list[AsyncIterator[str]]) -> None:
+    """Comment, until all who follow have heard it."""
+    await comment(server, request, text)
+    for blocks in following:
+        while text not in await anext(blocks):
+            pass
+
+
+async def test_nothing_is_made_while_nobody_looks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change is loaded once more for one who looks, and rendered for nobody else."""
+    request = await asked(server)
+    with counting(server, monkeypatch) as alone:
+        await comment(server, request, "nobody hears")
+    assert (alone["rendered"], alone["framed"]) == (0, 0)
+    async with reviewers(server, 1, server.admin) as (reviewer,):
+        await comment(server, request, "begin")
+        await reviewer.hear("request_opened")
+        with counting(server, monkeypatch) as looked_at:
+            await comment(server, request, "somebody hears")
+            await reviewer.hear("request_opened")
+    assert looked_at["load"] == alone["load"] + 1
+
+
+async def test_a_reviewer_who_reads_nothing_holds_up_nobody_and_misses_nothing(server: Server) -> None:
+    """The others hear each change at once. Who reads again hears how it is by then, and no number is left out."""
+    request = await asked(server)
+    async with slow_reviewer(server) as slow, server.reviewing() as other:
+        assert len((await other.hear("snapshot"))["requests"]) == 1
+        for number in range(MANY):
+            await comment(server, request, f"{number} " + "x" * 1900)
+            told = await other.hear("request_opened")
+            assert len(told["request"]["team"]["comments"]) == number + 1
+        await server.ask("POST", request["rejection_url"])
+        await other.hear("request_closed")
+        later = await asked(server)
+        await other.hear("request_opened")
+        assert len((await slow.hear("snapshot"))["requests"]) == 1
+        heard: list[dict[str, Any]] = []
+        while not heard or heard[-1].get("request", {}).get("request_id") != later["request_id"]:
+            heard.append(await slow.hear())
+        kinds = [one["type"] for one in heard]
+        assert kinds[-2:] == ["request_closed", "request_opened"]
+        assert kinds.count("request_opened") < MANY
+
+
+@asynccontextmanager
+async def slow_reviewer(server: Server) -> AsyncIterator[Reviewer]:
+    """A reviewer whose side takes little that it is not asked for."""
+    address = urlsplit(server.url)
+    with socket.socket() as small:
+        small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        small.connect((address.hostname, address.port))
+        small.setblocking(False)
+        async with connect(
+            f"ws://{address.netloc}/reviewer",
+            sock=small,
+            additional_headers={"Authorization": f"Bearer {server.admin}"},
+            compression=None,
+            max_queue=1,
+            max_size=None,
+        ) as connection:
+            yield Reviewer(connection)
