@@ -61,7 +61,7 @@ from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.reviews import Reviews
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import RehearsalEndpoints, TaskEndpoints, UndoEndpoints
-from orchestrator.web.watch import WatchEndpoints
+from orchestrator.web.watch import Readers, WatchEndpoints
 
 
 class ComputerEndpoint(MirroringComputers, Protocol):
@@ -144,6 +144,7 @@ class Endpoints(
         self.undoing = undoing
         self.reviews = Reviews(undoing)
         self.followers = Followers(service)
+        self.readers = Readers(service.bus)
         self.transfers = transfers
         self.backups = Backups(service, undoing, rehearsals.copying.transfers)
         self.pruner = pruner

@@ -55,6 +55,11 @@ APART_S: Final = 0.25
 """No reader waits longer, which an eye hardly sees."""
 
 
+def apart_s(readers: int) -> float:
+    """Seconds that so many readers wait for what comes, so that several events are told together; few: none."""
+    return max(0.0, min(APART_S, readers * EACH_S - AT_ONCE_S))
+
+
 @dataclass(frozen=True)
 class _Event:
     data: bytes
@@ -282,8 +287,8 @@ class Followers:
         """What is told next, perhaps nothing; a comment when there was nothing for a while, None when it is over."""
         if not await feed.wait(KEEP_ALIVE_S):
             return b": still here\n\n"
-        if (apart_s := min(APART_S, self._count * EACH_S - AT_ONCE_S)) > 0:
-            await asyncio.sleep(apart_s)
+        if (pause_s := apart_s(self._count)) > 0:
+            await asyncio.sleep(pause_s)
         told = feed.take()
         return await events.missed(feed) if told == b"" and feed.missed else told
 

@@ -22,6 +22,7 @@ from orchestrator.web.reviews import Frame
 from tests.harness.endpoints import ByPrompt, stream
 from tests.harness.support import Disk, call
 from tests.harness.whole_server import Reviewer, Server, connected, running
+from tests.web.test_watch import watching
 
 MODEL: Final = ByPrompt({"write": (call("cc_write", path="a.lua", content="print('new')\n"),)})
 COUNTED: Final[Mapping[CodeType, str]] = {
@@ -99,9 +100,9 @@ async def test_a_change_is_rendered_once_for_all_reviewers(server: Server, monke
     costs = []
     for many in (1, 20):
         request = await asked(server)
-        async with reviewers(server, many, sam) as watching:
+        async with reviewers(server, many, sam) as looking:
 
-            async def say(text: str, request: Mapping[str, Any] = request, all_: list[Reviewer] = watching) -> None:
+            async def say(text: str, request: Mapping[str, Any] = request, all_: list[Reviewer] = looking) -> None:
                 await comment(server, request, text)
                 told = [await one.hear("request_opened") for one in all_]
                 assert {one["request"]["team"]["comments"][-1]["text"] for one in told} == {text}
@@ -140,6 +141,20 @@ async def said(server: Server, request: Mapping[str, Any], text: str, following:
     for blocks in following:
         while text not in await anext(blocks):
             pass
+
+
+async def test_a_page_costs_no_encoding_of_its_own(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty pages hear of a change by the same bytes."""
+    costs = []
+    for many in (1, 20):
+        async with AsyncExitStack() as stack:
+            pages = [await stack.enter_async_context(watching(server)) for _ in range(many)]
+            with counting(server, monkeypatch) as cost:
+                server.orchestrator.service.bus.publish("tasks", {"task_id": f"t-{many}", "version": 1})
+                for page in pages:
+                    assert await anext(page) == ("tasks", {"task_id": f"t-{many}", "version": 1})
+            costs.append(cost)
+    assert costs == [{"encoded": 1}, {"encoded": 1}]
 
 
 async def test_nothing_is_made_while_nobody_looks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
