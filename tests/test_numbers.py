@@ -8,7 +8,7 @@ import pytest
 from orchestrator.computers.hub import mirror
 from orchestrator.runtime import logs
 from orchestrator.terminal import progress as metering
-from orchestrator.web import browsers, connections, events, oidc, peers, people, provider, sockets, watch
+from orchestrator.web import browsers, connections, events, oidc, peers, people, provider, reviewer, sockets, watch
 
 DOCS = Path(__file__).parent.parent / "docs"
 PROMISED = [
@@ -42,6 +42,9 @@ PROMISED = [
      (peers.MOST_FILES, peers.RESERVE), (65_536, 512)),
     ("protocol.md", "There are at most five a second for one task or computer", watch.APART_S, 1 / 5),
     ("protocol.md", "A comment comes every 15 s when nothing else does.", events.KEEP_ALIVE_S, 15),
+    ("protocol.md", "of tasks' events, several are told together, at most 0.25 s later.",
+     (events.apart_s(10), events.apart_s(11) > 0, events.apart_s(1000)), (0, True, 0.25)),
+    ("protocol.md", "once 262144 bytes wait for them", reviewer.MOST_BEHIND, 262_144),
     ("protocol.md", "A reader for whom more than 1000 things wait is hung up on.", watch.MOST_WAITING, 1000),
     ("protocol.md", "(the server says 20), and each `watch` with the same number renews it (each 5 s)",
      (mirror.LEASE_S, mirror.RENEW_S), (20, 5)),
