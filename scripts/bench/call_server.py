@@ -36,19 +36,19 @@ Call = Callable[[int], Awaitable[object]]
 
 
 class Ours:
-    """The whole orchestrator in its own process, without tasks."""
+    """The whole orchestrator in its own process, without tasks; ``settings`` are those of ``serve``."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **settings: Any) -> None:
         self._directory = directory
+        self._settings = Settings(data_dir=directory, port=0, **settings)
         self._names: list[str] = []
         self._numbers = itertools.count(1_000_000)
 
     async def start(self) -> int:
         """Serve; the port."""
         up: asyncio.Future[tuple[str, Orchestrator]] = asyncio.get_running_loop().create_future()
-        settings = Settings(data_dir=self._directory, port=0)
         self._serving = asyncio.create_task(
-            serve(settings, ready=lambda url, orchestrator: up.set_result((url, orchestrator)))
+            serve(self._settings, ready=lambda url, orchestrator: up.set_result((url, orchestrator)))
         )
         await asyncio.wait((self._serving, up), return_when=asyncio.FIRST_COMPLETED)
         url, self._orchestrator = up.result()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import appends, audit, calls, memory, routed, steps
+from bench import appends, audit, calls, memory, routed, steps, whole
 from bench.machine import machine, sentence
 from bench.measure import SCALES, Asked, Line, WorkerFailed
 
@@ -20,6 +20,7 @@ BENCHES: Final[Mapping[str, Callable[[Asked], Iterator[Line]]]] = {
     "routed": routed.lines,
     "memory": memory.lines,
     "steps": steps.lines,
+    "whole": whole.lines,
     "appends": appends.lines,
     "audit": audit.lines,
 }
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the benches; 0 only when every bar holds."""
     options = _parse(arguments)
     with tempfile.TemporaryDirectory(prefix="cc-orchestrator-bench-", dir=options.dir) as directory:
-        names = options.only or (["appends"] if options.store else list(BENCHES))
+        names = options.only or (["appends", "whole"] if options.store else list(BENCHES))
         with _database(options.store, options.dir) as url:
             if options.store and not url:
                 print("The PostgreSQL server did not start; what it says is above.", file=sys.stderr)

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, Self
 SCRIPTS: Final = Path(__file__).resolve().parent.parent
 PYTHON_PATH: Final = os.pathsep.join((str(SCRIPTS), str(SCRIPTS.parent)))
 """Where workers find this package and the orchestrator: this checkout, whatever else is installed."""
-WORKER_LIMIT_S: Final = 240.0
-"""For one answer of a worker: the longest (LangGraph with its saver) takes a tenth of it."""
+WORKER_LIMIT_S: Final = 600.0
+"""For one answer of a worker: the longest (eight tasks of 1,000 whole steps) takes a fifth of it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,20 @@ class Line:
 
 
 @dataclass(frozen=True)
+class WholeScale:
+    """How much a run of the whole step does."""
+
+    turns: int
+    tasks: int
+    """Tasks at once, each at a computer of its own."""
+    steps: tuple[int, ...]
+    peer_steps: tuple[int, ...]
+    watchers: tuple[int, ...]
+    """The first is 1: the others are held against it."""
+    watched_steps: int
+
+
+@dataclass(frozen=True)
 class Scale:
     """How much a run does; ``turns`` is how often the compared processes take turns."""
 
@@ -90,13 +104,38 @@ class Scale:
     """Appends of one turn, over all tasks."""
     tasks: int
     """Tasks of the store that is audited."""
+    whole: WholeScale
 
 
 SCALES: Final[Mapping[str, Scale]] = {
-    "full": Scale("full", 5, 3, (1, 100, 1000), 4000, 2000, (20, 100, 400, 1000), (20, 100, 400), 2000, 100_000),
-    "quick": Scale("quick", 3, 3, (1, 100), 2000, 500, (20, 100, 400), (20, 100), 600, 10_000),
+    "full": Scale(
+        "full",
+        5,
+        3,
+        (1, 100, 1000),
+        4000,
+        2000,
+        (20, 100, 400, 1000),
+        (20, 100, 400),
+        2000,
+        100_000,
+        WholeScale(3, 8, (20, 100, 1000), (20, 100), (1, 30, 200), 100),
+    ),
+    "quick": Scale(
+        "quick",
+        3,
+        3,
+        (1, 100),
+        2000,
+        500,
+        (20, 100, 400),
+        (20, 100),
+        600,
+        10_000,
+        WholeScale(1, 8, (20, 100), (20, 100), (1, 30), 20),
+    ),
     # The tests': every path is walked, no figure means anything.
-    "tiny": Scale("tiny", 1, 1, (1, 3), 30, 20, (4, 8), (4,), 20, 60),
+    "tiny": Scale("tiny", 1, 1, (1, 3), 30, 20, (4, 8), (4,), 20, 60, WholeScale(1, 2, (2, 4), (4,), (1, 3), 2)),
 }
 
 

@@ -11,12 +11,13 @@ from orchestrator.testing.stub_computer import StubComputer
 
 async def main() -> None:
     """Connect as many as are asked for and answer until the pipe closes."""
-    url = f"http://127.0.0.1:{options()['port']}"
+    told = options()
+    url, files = f"http://127.0.0.1:{told['port']}", {PATH: BODY * told.get("times", 1)}
     running: list[asyncio.Task[None]] = []
 
     async def handle(request: dict[str, Any]) -> dict[str, Any]:
         stubs = [
-            StubComputer(url, token, files={PATH: BODY}, computer_id=number)
+            StubComputer(url, token, files=files, computer_id=number)
             for number, token in enumerate(request["tokens"], 1)
         ]
         running.extend(asyncio.create_task(stub.run()) for stub in stubs)
