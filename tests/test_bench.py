@@ -107,7 +107,9 @@ async def test_appends_on_postgresql_are_held_against_bare_asyncpg(tmp_path: Pat
     arguments = ("--json", "--store", postgres_url, "--dir", str(tmp_path))
     _, output, complaints = await asyncio.to_thread(bench, *arguments)
     assert complaints == ""
-    judged = [line for line in json.loads(output)["lines"] if line["at_least"]]
+    lines = json.loads(output)["lines"]
+    assert any(line["bench"] == "whole" and line["bar"] == 5.0 for line in lines)
+    judged = [line for line in lines if line["at_least"]]
     assert [line["what"] for line in judged] == ["appends on PostgreSQL, 1 task", "appends on PostgreSQL, 100 tasks"]
     assert all(line["holds"] == (line["ratio"] >= line["bar"]) for line in judged)
 
@@ -119,6 +121,70 @@ def test_the_table_says_which_bars_hold(tmp_path: Path) -> None:
     assert "processors" in output.splitlines()[0]
     assert ">= 0.5 times" in output
     assert "of 2 bars do not hold" in output
+
+
+@pytest.mark.deep
+def test_a_whole_step_is_held_against_its_bar_and_watchers_against_one(tmp_path: Path) -> None:
+    """Each length, the longest by the shortest, many watchers by one, and the peer."""
+    judged = [line for line in lines_of("whole", tmp_path) if line["holds"] is not None]
+    assert [(line["what"], line["judged"], line["bar"]) for line in judged] == [
+        ("a step of 2", "value", 4.0),
+        ("a step of 4", "value", 4.0),
+        ("a step of 4", "ratio", 1.2),
+        ("a step, 3 watchers", "ratio", 1.3),
+    ]
+
+
+@pytest.mark.deep
+def test_a_profile_names_functions_of_the_server_and_draws_them(tmp_path: Path) -> None:
+    """A system that lets nobody trace a process says so, with the remedy."""
+    graph = tmp_path / "flame.svg"
+    code, output, complaints = bench("--profile", str(graph))
+    if code == 2:
+        assert "ptrace_scope" in complaints
+        return
+    assert "active samples" in output
+    assert "orchestrator/" in output
+    assert graph.read_text("utf-8").startswith("<svg")
+
+
+@pytest.mark.deep
+def test_a_run_is_compared_with_an_earlier_one_and_drawn(tmp_path: Path) -> None:
+    """A judged line that got worse is an error; a line of one run only is named; the page asks no network."""
+    _, output, _ = bench("--json", "--only", "appends")
+    told = json.loads(output)
+    first, second, *rest = (line for line in told["lines"] if line["judged"] == "ratio")
+    assert rest == []
+    first["ratio"] *= 1000
+    second["what"] = "gone"
+    earlier, page = tmp_path / "earlier.json", tmp_path / "page.html"
+    earlier.write_text(json.dumps(told), "utf-8")
+    code, output, _ = bench("--only", "appends", "--against", str(earlier), "--report", str(page))
+    assert code == 1
+    assert "Worse by more than 25%: appends: appends, 1 task beside the same by hand" in output
+    assert "1 judged lines got worse" in output
+    assert "Not in this run: appends: gone" in output
+    assert "Not in the earlier run: appends: appends, 100 tasks" in output
+    html = page.read_text("utf-8")
+    assert html.count("<svg") == len(told["lines"])
+    assert "not in the earlier run" in html
+    assert "//" not in html
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "no JSON"])
+def test_a_file_that_is_no_earlier_run_is_refused(tmp_path: Path, content: str) -> None:
+    """Before anything is measured, with what to type."""
+    (tmp_path / "odd.json").write_text(content, "utf-8")
+    code, _, complaints = bench("--against", str(tmp_path / "odd.json"))
+    assert code == 2
+    assert "scripts/bench --json" in complaints
+
+
+def test_a_directory_that_is_not_there_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    """A run takes minutes."""
+    code, _, complaints = bench("--report", str(tmp_path / "no" / "page.html"))
+    assert code == 2
+    assert "Make it first" in complaints
 
 
 def test_an_unknown_bench_is_a_usage_error() -> None:

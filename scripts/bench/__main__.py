@@ -12,4 +12,5 @@ import bootstrap  # noqa: E402 - it stands beside this package
 if __name__ == "__main__":
     # The package is found by its name in the processes that it starts, too.
     os.environ["PYTHONPATH"] = str(SCRIPTS)
-    bootstrap.run(["dev"] if "--store" in sys.argv else [], ["-P", "-m", "bench.command", *sys.argv[1:]])
+    needs_dev = any(one.startswith(("--store", "--profile")) for one in sys.argv)
+    bootstrap.run(["dev"] if needs_dev else [], ["-P", "-m", "bench.command", *sys.argv[1:]])

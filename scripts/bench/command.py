@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import appends, audit, calls, memory, routed, steps, whole
+from bench import against, appends, audit, calls, memory, profiling, report, routed, steps, whole
 from bench.machine import machine, sentence
 from bench.measure import SCALES, Asked, Line, WorkerFailed
 
@@ -31,13 +31,23 @@ HEAD: Final = f"{'':<46}{'here':>10}{'wall':>10}{'beside':>10}  {'':<22}{'ratio'
 def main(arguments: Sequence[str]) -> int:
     """Run the benches; 0 only when every bar holds."""
     options = _parse(arguments)
+    try:
+        earlier = against.read(options.against) if options.against else None
+    except against.NoResult as error:
+        print(error, file=sys.stderr)
+        return 2
+    for file in (options.report, options.profile):
+        if file is not None and not file.parent.is_dir():
+            print(f"{file.parent} is no directory, so {file.name} cannot be written. Make it first.", file=sys.stderr)
+            return 2
     with tempfile.TemporaryDirectory(prefix="cc-orchestrator-bench-", dir=options.dir) as directory:
         names = options.only or (["appends", "whole"] if options.store else list(BENCHES))
         with _database(options.store, options.dir) as url:
             if options.store and not url:
                 print("The PostgreSQL server did not start; what it says is above.", file=sys.stderr)
                 return 2
-            return _run(names, Asked(SCALES[options.scale], Path(directory), url), as_json=options.json)
+            asked = Asked(SCALES[options.scale], Path(directory), url)
+            return _profile(asked, options.profile) if options.profile else _run(names, asked, options, earlier)
 
 
 @contextmanager
@@ -65,7 +75,24 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--dir", type=Path, help="make the databases here (default: the system's temporary directory)")
     parser.add_argument(
-        "--store", default="", metavar="postgresql|URL", help="appends on PostgreSQL: a server of its own, or that one"
+        "--store",
+        default="",
+        metavar="postgresql|URL",
+        help="appends and whole steps on PostgreSQL: a server of its own, or that one",
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write one HTML page with a bar for each line")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="FILE",
+        help="compare with an earlier run, which --json printed; exit code 1 also where a judged line got worse by "
+        f"more than {against.TOLERANCE:.0%}".replace("%", "%%"),
+    )
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="FILE",
+        help="only profile the whole step: a table, and a flame graph in FILE (SVG)",
     )
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="under a minute, less exact")
@@ -74,7 +101,18 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _run(names: Sequence[str], asked: Asked, *, as_json: bool) -> int:
+def _profile(asked: Asked, file: Path) -> int:
+    try:
+        print(profiling.profile(asked, file))
+    except (WorkerFailed, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"\n{file} has the flame graph; a browser shows it.")
+    return 0
+
+
+def _run(names: Sequence[str], asked: Asked, options: argparse.Namespace, earlier: against.Earlier | None) -> int:
+    as_json: bool = options.json
     began = time.monotonic()
     found = machine(asked.directory)
     if not as_json:
@@ -85,17 +123,39 @@ def _run(names: Sequence[str], asked: Asked, *, as_json: bool) -> int:
             for line in BENCHES[name](asked):
                 lines.append(line)
                 if not as_json:
-                    print(shown(line), flush=True)
+                    print(shown(line) + _changed(line, earlier), flush=True)
         except WorkerFailed as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
     over = [line for line in lines if line.holds is False]
+    told = [] if earlier is None else list(earlier.summary(lines, found, asked.scale.name))
+    worse = earlier is not None and any(map(earlier.is_worse, lines))
     took = time.monotonic() - began
+    if options.report:
+        options.report.write_text(report.page(lines, found, earlier, told), "utf-8")
+    # Not into the JSON.
+    for one in told:
+        print(one, file=sys.stderr if as_json else sys.stdout)
     if as_json:
-        print(json.dumps({"machine": found, "seconds": took, "lines": [line.as_json() for line in lines]}, indent=1))
+        print(
+            json.dumps(
+                {
+                    "machine": found,
+                    "scale": asked.scale.name,
+                    "seconds": took,
+                    "lines": [line.as_json() for line in lines],
+                },
+                indent=1,
+            )
+        )
     else:
         print(f"\n{len(over)} of {sum(line.holds is not None for line in lines)} bars do not hold; {took:.0f} s")
-    return 1 if over else 0
+    return 1 if over or worse else 0
+
+
+def _changed(line: Line, earlier: against.Earlier | None) -> str:
+    change = None if earlier is None else earlier.change(line)
+    return "" if change is None else f"  [{change:.2f} of earlier]"
 
 
 def shown(line: Line) -> str:
