@@ -28,13 +28,16 @@ def page(lines: Sequence[Line], machine: Mapping[str, str | int], earlier: Earli
     ]
     over = sum(line.holds is False for line in lines)
     judged = sum(line.holds is not None for line in lines)
-    said = "".join(f"<p>{escape(one)}</p>" for one in (f"{over} of {judged} bars do not hold.", *told))
+    said = "".join(f"<p>{escape(one)}</p>" for one in (f"{over} of {judged} bars do not hold.", *told[-1:]))
+    # The count is above the bars, the lines that it counts are below them.
+    more = "".join(f"<p>{escape(one)}</p>" for one in told[:-1])
+    compared = f"<section><h2>Beside the earlier run</h2>{more}</section>" if more else ""
     facts = escape(sentence(machine)).replace("\n", "<br>")
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>The bench of cc-orchestrator</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style>'
         f"<h1>The bench of cc-orchestrator</h1>{said}<p><small>{facts}</small></p><p>{HEAD}</p>"
-        f"{''.join(parts)}</html>\n"
+        f"{''.join(parts)}{compared}</html>\n"
     )
 
 
