@@ -109,8 +109,13 @@ class Sight:
                         yield start, end
 
     def _found(self, joined: bytes, met: Iterable[int]) -> Iterator[Span]:
+        # A text repeats itself, and mostly what seems to be a block of a form is none.
+        known: dict[bytes, list[tuple[bytes, int]]] = {}
         for at in met:
-            for form, place in _where(joined[at : at + _BLOCK], self._bare):
+            block = joined[at : at + _BLOCK]
+            if block not in known:
+                known[block] = list(_where(block, self._bare))
+            for form, place in known[block]:
                 start, end = _grown(joined, at, form, place)
                 if end - start >= _LEAST_PIECE and end - start >= _least(joined[start:end]):
                     yield start, end
