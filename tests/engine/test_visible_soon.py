@@ -93,12 +93,16 @@ def counting(server: Server, kind: type) -> Turns:
     return turns
 
 
-async def heard_by(server: Server, subject: str, listeners: int) -> None:
-    """Until so many listen to a subject: their channels stand."""
-    bus = server.orchestrator.service.bus
+async def all_listen(server: Server) -> None:
+    """Until the channels stand: three reviewers, two followers of the task, a page, and the desk with its news."""
+    bus, endpoints = server.orchestrator.service.bus, server.orchestrator.endpoints
     assert isinstance(bus, LocalBus)
     async with asyncio.timeout(HANG_S):
-        while len(bus._handlers.get(subject, ())) < listeners:  # noqa: ASYNC110 - no event tells
+        while (  # noqa: ASYNC110 - no event tells
+            len(endpoints.reviews._watchers) < 3
+            or endpoints.followers._count < 2
+            or len(bus._handlers.get("tasks", ())) < 3
+        ):
             await asyncio.sleep(0.01)
 
 
@@ -165,9 +169,7 @@ async def test_an_approval_is_visible_everywhere_within_two_seconds(tmp_path: Pa
             **{speaks: one.hear("request_opened") for speaks, one in sockets.items()},
         }
         looking = [group.create_task(turns.sees(name, channel)) for name, channel in channels.items()]
-        # The sockets of three reviewers, a page, and the desk with its news.
-        await heard_by(server, "tasks", 5)
-        await heard_by(server, f"stream.{task_id}", 2)
+        await all_listen(server)
         model.may.set()
         for sight in looking:
             await sight
