@@ -79,7 +79,7 @@ async def test_a_failed_rehearsal_is_applied_only_when_somebody_asks(
     api = server.api()
     await there(api, pc)
     items, _ = await rehearsed(api, pc, write("a.lua", "print(1)\n"), final(success=False))
-    otto = await server.person("otto", "submitter")
+    otto = await server.person("otto", "viewer")
     other = await seats.open(f"tasks/{items[0].task_id}", token=otto.token)
     await expect(other.page.get_by_text("It failed, so nothing is applied")).to_be_visible()
     await expect(other.button("Apply this to the real computer\u2026")).to_have_count(0)
