@@ -234,7 +234,7 @@ class TaskLong(TaskShort):
     prompt: str
     user_id: str
     person: str
-    """For whom it counts: `user_id`, or the owner of this program."""
+    """The person of the task: `user_id`, or the owner of this program."""
     freeze: FreezeAnswer | None
     """The freeze that holds for this person now; null: none does."""
     asked_at: str | None
