@@ -201,7 +201,8 @@ def numbered_lines(data: bytes, path: str, start: int | None = None, most: int |
         return "[the file is empty]"
     if is_binary(path, data):
         return f"[not text: {len(data)} bytes, the first are {data[:_FIRST_BYTES].hex(' ')}]"
-    lines = text_lines(decode_text(data))
+    text = decode_text(data)
+    lines = text_lines(text)
     first = start or 1
     if first > len(lines):
         count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
@@ -209,14 +210,13 @@ def numbered_lines(data: bytes, path: str, start: int | None = None, most: int |
     wanted = lines[first - 1 :] if most is None else lines[first - 1 : first - 1 + most]
     shown = [line.removesuffix("\n") for line in wanted]
     notes = [] if start is None and most is None else [f"lines {first}-{first - 1 + len(wanted)} of {len(lines)}"]
-    ended = [line for line in lines if line.endswith("\n")]
-    returns = sum(line.endswith("\r\n") for line in ended)
-    if returns and returns == len(ended):
+    ended, returns = text.count("\n"), text.count("\r\n")
+    if returns and returns == ended:
         notes.append("each line ends with \\r\\n")
         shown = [line.removesuffix("\r") for line in shown]
     elif returns:
         notes.append("lines that end with \\r\\n show the \\r")
-    if wanted[-1] is lines[-1] and len(ended) < len(lines):
+    if wanted[-1] is lines[-1] and ended < len(lines):
         notes.append("the last line has no line end")
     header = f"[{'; '.join(notes)}]" if notes else ""
     rest = rest_of_file(path, paged=start is not None)

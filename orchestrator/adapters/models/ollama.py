@@ -12,8 +12,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx2
-
 from orchestrator.adapters.models.ollama_errors import (
     AskAnother,
     Broken,
@@ -24,6 +22,7 @@ from orchestrator.adapters.models.ollama_errors import (
     refused,
 )
 from orchestrator.adapters.models.ollama_server import (
+    Client,
     ModelFacts,
     OllamaApi,
     Refusal,
@@ -33,6 +32,7 @@ from orchestrator.adapters.models.ollama_server import (
     loaded_context,
 )
 from orchestrator.adapters.models.options import OllamaOptions
+from orchestrator.adapters.models.plain_http import Answer
 from orchestrator.adapters.models.pool import Pool
 from orchestrator.adapters.models.truncation import Counts
 from orchestrator.core.errors import ModelFailed
@@ -309,7 +309,7 @@ class OllamaModel:
         thinks = known.facts is not None and known.facts.thinks and self._options.think == "auto"
         return {
             "model": self._model,
-            "messages": [{"role": one.role, "content": one.content} for one in wanted.messages],
+            "messages": wanted.messages,
             "stream": True,
             "format": built_in_schema(one_computer=wanted.one_computer),
             "options": self._options.as_sent(self._window(known), wanted.max_output_tokens),
@@ -320,9 +320,7 @@ class OllamaModel:
             **({"think": False} if known.can_say_think and not thinks else {}),
         }
 
-    async def _asked(
-        self, known: _Known, client: httpx2.AsyncClient, request: dict[str, Any], wanted: _Wanted
-    ) -> ModelReply:
+    async def _asked(self, known: _Known, client: Client, request: dict[str, Any], wanted: _Wanted) -> ModelReply:
         try:
             async with known.api.chat(client, request) as response:
                 return await self._read(known, response, wanted)
@@ -334,7 +332,7 @@ class OllamaModel:
                 raise self._refused(known, refusal.status, refusal.body, there) from None
         return await self._asked(known, client, {key: request[key] for key in request if key != "think"}, wanted)
 
-    async def _read(self, known: _Known, response: httpx2.Response, wanted: _Wanted) -> ModelReply:
+    async def _read(self, known: _Known, response: Answer, wanted: _Wanted) -> ModelReply:
         size, heard = 0, False
         async with aclosing(known.api.lines(response)) as lines:
             async for chunk, part in lines:

@@ -9,15 +9,17 @@ import asyncio
 import ipaddress
 import json
 import re
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
+from urllib.request import getproxies
 
 import httpx2
+from pydantic_core import to_json
 
 from orchestrator.adapters.models.ollama_errors import AWAY, OLLAMA, AskAnother, Silent, broken, unreachable, unwrapped
+from orchestrator.adapters.models.plain_http import Answer, PlainHttp
 from orchestrator.core.text.visible import one_line
 
 # -- What a server tells of a model before it is asked for a reply -----------------------
@@ -158,9 +160,9 @@ _END_S: Final = 0.5
 """Seconds in which an answer ends after its last line: it comes in the same packet, mostly."""
 _KEPT_S: Final = 30.0
 """Seconds that an idle connection is kept: tools of a step take less, and most servers wait longer."""
+_MOST_KEPT: Final = 20
+"""Idle connections to one server."""
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
-_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Trusts nobody. Loading the certificates of the world takes 34 ms a request, and loopback needs none."""
 
 
 class Refusal(Exception):
@@ -188,6 +190,9 @@ class Limits(Protocol):
     def silence_s(self) -> float: ...
 
 
+Client = httpx2.AsyncClient | PlainHttp
+
+
 class OllamaApi:
     """The way to one server."""
 
@@ -198,30 +203,31 @@ class OllamaApi:
         self.url = url
         self._options = options
         self._keeps = False
-        self._kept: httpx2.AsyncClient | None = None
+        self._kept: Client | None = None
         """The client whose connections are kept between requests; None: each request has a client of its own."""
         self._looking = False
         """Whether somebody looks now whether it answers."""
         self._quiet_until = 0.0
         """A time of the loop's clock; until then nobody looks."""
 
-    def client(self) -> httpx2.AsyncClient:
+    def client(self) -> Client:
         """A client for requests to this server alone."""
         options, url = self._options, httpx2.URL(self.url)
         loopback = is_loopback(url.host)
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
         if options.api_key and self._may_be_sent(url, loopback=loopback):
             headers["Authorization"] = f"Bearer {options.api_key}"
+        # A proxy of the environment knows nothing of this host's own addresses.
+        if url.scheme == "http" and (loopback or not getproxies()):
+            return PlainHttp(url, headers, connect_s=options.connect_s, kept_s=_KEPT_S, most=_MOST_KEPT)
         return httpx2.AsyncClient(
             base_url=url,
             headers=headers,
             # The waits for an answer are bounded below, differently before and after its first line.
             timeout=httpx2.Timeout(None, connect=options.connect_s),
-            # A proxy of the environment knows nothing of this host's own addresses.
             trust_env=not loopback,
-            verify=_NO_TLS if loopback and url.scheme == "http" else True,
             follow_redirects=False,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEPT_S),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_MOST_KEPT, keepalive_expiry=_KEPT_S),
         )
 
     def keep(self) -> None:
@@ -235,7 +241,7 @@ class OllamaApi:
             await kept.aclose()
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[httpx2.AsyncClient]:
+    async def _open(self) -> AsyncIterator[Client]:
         """The client that is kept, or one for this request."""
         if not self._keeps:
             async with self.client() as client:
@@ -280,7 +286,7 @@ class OllamaApi:
         """A short answer as JSON, whole within ``fact_s``; None: it is not JSON."""
         content = None if body is None else json.dumps(body).encode()
         async with asyncio.timeout(self._options.fact_s), self.connected() as client:
-            response = await client.send(client.build_request(method, path, content=content), stream=True)
+            response = await self._sent(client, method, path, content)
             found = bytearray()
             try:
                 await _read(response, found, _MAX_ANSWER_BYTES)
@@ -296,7 +302,7 @@ class OllamaApi:
     # -- replies -------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[httpx2.AsyncClient]:
+    async def connected(self) -> AsyncIterator[Client]:
         """A client whose failures are sentences. Raises AskAnother."""
         try:
             async with self._open() as client:
@@ -307,13 +313,17 @@ class OllamaApi:
             raise broken(self.url, error, self.kind) from error
 
     @asynccontextmanager
-    async def chat(self, client: httpx2.AsyncClient, request: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
-        """The answer to a request for a reply, its lines unread. Raises Refusal, AskAnother."""
-        # Written by hand: half of a surrogate pair in a message is an escape here, and an exception in httpx2.
-        content = json.dumps(request).encode()
+    async def chat(self, client: Client, request: Mapping[str, Any]) -> AsyncIterator[Answer]:
+        """The answer to a request for a reply, its lines unread; ``messages`` of it are ChatMessages.
+
+        Raises Refusal, AskAnother.
+        """
+        messages = b",".join([one.as_json for one in request["messages"]])
+        rest = to_json({name: value for name, value in request.items() if name != "messages"})
+        content = b'{"messages":[%s],%s' % (messages, rest[1:])
         try:
             async with asyncio.timeout(self._options.first_token_s):
-                response = await self._sent(client, content)
+                response = await self._sent(client, "POST", self.asks_at, content)
         except TimeoutError:
             raise self._silent(self._options.first_token_s) from None
         try:
@@ -325,8 +335,10 @@ class OllamaApi:
         finally:
             await response.aclose()
 
-    async def _sent(self, client: httpx2.AsyncClient, content: bytes) -> httpx2.Response:
+    async def _sent(self, client: Client, method: str, path: str, content: bytes | None) -> Answer:
         """The head of the answer; sent again where a kept connection was closed by the server meanwhile."""
+        if isinstance(client, PlainHttp):
+            return await client.request(method, path, content)
         connected: list[str] = []
 
         async def note(event: str, _: Mapping[str, Any]) -> None:
@@ -334,14 +346,14 @@ class OllamaApi:
                 connected.append(event)
 
         while True:
-            request = client.build_request("POST", self.asks_at, content=content, extensions={"trace": note})
+            request = client.build_request(method, path, content=content, extensions={"trace": note})
             try:
                 return await client.send(request, stream=True)
             except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
                 if connected or client is not self._kept:
                     raise
 
-    async def lines(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+    async def lines(self, response: Answer) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         """The lines of an answer and the text in each, each within its time; a line that broke off is left out."""
         async with aclosing(self._raw_lines(response)) as arriving:
             async for line in arriving:
@@ -359,7 +371,7 @@ class OllamaApi:
             async with asyncio.timeout(_END_S):
                 await anext(lines, None)
 
-    async def _raw_lines(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+    async def _raw_lines(self, response: Answer) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()
         pending: list[bytes] = []
         size = 0
@@ -404,14 +416,14 @@ class OllamaApi:
             raise self._nonsense(line)
         return content
 
-    async def _error(self, response: httpx2.Response) -> str:
+    async def _error(self, response: Answer) -> str:
         body = bytearray()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._options.silence_s):
                 await _read(response, body, _MAX_ERROR_BYTES)
         return body[:_MAX_ERROR_BYTES].decode("utf-8", "replace")
 
-    def _elsewhere(self, response: httpx2.Response) -> AskAnother:
+    def _elsewhere(self, response: Answer) -> AskAnother:
         target = one_line(response.headers.get("location", "nowhere"))
         return AskAnother(
             f"{self.url} redirects to {target}, which is not followed.",
@@ -469,7 +481,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _read(response: httpx2.Response, body: bytearray, limit: int) -> None:
+async def _read(response: Answer, body: bytearray, limit: int) -> None:
     """Read the body of an answer, of one that is longer only its beginning."""
     async with aclosing(response.aiter_raw()) as arriving:
         async for data in arriving:

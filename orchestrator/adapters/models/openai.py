@@ -13,10 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx2
-
 from orchestrator.adapters.models.ollama_errors import Silent
-from orchestrator.adapters.models.ollama_server import Refusal
+from orchestrator.adapters.models.ollama_server import Client, Refusal
 from orchestrator.adapters.models.openai_server import ModelServer, ServerFacts, may_be_the_form, refused, surplus
 from orchestrator.adapters.models.options import ServerOptions
 from orchestrator.adapters.models.truncation import Counts
@@ -219,7 +217,7 @@ class ServedModel:
         thinks = {} if options.think == "auto" else {"chat_template_kwargs": {"enable_thinking": False}}
         return {
             "model": self._model,
-            "messages": [{"role": one.role, "content": one.content} for one in messages],
+            "messages": messages,
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_tokens": max(1, bound),
@@ -230,7 +228,7 @@ class ServedModel:
 
     async def _in_a_form(
         self,
-        client: httpx2.AsyncClient,
+        client: Client,
         request: dict[str, Any],
         on_text: Callable[[str], None] | None,
         facts: ServerFacts,
@@ -259,7 +257,7 @@ class ServedModel:
         raise first
 
     async def _taken(
-        self, client: httpx2.AsyncClient, request: dict[str, Any], on_text: Callable[[str], None] | None
+        self, client: Client, request: dict[str, Any], on_text: Callable[[str], None] | None
     ) -> ModelReply:
         """The reply to a request without the settings that the server refuses, which are remembered."""
         while True:
@@ -273,7 +271,7 @@ class ServedModel:
                 self._surplus.add(name)
 
     async def _asked(
-        self, client: httpx2.AsyncClient, request: dict[str, Any], on_text: Callable[[str], None] | None
+        self, client: Client, request: dict[str, Any], on_text: Callable[[str], None] | None
     ) -> ModelReply:
         reply = _Reply(on_text)
         async with self._server.chat(client, request) as response, aclosing(self._server.events(response)) as events:

@@ -19,6 +19,7 @@ import httpx2
 from orchestrator.adapters.models.ollama_errors import AWAY, AskAnother, Kind, broken, unwrapped
 from orchestrator.adapters.models.ollama_server import OllamaApi, Refusal
 from orchestrator.adapters.models.options import ServerOptions
+from orchestrator.adapters.models.plain_http import Answer
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.text.visible import one_line
 
@@ -203,7 +204,7 @@ class ModelServer(OllamaApi):
                 raise
             return None
 
-    async def events(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], bool]]:
+    async def events(self, response: Answer) -> AsyncGenerator[tuple[dict[str, Any], bool]]:
         """The events of an answer, and whether it has said that it ends with them; an event that broke off is left out.
 
         A server that does not stream answers with one object, which is told as the only event. Raises AskAnother

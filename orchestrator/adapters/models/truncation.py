@@ -24,7 +24,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Final
 
 from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Window
@@ -110,8 +109,8 @@ _PER_MESSAGE: Final = 16
 class _Counted:
     """The view of a conversation's last request, and what it must have had in tokens at least."""
 
-    messages: int
-    digest: str
+    seen: tuple[int, ...]
+    """A hash of each of its messages."""
     least: int
     whole: int
     """Requests in a row whose count cannot have left the cache out."""
@@ -121,7 +120,7 @@ class Counts:
     """What the replies of one model at one server tell of the lengths of its prompts."""
 
     def __init__(self) -> None:
-        self._counted: OrderedDict[str, _Counted] = OrderedDict()
+        self._counted: OrderedDict[str | tuple[int, ...], _Counted] = OrderedDict()
 
     def cut(
         self, messages: Sequence[ChatMessage], count: int, *, counts_all: bool | None, affinity: str = ""
@@ -133,11 +132,12 @@ class Counts:
         """
         if count <= 0 or counts_all is False:
             return None
-        key = affinity or _digest(messages[:2])
+        seen = tuple([hash((one.role, one.content)) for one in messages])
+        key = affinity or seen[:2]
         before = self._counted.get(key)
-        if before is not None and _digest(messages[: before.messages]) != before.digest:
+        if before is not None and seen[: len(before.seen)] != before.seen:
             before = None
-        since = messages[before.messages :] if before is not None else messages
+        since = messages[len(before.seen) :] if before is not None else messages
         least = (before.least if before is not None else 0) + words(since)
         whole = before.whole if before is not None else 0
         believed = counts_all or whole >= _CALIBRATED
@@ -147,7 +147,7 @@ class Counts:
             return least if believed and count >= min(kept, _LEAST_LEFT) else None
         if before is not None and count > most(since):
             whole += 1
-        self._counted[key] = _Counted(len(messages), _digest(messages), max(least, count), whole)
+        self._counted[key] = _Counted(seen, max(least, count), whole)
         self._counted.move_to_end(key)
         if len(self._counted) > _REMEMBERED:
             self._counted.popitem(last=False)
@@ -162,11 +162,3 @@ def words(messages: Sequence[ChatMessage]) -> int:
 def most(messages: Sequence[ChatMessage]) -> int:
     """The most tokens that messages can have: every byte its own, and the template around each."""
     return sum(len(one.content.encode("utf-8", "replace")) + _PER_MESSAGE for one in messages)
-
-
-def _digest(messages: Sequence[ChatMessage]) -> str:
-    found = sha256()
-    for one in messages:
-        content = one.content.encode("utf-8", "surrogatepass")
-        found.update(f"{one.role} {len(content)} ".encode() + content)
-    return found.hexdigest()

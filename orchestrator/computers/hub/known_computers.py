@@ -193,7 +193,8 @@ def _mod_version(host: str) -> tuple[int, int] | None:
 
 def printable(text: str) -> str:
     """Text of a peer for a log: printable and short, so that it can inject nothing."""
-    return "".join(char if char.isprintable() else "?" for char in text)[:200]
+    text = text[:200]
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 # -- The connections that were turned away last or given up, for a person who has to find out why no computer connects

@@ -143,6 +143,8 @@ class Directory:
 
     def frozen(self, user: str) -> Freeze | None:
         """The freeze that holds for a person, or for a program by its owner; None: they are free."""
+        if not self.freezes:
+            return None
         person = self.person_of(user)
         names = (EVERYBODY, person, *(f"{OF_GROUP}{one}" for one in sorted(self.groups_of(person))))
         return next((self.freezes[name] for name in names if name in self.freezes), None)

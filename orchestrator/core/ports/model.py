@@ -1,7 +1,9 @@
 """The port of the models; ``Window`` is the core's."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from ipaddress import ip_address
 from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
@@ -18,6 +20,14 @@ class ChatMessage:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+    @cached_property
+    def as_json(self) -> bytes:
+        """The message as a JSON object, made once: a view keeps its messages from request to request.
+
+        Half of a surrogate pair is an escape in it.
+        """
+        return json.dumps({"role": self.role, "content": self.content}).encode()
 
 
 @dataclass(frozen=True)
