@@ -1,14 +1,15 @@
-"""The contracts of ``TaskPersistenceManager``, first part: S01 to S15 and S45, the journal."""
+"""The contracts of ``TaskPersistenceManager``, first part: S01 to S15, S45 and S104, the journal."""
 
 import asyncio
 import hashlib
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
 from orchestrator.core.policy import Effect
-from orchestrator.core.ports import Store, Token
+from orchestrator.core.ports import Receipt, Store, Token
 from orchestrator.core.task.facts import CallsProposed, RequestId, TaskId, ToolStarted
 from orchestrator.core.task.items import item_hash, verify_chain
 from orchestrator.core.task.states import TaskStatus
+from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 
@@ -88,6 +89,30 @@ async def s05_same_items_again(store: Store, clock: ManualClock) -> None:
     assert await store.append(T1, 6, drafts, status=TaskStatus.RUNNING, number_for=COMPUTER) == first
     assert len(await store.read(T1)) == 6
     assert await store.allot_number(COMPUTER) == 2
+
+
+async def s104_a_number_for_the_acknowledgement(store: Store, clock: ManualClock) -> None:
+    """It is allotted with an outcome, keeps what was heard, and is below that of a call that starts with it."""
+    author, numbers = Author(clock), list[int]()
+    receipt = Receipt(COMPUTER, Heard(7), numbers.append)
+    await store.create(T1, [author.submitted(), *author.proposed(Effect.ALLOW)])
+    note = author.note()
+    stored = await store.append(T1, 4, [note], status=TaskStatus.RUNNING, receipt=receipt)
+    assert (numbers, (await store.computer(COMPUTER)).heard) == ([1], 7)
+    for version in (4, 5):
+        assert await store.append(T1, version, [note], status=TaskStatus.RUNNING, receipt=receipt) == stored
+    await refused(Conflict, store.append(T1, 4, [author.note()], status=TaskStatus.RUNNING, receipt=receipt))
+    assert numbers == [1]
+    earlier = Receipt(COMPUTER, Heard(3), numbers.append)
+    (_, start) = await store.append(
+        T1, 5, [author.note(), author.started()], status=TaskStatus.RUNNING, number_for=COMPUTER, receipt=earlier
+    )
+    assert isinstance(start.fact, ToolStarted)
+    assert (numbers, start.fact.number, await store.allot_number(COMPUTER)) == ([1, 2], 3, 4)
+    assert (await store.computer(COMPUTER)).heard == 7
+    other = Receipt(ComputerId("9"), Heard(0), numbers.append)
+    await store.append(T1, 7, [author.note()], status=TaskStatus.RUNNING, receipt=other)
+    assert (numbers[-1], await store.allot_number(other.computer)) == (1, 2)
 
 
 async def s06_some_items_again(store: Store, clock: ManualClock) -> None:

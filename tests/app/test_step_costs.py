@@ -24,7 +24,7 @@ from tests.harness.whole_server import Server, running
 from tests.waiting import within
 
 SHORT, LONG = 10, 40
-MOST = {"COMMIT": 4, "statements": 28, "frames": 2, "JSON encodings": 13, "Python calls": 1800, "connections": 0}
+MOST = {"COMMIT": 3, "statements": 25, "frames": 2, "JSON encodings": 13, "Python calls": 1800, "connections": 0}
 """The most of each in one step. Whoever makes a step cheaper lowers them."""
 LOOP = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/selector_events.py", "selectors.py")
 """The calls within the loop itself, which is another one in a server."""

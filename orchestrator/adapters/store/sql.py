@@ -39,7 +39,7 @@ from orchestrator.core.audit.chain import read_written
 from orchestrator.core.audit.retention import LISTS
 from orchestrator.core.audit.tables import PROMPT_HEAD_CHARS
 from orchestrator.core.errors import ComputerClaimed, InvalidRequest, JournalBroken, NewerSchema
-from orchestrator.core.ports import Schedule, TaskRow, Token
+from orchestrator.core.ports import Receipt, Schedule, TaskRow, Token
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
@@ -137,12 +137,13 @@ _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, c
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
 _LATEST_FIRST: Final = "ORDER BY updated_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
-_NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
-    heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END
-    WHERE computer = ?"""
+_HEARD: Final = "heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END"
+_NEXT_NUMBER: Final = f"""UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
+    {_HEARD} WHERE computer = ?"""
 _NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
 _COMPUTER: Final = "SELECT number, task FROM computers WHERE computer = ? /* FOR UPDATE */"
 _SET_COMPUTER: Final = "UPDATE computers SET number = ?, task = ? WHERE computer = ?"
+_SET_HEARD: Final = f"UPDATE computers SET number = ?, task = ?, {_HEARD} WHERE computer = ?"
 
 
 class Head(NamedTuple):
@@ -168,6 +169,7 @@ class Append(NamedTuple):
     claim: Sequence[ComputerId] = ()
     release: bool = False
     woke: Callable[[], object] | None = None
+    receipt: Receipt | None = None
 
 
 def migrate(*, fresh: bool, upto: int = SCHEMA) -> Script[None]:
@@ -243,7 +245,8 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     if token is not None and not holds(head.entry, token):
         raise sealing.lease_lost(task_id)
     claim = () if token is None else wanted.claim
-    computers = yield from _computers_for(task_id, claim, wanted.number_for)
+    receipt = wanted.receipt
+    computers = yield from _computers_for(task_id, claim, wanted.number_for, receipt)
     stored = yield from already_there(task_id, drafts)
     if stored is not None:
         return stored
@@ -253,7 +256,12 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     sealed = sealing.seal_drafts(drafts, task_id=task_id, version=head.version, head_hash=head.head_hash, number=number)
     items = [item for item, _ in sealed]
     for computer, columns in computers.items():
-        yield _SET_COMPUTER, (*columns, computer)
+        if receipt is not None and computer == receipt.computer:
+            heard = receipt.heard.journal_seq
+            yield _SET_HEARD, (*columns, heard, of_boot(receipt.heard), heard, computer)
+            receipt.told(columns[0] - (computer == wanted.number_for))
+        else:
+            yield _SET_COMPUTER, (*columns, computer)
     for content in sorted(wanted.blobs):
         yield from put_blob(content, now=now)
     yield from add(task_id, sealed, drafts, now=now)
@@ -408,11 +416,12 @@ def _task_row(
 
 
 def _computers_for(
-    task_id: TaskId, claim: Sequence[ComputerId], number_for: ComputerId | None
+    task_id: TaskId, claim: Sequence[ComputerId], number_for: ComputerId | None, receipt: Receipt | None
 ) -> Script[dict[ComputerId, tuple[int, str | None]]]:
     """Number and claimant, as they will be, of the computers that an append changes. Raises ComputerClaimed."""
     changed: dict[ComputerId, tuple[int, str | None]] = {}
-    for computer in sorted({*claim, *(() if number_for is None else (number_for,))}):
+    numbered = [one for one in (number_for, None if receipt is None else receipt.computer) if one is not None]
+    for computer in sorted({*claim, *numbered}):
         rows = yield _COMPUTER, (computer,)
         if not rows:
             yield from know_computer(computer)
@@ -420,7 +429,7 @@ def _computers_for(
         number, claimant = rows[0]
         if computer in claim and claimant not in {None, task_id}:
             raise ComputerClaimed(computer)
-        after = (number + (computer == number_for), task_id if computer in claim else claimant)
+        after = (number + numbered.count(computer), task_id if computer in claim else claimant)
         if after != (number, claimant):
             changed[computer] = after
     return changed

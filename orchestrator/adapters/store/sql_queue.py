@@ -73,7 +73,7 @@ def is_plain(wanted: Append) -> bool:
     It changes nothing but its own task's row and items. It gives no lease back, because a renewal
     that came with it must not find the lease gone.
     """
-    if wanted.number_for is not None or wanted.blobs or wanted.claim or wanted.release:
+    if wanted.number_for is not None or wanted.blobs or wanted.claim or wanted.release or wanted.receipt is not None:
         return False
     return wanted.schedule != "sleep" and sealing.only_items(wanted.drafts)
 

@@ -31,6 +31,7 @@ from orchestrator.core.ports import (
     Lease,
     NoticeRow,
     PolicyRow,
+    Receipt,
     Schedule,
     SignInRow,
     StreamHead,
@@ -113,8 +114,11 @@ class SqlStore(ABC):
         claim: Sequence[ComputerId] = (),
         release: bool = False,
         woke: Callable[[], object] | None = None,
+        receipt: Receipt | None = None,
     ) -> list[AgentTaskItem]:
-        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release, woke)
+        wanted = sql.Append(
+            task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release, woke, receipt
+        )
         return await self._append(wanted)
 
     async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:

@@ -52,6 +52,16 @@ class StreamHead:
 
 
 @dataclass(frozen=True)
+class Receipt:
+    """A number with which a computer may forget an outcome, allotted as the outcome is written."""
+
+    computer: ComputerId
+    heard: Heard
+    told: Callable[[int], object]
+    """Called with the number, in any thread, before the outcome is durable; where it is tried again, once more."""
+
+
+@dataclass(frozen=True)
 class Lease:
     """The right to act for one task until it is not renewed in time."""
 
@@ -109,6 +119,7 @@ class TaskPersistenceManager(Protocol):
         claim: Sequence[ComputerId] = (),
         release: bool = False,
         woke: Callable[[], object] | None = None,
+        receipt: Receipt | None = None,
     ) -> list[AgentTaskItem]:
         """The drafts sealed after ``version``, with row, queue, numbers and blobs in one transaction.
 
@@ -117,6 +128,8 @@ class TaskPersistenceManager(Protocol):
         into the (single) ``tool_started`` draft. ``claim``: claim these computers with it, and
         ``release``: give back all that the task has claimed; both for the holder of ``token`` only.
         ``woke`` is called, in any thread, where a task that waited for one of them falls due by that.
+        ``receipt``: allot one more number, below that of the draft, as ``allot_number`` does. It is not told of
+        drafts that are already there.
         The grants of a ``decision_recorded`` are kept with it, and the grant of a ``tool_started`` is
         used once with it. Durable when it returns.
 

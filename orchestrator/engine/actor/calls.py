@@ -206,12 +206,14 @@ class Calls:
         except (CallVoid, ComputerAway) as void:
             return await self._void(record, run_id, void)
         except ComputerFailed as error:
-            await self._failed(record, run_id, error)
+            number = await self._failed(record, run_id, error)
         except (ToolFailed, InvalidRequest) as error:
-            await self._finished(record, run_id, ok=False, text=str(error), code=error.code, ran=ran_by(error))
+            number = await self._finished(record, run_id, ok=False, text=str(error), code=error.code, ran=ran_by(error))
         else:
-            await self._finished(record, run_id, ok=True, text=outcome.text, after=outcome.after, ran=outcome.ran)
-        await self.world.acknowledge(record.call.computer, run_id)
+            number = await self._finished(
+                record, run_id, ok=True, text=outcome.text, after=outcome.after, ran=outcome.ran
+            )
+        await self.world.acknowledge(record.call.computer, run_id, number)
         return None
 
     async def _void(self, record: CallRecord, run_id: RunId, void: OrchestratorError) -> float | None:
@@ -225,15 +227,15 @@ class Calls:
         waits = isinstance(void, CallVoid) and void.reason != "below_fence" and not _is_of_a_freeze(void)
         return BUSY_S if waits else None
 
-    async def _failed(self, record: CallRecord, run_id: RunId, error: ComputerFailed) -> None:
+    async def _failed(self, record: CallRecord, run_id: RunId, error: ComputerFailed) -> int | None:
         if error.reason != OUTCOME_UNKNOWN:
             text, code = _kept_changing(record, str(error), error.reason)
-            await self._finished(record, run_id, ok=False, text=text, code=code)
-            return
+            return await self._finished(record, run_id, ok=False, text=text, code=code)
         unknown = await self._looked(
             facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="unknown", reason=error.message)
         )
         await self.journal.happened(unknown, of_computer(record.call.computer))
+        return None
 
     async def _finished(
         self,
@@ -245,7 +247,8 @@ class Calls:
         code: str | None = None,
         after: Mapping[str, str] | None = None,
         ran: facts.Ran | None = None,
-    ) -> None:
+    ) -> int | None:
+        """Record the outcome; the number that was allotted with it for the acknowledgement, None: there is none."""
         if run_id in self._frozen:
             text = f"{text} It was stopped because of a person, not because of a fault: {self._frozen.pop(run_id)}."
         seen = UNSEEN if code in NEVER_RAN else await self.programs.after(record, _WHILE)
@@ -259,7 +262,10 @@ class Calls:
             watched=seen.watched,
             ran=ran,
         )
-        await self.journal.happened(finished, of_computer(record.call.computer), follow=self.next_step)
+        computer, numbers = record.call.computer, list[int]()
+        receipt = self.world.receipt(computer, numbers.append)
+        await self.journal.happened(finished, of_computer(computer), follow=self.next_step, receipt=receipt)
+        return numbers[-1] if numbers else None
 
     def _away(self, computer: ComputerId | None) -> bool:
         return computer is not None and not self.world.online(computer)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from orchestrator.core.errors import ComputerClaimed, Conflict
-from orchestrator.core.ports import Bus, Lease
+from orchestrator.core.ports import Bus, Lease, Receipt
 from orchestrator.core.reply.response import PartialReply
 from orchestrator.core.task.facts import CallId, Fact, TaskEnded, TaskId, ToolStarted
 from orchestrator.core.task.fold import can_follow, fold, preview, sealed, with_findings
@@ -149,12 +149,13 @@ class TaskJournal:
         blobs: tuple[bytes, ...] = (),
         follow: Follow = nothing,
         start: Follow = nothing,
+        receipt: Receipt | None = None,
     ) -> None:
         """Append an outcome: again at the new version after a conflict, with the same item id.
 
         The next facts in the same transaction are decided again each time: the consequence of the outcome, then the
         ``start`` of a call, which is left out where another task has the computer. The outcome is dropped only where
-        nothing waits for it any more, such as a reply to a task that has ended.
+        nothing waits for it any more, such as a reply to a task that has ended. ``receipt``: as the store takes it.
         """
         draft = self.service.draft(fact, actor)
         async with self._appending:
@@ -165,7 +166,7 @@ class TaskJournal:
                         drafts.append(self.service.draft(one, by))
                         after = preview(after, drafts[-1:])
                 try:
-                    await self._append(drafts, after, blobs=blobs)
+                    await self._append(drafts, after, blobs=blobs, receipt=receipt)
                 except Conflict:
                     await self._refold()
                 except ComputerClaimed:
@@ -195,7 +196,14 @@ class TaskJournal:
         newer = await patiently(lambda: store.read(task.task_id, task.version), for_s=self.patience_s)
         self.task = fold(newer, self.task)
 
-    async def _append(self, drafts: list[Draft], after: AgentTask, *, blobs: tuple[bytes, ...] = ()) -> None:
+    async def _append(
+        self,
+        drafts: list[Draft],
+        after: AgentTask,
+        *,
+        blobs: tuple[bytes, ...] = (),
+        receipt: Receipt | None = None,
+    ) -> None:
         """Append ``drafts``, with which the task will be as ``after``, except for what only the store knows.
 
         With the start of a call the step has its computers; with its own end they are given back.
@@ -220,6 +228,7 @@ class TaskJournal:
             claim=claim,
             release=release,
             woke=woke.set,
+            receipt=receipt,
         )
         items = await patiently(append, for_s=self.patience_s)
         self.claimed = (self.claimed or bool(claim)) and not release

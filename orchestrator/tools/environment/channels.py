@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
 from orchestrator.core.policy import PolicyContext
-from orchestrator.core.ports import CallResult, Computers, Store
+from orchestrator.core.ports import CallResult, Computers, Receipt, Store
 from orchestrator.core.ports.computers import OWN_TOKEN
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.task.task import AgentTask, CallRecord
@@ -51,11 +51,18 @@ class Reach:
         info = self.computers.info(computer) if self.computers and computer else None
         return info.identity if info is not None else ""
 
-    async def acknowledge(self, computer: ComputerId | None, run_id: RunId) -> None:
-        """Let the computer forget an outcome that is durable here."""
+    def receipt(self, computer: ComputerId | None, told: Callable[[int], object]) -> Receipt | None:
+        """How an append allots the number of the acknowledgement too; None: nobody would hear one."""
+        if computer is None or self.computers is None or not self.online(computer):
+            return None
+        return Receipt(computer, self.computers.heard(computer), told)
+
+    async def acknowledge(self, computer: ComputerId | None, run_id: RunId, number: int | None = None) -> None:
+        """Let the computer forget an outcome that is durable here; ``number``: allotted with it, None: not yet."""
         if computer is not None and self.computers is not None and self.online(computer):
-            heard = self.computers.heard(computer)
-            self.computers.acknowledge(computer, run_id, await self.store.allot_number(computer, heard=heard))
+            if number is None:
+                number = await self.store.allot_number(computer, heard=self.computers.heard(computer))
+            self.computers.acknowledge(computer, run_id, number)
 
 
 # -- The ways of a tool to a computer: to look, to make the one call of a bracket, to hear an old result again
