@@ -7,7 +7,7 @@ its number before it, so that no file can imitate a gap.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -18,9 +18,11 @@ _MARK: Final = 130
 _HEAD_EDGE: Final = re.compile(r"(?<![^\s;,&|])[^\s;,&|]{1,1000}\Z")
 _TAIL_EDGE: Final = re.compile(r"\A(?:[^;,&|]{0,200}[;,&|]|[^\s;,&|]{1,1000}(?=\s))")
 """The rest of a word after a cut inside of a line, and a value without its name: a secret is whole or gone."""
-_NUMBERED: Final = re.compile(r"([0-9]{1,9})\|(?: (.*))?", re.DOTALL)
 _PREFIX: Final = re.compile(r"\s*[0-9]{1,9}\|")
 _GAP: Final = re.compile(r"\[lines ([0-9]{1,9})-([0-9]{1,9}) left out(?:; .*)?\]", re.DOTALL)
+_ROW: Final = re.compile(r"^(?:([0-9]{1,9})\|(?: ([^\n]*))?|([^\n]*))$", re.MULTILINE)
+"""A numbered line, or any other row; all rows are found at once, since a search for each costs more."""
+_INNER_MARK: Final = "[… "
 _INNER: Final = re.compile(
     r"\[… [0-9]{1,9} characters left out, ([0-9]{1,9})-([0-9]{1,9}) of this line(?:; [^\]]*)? …\]"
 )
@@ -98,8 +100,11 @@ def lines_in(text: str) -> tuple[int, int] | None:
 
     None: the text does not have numbered lines.
     """
-    read = _read_numbered(text)
-    return None if read is None else (read[2] - read[1][0].number + 1, len(read[1]))
+    read = _rows(text)
+    if read is None:
+        return None
+    _, rows = read
+    return _end(rows) - int(rows[0][0]) + 1, sum(1 for number, _, _ in rows if number)
 
 
 def is_numbered(text: str) -> bool:
@@ -117,23 +122,38 @@ def counts_up(text: str) -> bool:
 # -- inside ------------------------------------------------------------------------------
 
 
-def _read_numbered(text: str) -> tuple[str, list[Line], int] | None:
-    """The text before the numbered lines, the lines, and the number of the last; None: they have no numbers."""
-    rows = text.split("\n")
-    start = next((at for at, row in enumerate(rows) if _NUMBERED.fullmatch(row)), None)
+def _rows(text: str) -> tuple[int, list[tuple[str, str, str]]] | None:
+    """The place of the first numbered line, and from it on the number and the text of each, or any other row.
+
+    None: the text has no such line, or others than gaps after it.
+    """
+    rows = _ROW.findall(text)
+    start = next((at for at, (number, _, _) in enumerate(rows) if number), None)
     if start is None:
         return None
-    lines, end = list[Line](), 0
-    for row in rows[start:]:
-        found, gap = _NUMBERED.fullmatch(row), _GAP.fullmatch(row)
-        if found is not None:
-            lines.append(_line(int(found[1]), found[2] or ""))
-            end = lines[-1].number
-        elif gap is not None:
-            end = int(gap[2])
-        else:
-            return None
-    return "\n".join(rows[:start]), lines, end
+    rows = rows[start:]
+    is_read = all(_GAP.fullmatch(other) for number, _, other in rows if not number)
+    return (start, rows) if is_read else None
+
+
+def _end(rows: Sequence[tuple[str, str, str]]) -> int:
+    """The number of the last line that rows are about."""
+    number, _, gap = rows[-1]
+    return int(number or gap.partition("-")[2].partition(" ")[0])
+
+
+def _read_numbered(text: str) -> tuple[str, list[Line], int] | None:
+    """The text before the numbered lines, the lines, and the number of the last; None: they have no numbers."""
+    read = _rows(text)
+    if read is None:
+        return None
+    start, rows = read
+    lines = [
+        Line(int(number), said) if _INNER_MARK not in said else _line(int(number), said)
+        for number, said, _ in rows
+        if number
+    ]
+    return "\n".join(text.split("\n", start)[:start]), lines, _end(rows)
 
 
 def _read_plain(text: str) -> tuple[None, list[Line], int]:
@@ -158,10 +178,12 @@ def _line(number: int, row: str) -> Line:
 def _told(header: str | None, lines: Sequence[Line], end: int, chars: int, rest: Rest) -> str:
     room = max(1, chars - len(header or ""))
     most = room if len(lines) == 1 else max(_LEAST_LINE, room // 3)
-    shortened = [_shortened(line, most) for line in lines]
-    kept = list(_kept(shortened, room, rest))
-    rows, before = [header] if header else [], kept[0].number - 1
-    for line in kept:
+    sizes = [_size(line) for line in lines]
+    if max(sizes) > most:
+        lines = [_shortened(line, most) for line in lines]
+        sizes = [_size(line) for line in lines]
+    rows, before = [header] if header else [], lines[0].number - 1
+    for line in _kept(lines, sizes, room, rest):
         if line.number > before + 1:
             rows.append(_gap(before + 1, line.number - 1, rest))
         rows.append(_shown(line, rest))
@@ -171,22 +193,21 @@ def _told(header: str | None, lines: Sequence[Line], end: int, chars: int, rest:
     return "\n".join(rows)
 
 
-def _kept(lines: Sequence[Line], room: int, rest: Rest) -> Iterator[Line]:
+def _kept(lines: Sequence[Line], sizes: Sequence[int], room: int, rest: Rest) -> Sequence[Line]:
     """The lines that are shown: all, or the head and the tail as far as they reach without a gap."""
-    if sum(map(_size, lines)) <= room:
-        yield from lines
-        return
-    head = _run(lines, room if rest.paged else room * 2 // 3)
-    yield from lines[:head]
-    if not rest.paged:
-        tail = _run(lines[: head - 1 : -1], room // 3)
-        yield from lines[len(lines) - tail :]
+    if sum(sizes) <= room:
+        return lines
+    head = _run(lines, sizes, room if rest.paged else room * 2 // 3)
+    if rest.paged:
+        return lines[:head]
+    tail = _run(lines[: head - 1 : -1], sizes[: head - 1 : -1], room // 3)
+    return [*lines[:head], *lines[len(lines) - tail :]]
 
 
-def _run(lines: Sequence[Line], room: int) -> int:
+def _run(lines: Sequence[Line], sizes: Sequence[int], room: int) -> int:
     """How many of the lines fit, up to where one is missing between them; at least one."""
-    for at, line in enumerate(lines):
-        room -= _size(line)
+    for at, (line, size) in enumerate(zip(lines, sizes, strict=True)):
+        room -= size
         if at and (room < 0 or abs(line.number - lines[at - 1].number) > 1):
             return at
     return len(lines)
