@@ -4,9 +4,11 @@ How scripts are run, by a thread or by a server's connections, is the adapter's.
 """
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
-from typing import TypeVar
+from functools import cached_property
+from typing import Final, TypeVar
 
 from orchestrator.adapters.store import sql, sql_grants, sql_outbox, sql_queue, sql_system
 from orchestrator.adapters.store import sql_records as sql_computers
@@ -50,6 +52,9 @@ from orchestrator.core.wire.wire import ComputerId
 
 T = TypeVar("T")
 
+_KEPT: Final = 32
+"""Tasks that are kept folded."""
+
 
 class SqlStore(ABC):
     """The `Store` port by the scripts of ``sql*``; an adapter says how they are run."""
@@ -60,6 +65,11 @@ class SqlStore(ABC):
     """The port's ``shared``."""
     clock: Clock
     """The port's ``clock``."""
+
+    @cached_property
+    def _folded(self) -> OrderedDict[TaskId, AgentTask]:
+        """The tasks that were loaded last: a task that is looked at is looked at again, with a few more items."""
+        return OrderedDict()
 
     @abstractmethod
     def _read(self, script: Callable[[int], Script[T]]) -> Awaitable[T]:
@@ -149,10 +159,19 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql.last_changed(limit, before, begun, users))
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
-        return await self._read(lambda _: sql.load(task_id))
+        return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded)))
 
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
-        return await self._read(lambda _: sql.load_by_request_id(request_id))
+        return self._loaded(await self._read(lambda _: sql.load_by_request_id(request_id, self._folded)))
+
+    def _loaded(self, loaded: sql.Loaded) -> AgentTask | None:
+        task, between = loaded
+        if between is not None:
+            self._folded.pop(between.task_id, None)
+            self._folded[between.task_id] = between
+            if len(self._folded) > _KEPT:
+                self._folded.popitem(last=False)
+        return task
 
     async def list_tasks(
         self,
