@@ -47,12 +47,12 @@ MAX_ITEM_BYTES: Final = 1024 * 1024
 """The most that waits for one slow reader: the items after it are read once they are wanted."""
 _READ_AT_ONCE: Final = 64
 """Items that were missed and are told together."""
-EACH_S: Final = 0.001
+EACH_S: Final = 0.005
 """A reader more, and each of them waits so much longer for what comes: telling takes a small part of the time."""
 AT_ONCE_S: Final = 0.01
 """Ten readers are told at once."""
-APART_S: Final = 0.25
-"""No reader waits longer, which an eye hardly sees."""
+APART_S: Final = 1.0
+"""No reader waits longer."""
 
 
 def apart_s(readers: int) -> float:
