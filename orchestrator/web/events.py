@@ -49,7 +49,7 @@ _READ_AT_ONCE: Final = 64
 """Items that were missed and are told together."""
 EACH_S: Final = 0.005
 """A reader more, and each of them waits so much longer for what comes: telling takes a small part of the time."""
-AT_ONCE_S: Final = 0.01
+AT_ONCE_S: Final = 10 * EACH_S
 """Ten readers are told at once."""
 APART_S: Final = 1.0
 """No reader waits longer."""
