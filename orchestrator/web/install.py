@@ -292,9 +292,10 @@ def _without_usual_port(url: str) -> str:
 # on it is not a file. The headers forbid the page everything that it does not need; above all no script runs that is
 # not one of these files, and no text becomes one.
 #
-# A slow line is waited for once: the page names its modules at its head, so that none waits for the one
-# that imports it, and asks for them below a name that is made of what they all say (``/console/@…/``), so that a
-# browser keeps them until they are others.
+# A slow line is waited for once: the page names its modules at its head, so that none waits for the one that imports
+# it. It names those of the first view, which are fetched at once, and those of each view that is fetched when somebody
+# looks at it. It asks for them below a name that is made of what they all say (``/console/@…/``), so that a browser
+# keeps them until they are others.
 
 _PAGE: Final = "index.html"
 _TYPES: Final[Mapping[str, str]] = {
@@ -349,6 +350,8 @@ _MODULES: Final = "<!-- modules -->"
 """Where the page names its modules."""
 _IMPORTS: Final = re.compile(r'^(?:import|export)\b[^;"]*"(\.[^"]+)";', re.M)
 """The modules that a module needs at once; one that it fetches later is named in ``import("…")``."""
+_LATER: Final = re.compile(r'\blater\("([^"]+)", ')
+"""The views that are fetched when they are looked at (``lib/later.js``)."""
 _ELSEWHERE: Final = Elsewhere(page="/", doors="/v1/openapi.json", health="/healthz", installer="/install")
 """Where things are, for a client that is not a browser."""
 
@@ -398,15 +401,19 @@ def console_files() -> Mapping[str, ConsoleFile]:
     nodes that serve one page.
     """
     found = dict(_found(files("orchestrator.web").joinpath("console"), ""))
-    named = "\n".join(f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in sorted(_needed_at_once(found)))
-    text = found[_PAGE].content.decode().replace(_MODULES, named)
+    at_once = _needed(found, "app.js")
+    lines = [f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in sorted(at_once)]
+    for path in sorted({one for module in at_once for one in _LATER.findall(found[module].content.decode())}):
+        if more := sorted(_needed(found, path) - at_once - {path}):
+            lines.append(f'<meta name="later" content="{" ".join([path, *more])}">')
+    text = found[_PAGE].content.decode().replace(_MODULES, "\n".join(lines))
     text = text.replace(f'"{_BELOW}', f'"{_BELOW}@{_name_of(found)}/')
     return {**found, _PAGE: _file(text.encode(), found[_PAGE].media)}
 
 
-def _needed_at_once(found: Mapping[str, ConsoleFile]) -> set[str]:
-    """The modules of the first view: the first one, and all that these import."""
-    needed, left = set[str](), ["app.js"]
+def _needed(found: Mapping[str, ConsoleFile], first: str) -> set[str]:
+    """A module, and all that it imports at once."""
+    needed, left = set[str](), [first]
     while left:
         path = left.pop()
         needed.add(path)

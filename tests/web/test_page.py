@@ -19,6 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 CONSOLE = Path(install.__file__).parent / "console"
+FIRST_VIEW_BYTES = 60_000
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -67,11 +68,14 @@ async def test_the_page_names_all_of_its_modules_by_a_name_that_may_be_kept(serv
     ahead = re.findall(r'<link rel="modulepreload" href="/console/@([0-9a-f]{16})/([^"]+)">', text)
     modules = {path.relative_to(CONSOLE).as_posix() for path in CONSOLE.rglob("*") if path.suffix in (".js", ".mjs")}
     named = {path for _, path in ahead}
-    later = {f"views/{one}.js" for one in ("audit", "computer", "pairing", "people", "policy")}
-    assert later | {"vendor/uplot/uplot.mjs"} <= modules - named
-    for path in named:
-        needs = re.findall(r'^(?:import|export)[^;"]*"(\.[^"]+)";', (CONSOLE / path).read_text("utf-8"), re.M)
-        assert {(CONSOLE / path).parent.joinpath(one).resolve() for one in needs} <= {CONSOLE / one for one in named}
+    later = [f"views/{one}.js" for one in ("approvals", "audit", "computer", "people", "policy", "task", "tasks")]
+    assert {*later, "vendor/uplot/uplot.mjs"} <= modules - named
+    assert_whole(named)
+    told = [one.split() for one in re.findall('<meta name="later" content="([^"]+)">', text)]
+    assert {first for first, *_ in told} >= set(later)
+    for more in told:
+        assert not named & set(more)
+        assert_whole(named | set(more))
     (name,) = {name for name, _ in ahead}
     assert set(re.findall(r'"/console/(?!@)', text)) == set()
     for path in sorted(modules):
@@ -82,6 +86,22 @@ async def test_the_page_names_all_of_its_modules_by_a_name_that_may_be_kept(serv
         told = await plain(server, "GET", f"/console/{path}")
         assert (told.content, told.headers["cache-control"]) == ((CONSOLE / "app.js").read_bytes(), "no-cache")
     refused(await plain(server, "GET", f"/console/@{name}/nothing.js"), 404, "not_found")
+
+
+def assert_whole(named: set[str]) -> None:
+    """Nothing is missing of what these modules import."""
+    for path in named:
+        needs = re.findall(r'^(?:import|export)[^;"]*"(\.[^"]+)";', (CONSOLE / path).read_text("utf-8"), re.M)
+        assert {(CONSOLE / path).parent.joinpath(one).resolve() for one in needs} <= {CONSOLE / one for one in named}
+
+
+async def test_the_first_view_is_small(server: Server) -> None:
+    """The page, its styles, its sign and all modules that it names at its head, as they are sent."""
+    answer = await plain(server, "GET", "/", Accept_Encoding="gzip", **HTML)
+    named = {"/", *re.findall(r'(?:src|href)="(/[^"]+)"', answer.text)}
+    assert len(named) > 30
+    sent = [await plain(server, "GET", path, Accept_Encoding="gzip", **HTML) for path in sorted(named)]
+    assert sum(int(one.headers["content-length"]) for one in sent) <= FIRST_VIEW_BYTES
 
 
 async def test_files_are_packed_for_who_takes_it(server: Server) -> None:

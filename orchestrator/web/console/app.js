@@ -1,6 +1,6 @@
 // The console: signing in, the frame with its navigation, and which view stands where.
 import { html, render, useEffect, useRef, useState } from "./lib/html.js";
-import { unseen } from "./lib/decide.js";
+import { calledOf } from "./lib/called.js";
 import { live, onOpened, start, stop } from "./lib/live.js";
 import { later } from "./lib/later.js";
 import { useReading } from "./lib/reading.js";
@@ -10,26 +10,26 @@ import { useStore } from "./lib/store.js";
 import { nextTheme, theme } from "./lib/theme.js";
 import { title } from "./lib/title.js";
 import * as transfers from "./lib/transfers.js";
+import { unseen } from "./lib/unseen.js";
 import { watchOpened } from "./lib/notify.js";
 import { lookAtOwnPush, turnOffPush } from "./lib/push.js";
 import { Icon, LOGO, Loading, Safe, plural, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
-import { Approvals } from "./views/approvals.js";
-import { calledOf } from "./views/call.js";
-import { Computers } from "./views/computers.js";
 import { Home } from "./views/home.js";
 import { SignIn } from "./views/signin.js";
-import { Task } from "./views/task.js";
-import { Tasks } from "./views/tasks.js";
 import { GoingOn } from "./views/transfers.js";
 
-const Class = later("views/class.js", "Class");
+const Approvals = later("views/approvals.js", "Approvals");
 const Audit = later("views/audit.js", "Audit");
+const Class = later("views/class.js", "Class");
 const Computer = later("views/computer.js", "Computer");
+const Computers = later("views/computers.js", "Computers");
 const Pairing = later("views/pairing.js", "Pairing");
 const Decisions = later("views/decisions.js", "Decisions");
 const People = later("views/people.js", "People");
 const Policy = later("views/policy.js", "Policy");
+const Task = later("views/task.js", "Task");
+const Tasks = later("views/tasks.js", "Tasks");
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {

@@ -12,8 +12,14 @@ from tests.story.test_screens import PAINT, computer
 from tests.web.browser.seats import PHONE, Seats
 from tests.web.browser.test_approving import waiting, write
 from tests.web.browser.test_computers import becomes
+from tests.web.test_page import FIRST_VIEW_BYTES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SENT = """Object.fromEntries([...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+  .filter(({ name }) => !name.includes("/v1/"))
+  .map((one) => [one.name.replace(/.*[/]console[/](@[0-9a-f]+[/])?/, ""), one.encodedBodySize]))"""
+"""The bytes of each file of the page as they came, without the answers of the server."""
 
 
 @pytest.mark.deep
@@ -58,6 +64,24 @@ async def test_the_first_view_shows_computers_tasks_and_figures(server: Server, 
         async with (await again.value).expect_event("close"):
             await seat.go("tasks")
         await expect(seat.page).to_have_title(re.compile("Tasks"))
+
+
+async def test_a_view_is_fetched_when_it_is_opened(seats: Seats) -> None:
+    """The first view takes at most 60 kB. Another asks for all its modules at once, and each is fetched once."""
+    seat = await seats.open("", fresh=True)
+    await expect(seat.page.get_by_role("heading", name="No computer is connected yet")).to_be_visible()
+    sent = await seat.page.evaluate(SENT)
+    assert {"console.css", "app.js", "views/home.js"} <= set(sent)
+    assert not {"views/approvals.js", "views/task.js", "screen/font.js", "vendor/highlight/core.min.js"} & set(sent)
+    assert sum(sent.values()) <= FIRST_VIEW_BYTES
+    named = await seat.page.locator('meta[name="later"][content^="views/approvals.js "]').get_attribute("content")
+    await seat.go("approvals")
+    await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    more = (await seat.page.evaluate(SENT)).keys() - sent.keys()
+    assert more == set((named or "").split())
+    assert await seat.page.locator('link[rel="modulepreload"][href$="/lib/diff.js"]').count() == 1
+    fetched = [one for one in seat.requests if one.endswith(".js")]
+    assert len(fetched) == len(set(fetched))
 
 
 async def test_many_computers_at_one_place_share_a_few_names(server: Server, seats: Seats) -> None:

@@ -9,6 +9,7 @@ import { session } from "./session.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";
 import { span } from "./ui.js";
+import { saw, unseen } from "./unseen.js";
 
 const DONE = {
   approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you",
@@ -21,25 +22,13 @@ const KEPT = 100;
 // `calls`: what was decided and on which; `brief`: without how the task stands, where that is seen beside it.
 export const outcomes = new Store(new Map());
 
-// Those that failed and that nobody has seen yet, by the same ids.
-export const unseen = new Store(new Map());
-
-const keyOf = ({ request, question }) => request?.request_id ?? question.question_id;
-
-export function saw(outcome) {
-  if (!unseen.value.has(keyOf(outcome))) return;
-  const left = new Map(unseen.value);
-  left.delete(keyOf(outcome));
-  unseen.set(left);
-}
-
-let owner = "";
+// This module comes with the first view that decides: by then somebody may be signed in.
+let owner = session.value.name ?? "";
 session.subscribe(({ name }) => {
   if (!name || name === owner) return;
   // A decision of another person in this browser is theirs.
   owner = name;
   outcomes.set(new Map());
-  unseen.set(new Map());
 });
 
 export function tell(key, outcome) {

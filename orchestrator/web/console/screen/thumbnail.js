@@ -3,7 +3,6 @@
 // A computer sends its screen only while somebody looks, so few are looked at at once: those that came in sight first.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { useInSight } from "../lib/seen.js";
-import { Painter } from "./paint.js";
 import { useScreen } from "./watching.js";
 
 const MOST = 24, APART_MS = 1000;
@@ -35,16 +34,24 @@ function usePlace(wanted) {
 
 const SAID = { away: "Away", unreadable: "No picture", lost: "The server is away", refused: "Too many look" };
 
+// The painter has the font of the game: both come with the first picture, or with a later one where that failed.
+let coming = null;
+function painting() {
+  coming ??= import("./paint.js").catch(() => { coming = null; });
+  return coming;
+}
+
 // Paints what a screen shows, whole and not too often.
 function usePainting(canvas) {
   const held = useRef({ timer: 0, last: 0, screen: null, painter: null }).current;
   useEffect(() => () => clearTimeout(held.timer), []);
-  const paint = () => {
+  const paint = async () => {
     held.timer = 0;
     held.last = Date.now();
+    const found = held.screen.picture.width && await painting();
+    if (!canvas.current || !found) return;
     const { picture } = held.screen;
-    if (!canvas.current || !picture.width) return;
-    held.painter ??= new Painter(canvas.current);
+    held.painter ??= new found.Painter(canvas.current);
     // A pixel of the canvas for each point; the browser makes them as large as the tile.
     held.painter.fit(picture);
     held.painter.paint(picture, null, false);

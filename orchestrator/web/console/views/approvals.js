@@ -1,6 +1,7 @@
 // The queue: what waits for this person, one of it whole, and several together.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id } from "../lib/api.js";
+import { calledOf, gravest, short } from "../lib/called.js";
 import { askedAnew, became, decideSeveral, outcomes, tell } from "../lib/decide.js";
 import { live } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
@@ -8,7 +9,6 @@ import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
-import { calledOf, gravest, short } from "./call.js";
 import { Notify } from "./notify.js";
 import { Question } from "./question.js";
 import { Anew, Outcome, Request, isNoKey } from "./request.js";

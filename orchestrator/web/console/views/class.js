@@ -1,6 +1,7 @@
 // A class at a glance: for each person a tile with their screen, what they work on, what they are asked, and a brake.
 import { html, useEffect, useState } from "../lib/html.js";
 import { post } from "../lib/api.js";
+import { useOpenTasks } from "../lib/computers.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
@@ -9,7 +10,6 @@ import { useStore } from "../lib/store.js";
 import { inOrder, oneLine } from "../lib/text.js";
 import { Empty, Loading, Status, Trouble, plural, useDoing } from "../lib/ui.js";
 import { Thumbnail } from "../screen/thumbnail.js";
-import { useOpenTasks } from "./computers.js";
 import { AtWork } from "./tiles.js";
 
 const MOST_REASON = 200;

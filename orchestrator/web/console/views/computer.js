@@ -1,6 +1,7 @@
 // One computer: its screens live, who it is, what works on it, its backups; and letting a frozen one come back.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
+import { State, family, useAtWork } from "../lib/computers.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
@@ -10,7 +11,6 @@ import { useTitle } from "../lib/title.js";
 import { Ago, Details, Dialog, Facts, Icon, Loading, NotThere, Trouble, useDoing } from "../lib/ui.js";
 import { Screen } from "../screen/screen.js";
 import { Backups } from "./backups.js";
-import { State, family, useAtWork } from "./computers.js";
 import { Keyboard, Line, Told, TypeHere, useTyping } from "./typing.js";
 
 const TERMINAL = { of: "terminal", width: 0, height: 0 };

@@ -1,5 +1,6 @@
 // All computers, as they are now, and the first steps for a person who has none.
 import { html, useEffect, useState } from "../lib/html.js";
+import { STATES, State, family, useAtWork } from "../lib/computers.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { keepPlace, link, useKeptPlace } from "../lib/route.js";
@@ -8,30 +9,8 @@ import { inOrder, oneLine } from "../lib/text.js";
 import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
 import { Start } from "./start.js";
 
-export const STATES = { online: ["Online", "good"], away: ["Away", ""], frozen: ["Frozen", "bad"] };
 const ORDER = { frozen: 0, online: 1, away: 2 };
-const FAMILIES = { computer: "Computer", advanced: "Advanced computer", turtle: "Turtle", pocket: "Pocket computer",
-  command: "Command computer" };
 const MANY = 8;
-
-export const State = ({ state }) =>
-  html`<span class="badge ${STATES[state]?.[1] ?? ""}">${STATES[state]?.[0] ?? state}</span>`;
-export const family = (one) => (one.family ? FAMILIES[one.family] ?? oneLine(one.family, 30) : "");
-
-// The tasks that work now or wait for a person: those that run come last.
-export function useOpenTasks() {
-  const running = useReading("/v1/tasks?status=Running&limit=300");
-  const waiting = useReading("/v1/tasks?status=Paused&limit=300");
-  useEffect(() => onHint("tasks", () => {
-    running.again();
-    waiting.again();
-  }), []);
-  return [...(waiting.value?.tasks ?? []), ...(running.value?.tasks ?? [])];
-}
-
-// The one of them that each computer is at work for.
-export const atWork = (tasks) => new Map(tasks.flatMap((task) => task.computers.map((computer) => [computer, task])));
-export const useAtWork = () => atWork(useOpenTasks());
 
 function Card({ one, task }) {
   const label = one.label && one.label !== one.computer ? oneLine(one.label, 40) : "";

@@ -1,5 +1,7 @@
 // The first view: what is there, what goes on, and what it came to. Each part leads to its own view.
 import { html, useEffect, useState } from "../lib/html.js";
+import { atWork, useOpenTasks } from "../lib/computers.js";
+import { later } from "../lib/later.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
@@ -7,12 +9,12 @@ import { may } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Empty, Icon, Loading, Trouble, plural } from "../lib/ui.js";
-import { atWork, useOpenTasks } from "./computers.js";
-import { WorldMap } from "./map.js";
 import { Plots } from "./plots.js";
 import { Start } from "./start.js";
 import { Tiles, inOrder } from "./tiles.js";
 import { Timeline } from "./timeline.js";
+
+const WorldMap = later("views/map.js", "WorldMap");
 
 const TASKS = 20, HOURS = 24;
 // A tile costs the computer pictures while somebody looks: the others are in the list of computers.

@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
 import {
-  askedAnew, closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, saw, tell, whole,
+  askedAnew, closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole,
 } from "../lib/decide.js";
 import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
@@ -10,6 +10,7 @@ import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Details, Facts, Left, Long, Pre, Risk, Safe, Trouble, plural, pretty, useArriving,
   useDoing, useFocusKept, where } from "../lib/ui.js";
+import { saw } from "../lib/unseen.js";
 import { Call, CallDetails, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
 import { GrantDialog } from "./grant.js";

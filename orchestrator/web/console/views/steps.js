@@ -1,11 +1,12 @@
 // The steps of a task as they happen.
 import { html, useEffect, useRef } from "../lib/html.js";
+import { short } from "../lib/called.js";
 import { Code } from "../lib/code.js";
 import { Diff, unified } from "../lib/diff.js";
 import { isLua } from "../lib/lua.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Pre, pretty, where } from "../lib/ui.js";
-import { editedParts, short } from "./call.js";
+import { editedParts } from "./call.js";
 
 const LOOK = {
   done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad",

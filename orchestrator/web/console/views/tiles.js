@@ -1,13 +1,13 @@
 // Computers as tiles: a live picture, fuel and place where they are known, and what works there now.
 import { html } from "../lib/html.js";
 import { now as timeNow } from "../lib/api.js";
+import { State, family } from "../lib/computers.js";
 import { live } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Status } from "../lib/ui.js";
 import { Thumbnail } from "../screen/thumbnail.js";
-import { State, family } from "./computers.js";
 
 const NUMBER = new Intl.NumberFormat();
 // Of its limit: less than this share is little.
