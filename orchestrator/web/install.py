@@ -404,8 +404,8 @@ def console_files() -> Mapping[str, ConsoleFile]:
     at_once = _needed(found, "app.js")
     lines = [f'<link rel="modulepreload" href="{_BELOW}{path}">' for path in sorted(at_once)]
     for path in sorted({one for module in at_once for one in _LATER.findall(found[module].content.decode())}):
-        if more := sorted(_needed(found, path) - at_once - {path}):
-            lines.append(f'<meta name="later" content="{" ".join([path, *more])}">')
+        more = sorted(_needed(found, path) - at_once - {path})
+        lines.append(f'<meta name="later" content="{" ".join([path, *more])}">')
     text = found[_PAGE].content.decode().replace(_MODULES, "\n".join(lines))
     text = text.replace(f'"{_BELOW}', f'"{_BELOW}@{_name_of(found)}/')
     return {**found, _PAGE: _file(text.encode(), found[_PAGE].media)}

@@ -4,36 +4,33 @@ import { Loading, Trouble } from "./ui.js";
 
 const NOT_FETCHED = { sentence: "This part of the page could not be fetched from the server." };
 
-// Asks at once for all that the module imports, as the head of the page names it: a slow line is waited for once.
-function askFor(path) {
-  const named = document.head.querySelector(`meta[name="later"][content^="${path} "]`);
-  for (const one of named?.content.split(" ") ?? []) {
-    const link = document.createElement("link");
-    link.rel = "modulepreload";
-    link.href = new URL(`../${one}`, import.meta.url).pathname;
-    document.head.append(link);
-  }
-  named?.remove();
+async function fetched(path) {
+  const answer = await fetch(new URL(`../${path}`, import.meta.url));
+  await answer.arrayBuffer();
+  if (!answer.ok) throw new Error(path);
 }
 
-// `path`: the module below /console/; `name`: the view in it. A browser remembers that a module could not be fetched,
-// so that another try has another address.
+// The module, after it and all that it imports were fetched at once, as the head of the page names them: a slow line
+// is waited for once. A browser remembers for the life of a page that a module could not be imported; none is tried
+// before it is in the browser's cache.
+async function module(path) {
+  const named = document.head.querySelector(`meta[name="later"][content^="${path}"]`);
+  await Promise.all(named.content.split(" ").map(fetched));
+  return import(`../${path}`);
+}
+
+// `path`: the module below /console/; `name`: the view in it.
 export function later(path, name) {
-  let found = null, tries = 0;
+  let found = null;
   return function Later(props) {
     const [View, set] = useState(() => found);
     const [failed, fail] = useState(false);
-    const fetching = () => import(`../${path}${tries ? `?${tries}` : ""}`).then((module) => {
-      found = module[name];
+    const fetching = () => module(path).then((all) => {
+      found = all[name];
       set(() => found);
-    }, () => {
-      tries += 1;
-      fail(true);
-    });
+    }, () => fail(true));
     useEffect(() => {
-      if (View) return;
-      askFor(path);
-      fetching();
+      if (!View) fetching();
     }, []);
     const again = () => {
       fail(false);
