@@ -31,6 +31,7 @@ IMPORTED: Final[Mapping[str, Sequence[str]]] = {
         "httpcore2",
         "ollama",
         "orchestrator.app.serving",
+        "orchestrator.core.evidence.verdict",
         "orchestrator.terminal.cli.commands",
         "orchestrator.terminal.cli.review",
         "orchestrator.core.audit.presentation",

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 import uvicorn
@@ -139,6 +140,8 @@ _LAST_S = 1.0
 """A client that followed a stream asks again on its connection: it gets an answer, as the last one there."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
+READ_ONCE_READY: Final = "orchestrator.core.evidence.verdict"
+"""What only the end of a task needs: its many patterns are read beside the loop, when clients are already served."""
 
 
 async def serve(
@@ -168,9 +171,11 @@ async def serve(
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{COMPUTER_PATH}")
             ready(url, orchestrator)
+            verdicts = asyncio.create_task(asyncio.to_thread(import_module, READ_ONCE_READY))
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
+            await verdicts
             await _unless(at_once, orchestrator.drain())
             await orchestrator.rehearsals.close()
             await orchestrator.hub.close()

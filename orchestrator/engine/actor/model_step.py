@@ -9,7 +9,6 @@ from typing import Any, Literal
 from orchestrator.core.approval.approval import call_digest
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.evidence.checks import failing, said_unknown, told_failing
-from orchestrator.core.evidence.verdict import doubt, is_answer
 from orchestrator.core.model_view.masks import TOLD, Mask, asks_to_see, has_marker
 from orchestrator.core.model_view.prompt import Window, unread
 from orchestrator.core.model_view.view import Message, View
@@ -372,6 +371,9 @@ class Thinking:
 
     def _final(self, task: AgentTask, reply: FinalResult) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The end, or once a refusal of a success that the journal does not support, while another step is left."""
+        # Its patterns take a quarter of the start of a server, which imports it once it listens.
+        from orchestrator.core.evidence.verdict import doubt, is_answer
+
         if reply.success and is_answer(task.evidence, reply, prompt=task.prompt):
             return ((final_end(reply, "answered"), SYSTEM),)
         lacks = None

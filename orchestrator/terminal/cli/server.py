@@ -31,6 +31,8 @@ def serve(**flags: Any) -> None:
     It prints `listening on URL` when it is ready. Each option is also a variable, such as
     CC_ORCHESTRATOR_PORT, and a key of cc-orchestrator.toml in the data directory.
     """
+    # What is imported and made until it listens stays: the collector would only look through it again and again.
+    gc.disable()
     from orchestrator.app.first_start import first_words
     from orchestrator.app.orchestrator import Orchestrator
     from orchestrator.app.serving import serve as serve_until_stopped
@@ -58,6 +60,7 @@ def serve(**flags: Any) -> None:
         # What is there now stays: to look through it again holds up every computer for some 40 ms each time.
         gc.collect()
         gc.freeze()
+        gc.enable()
         typer.echo(f"listening on {url}")
         sys.stdout.flush()
 

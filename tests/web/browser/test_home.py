@@ -16,7 +16,7 @@ from tests.web.test_page import FIRST_VIEW_BYTES
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-SENT = """Object.fromEntries([...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+SENT = """Object.fromEntries(["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type))
   .filter(({ name }) => !name.includes("/v1/"))
   .map((one) => [one.name.replace(/.*[/]console[/](@[0-9a-f]+[/])?/, ""), one.encodedBodySize]))"""
 """The bytes of each file of the page as they came, without the answers of the server."""
