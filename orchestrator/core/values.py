@@ -1,7 +1,8 @@
-"""The base of every recorded value."""
+"""The base of every recorded value, and the names and digests that items and both sides of the wire share."""
 
+import hashlib
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NewType
 
 from pydantic import BaseModel, ConfigDict
 
@@ -12,6 +13,15 @@ class Value(BaseModel):
     """A frozen value that knows every field it has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+ComputerId = NewType("ComputerId", str)
+RunId = NewType("RunId", str)
+
+
+def sha256_hex(data: bytes) -> str:
+    """The sha256 of ``data`` in lowercase hex, as both sides write it."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def is_none(value: object) -> bool:

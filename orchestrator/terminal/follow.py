@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from orchestrator.client import PATIENCE_S, Back, Client, Event, Hint, Lost, ServerRefused, ServerUnreachable
-from orchestrator.core.approval.approval import HitlResponse
-from orchestrator.core.approval.deciders import WHO_DECIDES
+from orchestrator.core.approval.approval import WHO_DECIDES, HitlResponse
 from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem

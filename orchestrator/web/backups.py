@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM
-from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
 from orchestrator.core.ports import BackupRow, Identity
 from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.audit.presentation import Wanted, audit_line, fact_line, story_lines
+from orchestrator.core.audit.presentation import audit_line, fact_line, story_lines
 from orchestrator.core.audit.story import who_approved
+from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import RequestId
 from orchestrator.core.task.items import decode_item

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
-from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import NotFound
 from orchestrator.core.ports import KeptItem, Store, StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId

@@ -13,8 +13,7 @@ from orchestrator.core.task.facts import CallId, DecisionAction, Observed, OnRej
 from orchestrator.core.task.items import canonical_json
 from orchestrator.core.task.states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
 from orchestrator.core.text.paths import canonical_path
-from orchestrator.core.values import is_empty, is_none
-from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.core.values import is_empty, is_none, sha256_hex
 
 __all__ = [
     "CALL_TABLE",
@@ -47,6 +46,11 @@ CANNOT_BE_KNOWN: Final = (
     "It cannot be known whether this was done: the computer was asked again twice and cannot say. Look in the game, "
     "then mark it done, mark it failed, or retry it."
 )
+WHO_DECIDES: Final = (
+    "By default reviewers and admins decide their own tasks and those of submitters and programs; the setting is "
+    "`serve --approvers`."
+)
+"""The rule for people for whom somebody else decides."""
 INFORMATIONAL: Final = ("goal", "explanation", "context")
 """The fields of a request whose text people and models wrote."""
 

@@ -14,7 +14,7 @@ from orchestrator.core.task.facts import CallId, QuestionId, RequestedCall, Requ
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, ClosedRequest, OpenRequest
-from orchestrator.core.wire.wire import ComputerId, sha256_hex
+from orchestrator.core.values import ComputerId, sha256_hex
 
 # -- What a decision needs to be judged: who decides what of which request, and the active policy
 

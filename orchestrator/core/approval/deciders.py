@@ -28,11 +28,6 @@ Saying = DecisionAction | Literal["answer"]
 
 _NO_CALL: Final = CallId("")
 """Where nothing is asked of a person."""
-WHO_DECIDES: Final = (
-    "By default reviewers and admins decide their own tasks and those of submitters and programs; the setting is "
-    "`serve --approvers`."
-)
-"""The rule for people for whom somebody else decides."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from pydantic import AwareDatetime, Field, field_validator, model_validator
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, RiskLevel, severity
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.text.paths import can_match, canonical_path, path_matches
-from orchestrator.core.values import Value, is_empty, is_none
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId, Value, is_empty, is_none
 
 MAX_SESSION_S: Final = 7 * 86_400
 """A session's grant ends within a week: permission for longer is a rule of the policy, and is reviewed as one."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final, Literal, get_args
 
 from orchestrator.core.errors import NotFound
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 Right = Literal["view", "submit", "decide", "freeze", "pair", "audit", "everything"]
 RIGHTS: Final[tuple[Right, ...]] = get_args(Right)

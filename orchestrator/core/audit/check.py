@@ -20,8 +20,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.items import Actor, AgentTaskItem
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked, TaskPruned
-from orchestrator.core.values import Value
-from orchestrator.core.wire.wire import RunId
+from orchestrator.core.values import RunId, Value
 
 FindingKind = Literal[
     "approved_not_executed",

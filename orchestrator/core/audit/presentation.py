@@ -1,4 +1,4 @@
-"""The audit as people read it: which items are meant, and one line for each.
+"""The audit as people read it: one line for each item.
 
 A line is made of plain JSON, as an endpoint gives an item out, so that a client needs no model of a fact that it does
 not know yet. Text from people and programs is shown in it as visible text on one line.
@@ -6,14 +6,10 @@ not know yet. Text from people and programs is shown in it as visible text on on
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from orchestrator.core.task import facts
-from orchestrator.core.task.facts import CallId
-from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.text.visible import one_line
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -21,40 +17,6 @@ _PREFIX: Final = 12
 """Characters of a digest in a line: enough to distinguish any two of one server."""
 _VALUE_CHARS: Final = 80
 _LINE_CHARS: Final = 600
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which items are meant; empty or None: any."""
-
-    request_id: str = ""
-    by: str = ""
-    """The id of an actor."""
-    kind: str = ""
-    since: datetime | None = None
-
-    def of(self, items: Iterable[AgentTaskItem]) -> list[AgentTaskItem]:
-        """The wanted items of one stream."""
-        items = list(items)
-        if self.request_id:
-            calls = {call_id for item in items for call_id in self._calls_of(item.fact)}
-            items = [item for item in items if self._concerns(item.fact, calls)]
-        return [item for item in items if self._fits(item)]
-
-    def _fits(self, item: AgentTaskItem) -> bool:
-        late_enough = self.since is None or item.at >= self.since
-        return late_enough and self.by in ("", item.actor.id) and self.kind in ("", item.fact.kind)
-
-    def _calls_of(self, fact: facts.Fact) -> Iterator[CallId]:
-        if isinstance(fact, facts.ReviewRequested) and fact.request_id == self.request_id:
-            yield from (shown.call_id for shown in fact.calls)
-
-    def _concerns(self, fact: facts.Fact, calls: set[CallId]) -> bool:
-        """Whether a fact is of the request, or of one of its calls."""
-        if getattr(fact, "request_id", None) == self.request_id:
-            return True
-        named = {getattr(fact, "call_id", None), *(one.call_id for one in getattr(fact, "calls", ()))}
-        return bool(named & calls)
 
 
 def audit_line(item: Mapping[str, Any]) -> str:

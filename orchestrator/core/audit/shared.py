@@ -31,8 +31,7 @@ from orchestrator.core.task.system_facts import (
     SignedOut,
 )
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import to_us
-from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.core.values import sha256_hex, to_us
 
 # -- The queue's columns of a task's row, compared with its items: a task that nobody would go on with is found
 #

@@ -16,8 +16,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.items import Actor, AgentTaskItem
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.values import Value
-from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
+from orchestrator.core.values import ComputerId, RunId, Value, sha256_hex
 
 Role = Literal["written", "proposed", "left", "before", "program"]
 """What the bytes are to a call: it writes them, it would have before a person edited it, its run left

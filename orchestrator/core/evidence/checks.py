@@ -18,7 +18,7 @@ from orchestrator.core.model_view.cuts import parts
 from orchestrator.core.policy import RUNNERS, Effect, PolicyDecision, RiskLevel, severity
 from orchestrator.core.task.facts import CheckResult, Observed, Ran, RequestId, ShownCheck, ToolCall
 from orchestrator.core.task.states import CallState
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 # -- How far the checks of a task are: what was approved, what was made for the present claim, and what came of it
 

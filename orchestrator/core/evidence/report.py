@@ -8,7 +8,7 @@ from orchestrator.core.evidence.evidence import ABSENT, Change, Evidence, Run, S
 from orchestrator.core.task.facts import CheckResult, FileFound, Finding, RunFound, TaskEnded, ToolCall
 from orchestrator.core.text.paths import spelled
 from orchestrator.core.text.visible import one_line
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 _FILES: Final = 50
 _SAID_CHARS: Final = 160

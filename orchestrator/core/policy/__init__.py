@@ -7,47 +7,125 @@ line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
 ``loading``, ``evaluation``, ``explaining`` and ``gaps`` (the endpoints), ``summary`` (what the model is
 told). The theory of operation is at the top of ``judging``.
+
+A name is imported with its part when it is first used: most of what needs a risk or a tool's record judges nothing.
 """
 
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog
-from orchestrator.core.policy.document import (
-    Example,
-    ExampleCall,
-    PathCheck,
-    Policy,
-    Quota,
-    Quotas,
-    RoleRights,
-    SecretsToModel,
-    Undo,
-)
-from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
-from orchestrator.core.policy.explanation import (
-    ROLES,
-    ApprovalReport,
-    CustomReport,
-    Explanation,
-    RuleReport,
-    explain,
-    summary,
-    told_of_gaps,
-    told_of_roles,
-    tools_without_a_rule,
-)
-from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPolicy, CustomVerdict, no_such_tool
-from orchestrator.core.policy.load import load_policy, parse_policy
-from orchestrator.core.policy.match import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
-from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
-from orchestrator.core.policy.tool_spec import Governance, Recovery, ToolSpec
-from orchestrator.core.policy.verdicts import (
-    Effect,
-    Expiry,
-    PolicyDecision,
-    RequestRules,
-    RiskLevel,
-    severity,
-    stricter,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog
+    from orchestrator.core.policy.document import (
+        Example,
+        ExampleCall,
+        PathCheck,
+        Policy,
+        Quota,
+        Quotas,
+        SecretsToModel,
+    )
+    from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
+    from orchestrator.core.policy.explanation import (
+        ROLES,
+        ApprovalReport,
+        CustomReport,
+        Explanation,
+        RuleReport,
+        explain,
+        summary,
+        told_of_gaps,
+        told_of_roles,
+        tools_without_a_rule,
+    )
+    from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPolicy, CustomVerdict, no_such_tool
+    from orchestrator.core.policy.load import load_policy, parse_policy
+    from orchestrator.core.policy.match import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
+    from orchestrator.core.policy.rights import RoleRights, Undo
+    from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
+    from orchestrator.core.policy.tool_spec import Governance, Recovery, ToolSpec
+    from orchestrator.core.policy.verdicts import (
+        Effect,
+        Expiry,
+        PolicyDecision,
+        RequestRules,
+        RiskLevel,
+        severity,
+        stricter,
+    )
+
+_PARTS = {
+    "catalog": (
+        "BUILT_IN_CATALOG",
+        "MIXED",
+        "RUNNERS",
+        "ToolCatalog",
+    ),
+    "document": (
+        "Example",
+        "ExampleCall",
+        "PathCheck",
+        "Policy",
+        "Quota",
+        "Quotas",
+        "SecretsToModel",
+    ),
+    "evaluation": (
+        "check_for_intervention",
+        "default_policy",
+        "evaluate",
+    ),
+    "explanation": (
+        "ROLES",
+        "ApprovalReport",
+        "CustomReport",
+        "Explanation",
+        "RuleReport",
+        "explain",
+        "summary",
+        "told_of_gaps",
+        "told_of_roles",
+        "tools_without_a_rule",
+    ),
+    "judgement": (
+        "PLAN_MODE",
+        "CustomJudge",
+        "CustomPolicy",
+        "CustomVerdict",
+        "no_such_tool",
+    ),
+    "load": (
+        "load_policy",
+        "parse_policy",
+    ),
+    "match": (
+        "MAX_FORMER_LABELS",
+        "AnyCall",
+        "FunctionCall",
+        "PolicyContext",
+    ),
+    "rights": ("RoleRights", "Undo"),
+    "rules": (
+        "ArgRule",
+        "Family",
+        "PolicyRule",
+    ),
+    "tool_spec": (
+        "Governance",
+        "Recovery",
+        "ToolSpec",
+    ),
+    "verdicts": (
+        "Effect",
+        "Expiry",
+        "PolicyDecision",
+        "RequestRules",
+        "RiskLevel",
+        "severity",
+        "stricter",
+    ),
+}
+_HOMES = {name: f"orchestrator.core.policy.{part}" for part, names in _PARTS.items() for name in names}
 
 __all__ = [
     "BUILT_IN_CATALOG",
@@ -101,3 +179,11 @@ __all__ = [
     "told_of_roles",
     "tools_without_a_rule",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'orchestrator.core.policy' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

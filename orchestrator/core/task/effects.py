@@ -15,7 +15,7 @@ from orchestrator.core.approval.approval import CallState
 from orchestrator.core.task.facts import BlobRef, CallId, QuestionId, RequestId
 from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.core.values import ComputerId, RunId
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.undo.wanted import Restoration
-from orchestrator.core.values import Value, is_empty, is_false, is_none, is_zero
-from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.core.values import ComputerId, RunId, Value, is_empty, is_false, is_none, is_zero
 
 TaskId = NewType("TaskId", str)
 CallId = NewType("CallId", str)

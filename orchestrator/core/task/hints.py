@@ -9,7 +9,7 @@ computer, so that the next explanation counts anew: what a model did itself is n
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 Place = tuple[ComputerId | None, str]
 """A computer (None: the workspace on this host) and a path there."""

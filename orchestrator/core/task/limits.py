@@ -17,7 +17,7 @@ from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import Fact, FailedBecause, WorkFailed
 from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 # -- What may be spent of something: of a rate, which fills again with time, and of a task's tokens, which do not
 

@@ -14,8 +14,7 @@ from pydantic import Field
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PolicyContext, PolicyDecision
 from orchestrator.core.policy.verdicts import digest_of
 from orchestrator.core.undo.wanted import Restoration
-from orchestrator.core.values import Value, is_empty
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId, Value, is_empty
 
 RULE: Final = "rehearsal"
 """Stands among the matched rules of a verdict that a rehearsal changed."""

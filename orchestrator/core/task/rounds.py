@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.facts import ToolCall
 from orchestrator.core.task.states import CallState
-from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.core.values import sha256_hex
 
 RETURNS: Final = 3
 """Returns to earlier states in a row that end a task; it is warned at the one before."""

@@ -8,8 +8,7 @@ from typing import Annotated, Final, Literal, NewType
 from pydantic import AwareDatetime, Field
 
 from orchestrator.core.policy import RoleRights
-from orchestrator.core.values import Value, is_empty, is_false, is_zero
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId, Value, is_empty, is_false, is_zero
 
 GrantId = NewType("GrantId", str)
 

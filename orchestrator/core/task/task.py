@@ -35,7 +35,7 @@ from orchestrator.core.task.rounds import AT_FIRST, Rounds
 from orchestrator.core.task.states import ACTIVE_PHASES, STATUS_OF, Phase, TaskStatus
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.undo.wanted import Restoration
-from orchestrator.core.wire.wire import ComputerId, RunId
+from orchestrator.core.values import ComputerId, RunId
 
 _REASONS: Final = {
     "approval": "waiting for approval",

@@ -10,7 +10,7 @@ programs.
 import re
 from typing import Final
 
-from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.core.values import sha256_hex
 
 _TEXT: Final = bytes([*range(0x09, 0x0E), *range(0x20, 0x7F), *range(0x80, 0x100)])
 """The bytes of text: from 0x80 on all, in latin-1 or UTF-8; tabs, and the ends of lines and pages."""

@@ -26,7 +26,8 @@ from orchestrator.core.undo.touches import (
     states_of,
 )
 from orchestrator.core.undo.wanted import Restoration
-from orchestrator.core.wire.wire import MAX_WHOLE_BYTES, sha256_hex
+from orchestrator.core.values import sha256_hex
+from orchestrator.core.wire.wire import MAX_WHOLE_BYTES
 
 # -- What a restoration does at each place, by what is there now -------------------------
 

@@ -10,7 +10,8 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.text.paths import spelled
-from orchestrator.core.wire.wire import ComputerId, RunId, is_sha256
+from orchestrator.core.values import ComputerId, RunId
+from orchestrator.core.wire.wire import is_sha256
 
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"

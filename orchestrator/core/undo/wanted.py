@@ -5,8 +5,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from orchestrator.core.text.paths import unspelled
-from orchestrator.core.values import Value
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId, Value
 
 OnConflict = Literal["keep", "restore", "beside"]
 """What happens to a place that somebody else changed: it stays, it is replaced, or the old file is put beside it."""

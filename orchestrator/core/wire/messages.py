@@ -4,7 +4,7 @@ What a frame looks like, and how one is read and written, is in :mod:`orchestrat
 through which everybody uses these; docs/protocol.md is the prose.
 """
 
-from typing import Annotated, Any, Final, Literal, NewType
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -79,9 +79,6 @@ SILENCE_S: Final = 45.0
 """Two lost pings and some lag: a computer that says nothing for longer is gone."""
 HELLO_WITHIN_S: Final = 15.0
 """A fresh client reads its disk before hello; a stranger must not hold a socket for long."""
-
-ComputerId = NewType("ComputerId", str)
-RunId = NewType("RunId", str)
 
 FIRST_METHODS: Final = frozenset(
     {

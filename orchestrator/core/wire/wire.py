@@ -9,7 +9,6 @@ docs/protocol.md is the prose; tests/golden/computer holds one frame of each mes
 Python and by Lua.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -18,6 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from orchestrator.core.errors import FrameRefused
+from orchestrator.core.values import ComputerId, RunId, sha256_hex
 from orchestrator.core.wire.messages import (
     CHUNKS,
     CLOCK,
@@ -56,7 +56,6 @@ from orchestrator.core.wire.messages import (
     ChunkAck,
     Client,
     Complaint,
-    ComputerId,
     Desk,
     Family,
     FromComputer,
@@ -71,7 +70,6 @@ from orchestrator.core.wire.messages import (
     Refused,
     Result,
     ResultAck,
-    RunId,
     Settle,
     Settled,
     SettledCall,
@@ -133,11 +131,6 @@ _ODD: Final = re.compile(rb"[^\x20-\x7e]|null|NaN|Infinity")
 """What :func:`encode` writes in another way."""
 _MAX_PLAIN_BYTES: Final = 2048
 """Arguments that surely fit a header."""
-
-
-def sha256_hex(data: bytes) -> str:
-    """The sha256 of ``data`` in lowercase hex, as both sides write it."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def is_sha256(text: str) -> bool:

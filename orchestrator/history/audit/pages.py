@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import InvalidRequest, NewerSchema, NotFound
 from orchestrator.core.ports import KeptItem, StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.client import ServerRefused
-from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, ResumeRequest
-from orchestrator.core.approval.deciders import WHO_DECIDES
+from orchestrator.core.approval.approval import WHO_DECIDES, HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.task.choices import how_to_answer, numbered
 from orchestrator.core.text.visible import one_line
