@@ -54,14 +54,15 @@ INSIDE_FUNCTIONS: dict[tuple[str, str], frozenset[str]] = {
 
 PURE_MODULES = frozenset({
     "base64", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib", "enum",
-    "fnmatch", "fractions", "functools", "graphlib", "hashlib", "heapq", "hmac", "ipaddress", "itertools",
+    "fnmatch", "fractions", "functools", "graphlib", "hashlib", "heapq", "hmac", "importlib", "ipaddress", "itertools",
     "json", "logging", "math",
     "operator", "re", "string", "struct", "textwrap", "tomllib", "types", "typing", "unicodedata", "uuid", "zlib",
 })  # fmt: skip
 """The modules of the standard library in which there is no clock, no dice, no disk and no network.
 
 ``datetime``, ``uuid`` and ``logging`` are here for their values (``check_for_intervention`` has to
-log); what reads the clock or the dice in them is refused by name below.
+log); what reads the clock or the dice in them is refused by name below. ``importlib`` is here for the names
+that a package imports when they are used.
 """
 PURE_PACKAGES = frozenset({"pydantic", "pydantic_core"})
 IMPURE_CALLS = frozenset({"now", "utcnow", "today", "uuid1", "uuid4", "getnode", "open", "FileHandler", "basicConfig"})

@@ -57,6 +57,21 @@ def test_the_library_form_loads_no_server_and_no_models_of_others() -> None:
     assert json.loads(in_a_fresh_python(code)) == []
 
 
+@pytest.mark.parametrize(("imported", "heavy"), [
+    ("orchestrator.core.audit.presentation", ("orchestrator.core.task.facts", "pydantic")),
+    ("orchestrator.core.task.facts", ("orchestrator.core.policy.document", "orchestrator.core.wire")),
+    ("orchestrator.terminal.console", ("orchestrator.core.model_view.masks", "orchestrator.core.reply.response")),
+    ("orchestrator.app.serving", ("orchestrator.core.evidence.idioms", "orchestrator.core.evidence.quotations")),
+])  # fmt: skip
+def test_a_start_does_not_wait_for_what_comes_later(imported: str, heavy: tuple[str, ...]) -> None:
+    """Lines of the audit need no model of a fact, an item no policy file, a reviewer no model's view of a task.
+
+    A server listens before it reads the patterns of the verdicts.
+    """
+    code = f"import json, sys, {imported}; print(json.dumps([n for n in {heavy!r} if n in sys.modules]))"
+    assert json.loads(in_a_fresh_python(code)) == []
+
+
 @pytest.mark.parametrize(("name", "home"), SEEDS.items())
 def test_a_seed_name_is_the_one_of_its_room(name: str, home: str) -> None:
     """Every name of DESIGN section 4 is importable from `orchestrator` and is the very object of its room."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import orchestrator.core.policy
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
@@ -306,3 +307,10 @@ def test_g5_a_verdict_names_the_rules_that_guard_some_calls() -> None:
     )
     may = evaluate(write("farm/a"), policy=policy(rule("ask", "general"), *turtles))
     assert set(may.guards) == {digest_of(content_of(turtles[0]))}
+
+
+def test_the_package_has_its_own_names_only() -> None:
+    """A name is imported when it is used; one that is not there is refused as Python refuses it."""
+    assert all(getattr(orchestrator.core.policy, name) is not None for name in orchestrator.core.policy.__all__)
+    with pytest.raises(AttributeError, match=r"'orchestrator\.core\.policy' has no attribute 'nothing'"):
+        _ = orchestrator.core.policy.nothing

@@ -1,6 +1,11 @@
 """The base of every answer, the one form of an error, and answers about the server, people, policy and screens."""
 
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer
@@ -18,8 +23,28 @@ Timestamp = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat)]
 """With ``+00:00`` for UTC, where models of the core write ``Z``."""
 
 
+def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Describe the fields in a model's schema by the texts below them.
+
+    As pydantic's ``use_attribute_docstrings``, which reads the source at each start of a server, when nobody asked yet.
+    """
+    for one in model.__mro__[: model.__mro__.index(AnswerModel)]:
+        for name, text in _texts(one):
+            if (field := schema["properties"].get(model.model_fields[name].alias or name)) is not None:
+                field.setdefault("description", text)
+
+
+def _texts(model: type) -> Iterator[tuple[str, str]]:
+    """The fields of a class with the texts below them."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    for field, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, inspect.cleandoc(text)
+
+
 class AnswerModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_describe)
 
     @classmethod
     def made_from(cls, source: object, /, **others: Any) -> Self:
