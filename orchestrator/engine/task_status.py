@@ -11,7 +11,8 @@ from orchestrator.core.task.facts import TaskEnded, TaskId
 from orchestrator.core.task.limits import told
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import Outcome, outcome_of, that_counts
+from orchestrator.core.undo.messages import Outcome
+from orchestrator.core.undo.telling import outcome_of, that_counts
 from orchestrator.tools.environment import Environment
 
 _LAST: Final = 10

@@ -16,7 +16,8 @@ from orchestrator.core.ports import BackupRow, Identity
 from orchestrator.core.task.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.task.items import AgentTaskItem, decode_item
 from orchestrator.core.text.redact import redact
-from orchestrator.core.undo.messages import told_places, wanted_paths
+from orchestrator.core.undo.messages import wanted_paths
+from orchestrator.core.undo.telling import told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.audit import (

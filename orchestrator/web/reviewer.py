@@ -14,7 +14,7 @@ from orchestrator.core.ports import Identity
 from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask, OpenRequest
-from orchestrator.core.undo.messages import told_limits, told_places
+from orchestrator.core.undo.telling import told_limits, told_places
 from orchestrator.core.wire import review
 from orchestrator.engine.undo import Undoing
 from orchestrator.web.errors import problem

@@ -17,7 +17,8 @@ from orchestrator.core.task.choices import options_of
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
+from orchestrator.core.undo.messages import UndoRequest
+from orchestrator.core.undo.telling import told_changes, told_limits, told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
 from orchestrator.engine.tasks import final_result

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.undo.messages import near
+from orchestrator.core.undo.telling import near
 
 THERE = ["farm/startup.lua", r"gr\xfcn.txt", "lib/Notes.txt", "other"]
 

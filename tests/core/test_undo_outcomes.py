@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.undo.messages import Outcome, outcome_of, that_counts
+from orchestrator.core.undo.messages import Outcome
+from orchestrator.core.undo.telling import outcome_of, that_counts
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId
 from tests.core.journal import Journal

@@ -5,8 +5,9 @@ from pydantic import ValidationError
 
 from orchestrator.core.errors import InvalidRequest, UnsafePath
 from orchestrator.core.task.facts import CallId
-from orchestrator.core.undo.messages import UndoRequest, told_changes, told_limits, told_places
+from orchestrator.core.undo.messages import UndoRequest
 from orchestrator.core.undo.plan import Entry, Found, Goal
+from orchestrator.core.undo.telling import told_changes, told_limits, told_places
 from orchestrator.core.undo.touches import ABSENT, Changes, Place, Touch, Untold
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId

@@ -2,7 +2,8 @@
 
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import TaskChange, told_changes
+from orchestrator.core.undo.messages import TaskChange
+from orchestrator.core.undo.telling import told_changes
 from orchestrator.core.undo.touches import ABSENT, DIRECTORY, Changes, changes, trees_of
 from orchestrator.core.wire.wire import sha256_hex
 from tests.explorer.setting import Setting

@@ -14,7 +14,8 @@ from orchestrator.core.approval.approval import ResumeRequest
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import TaskChange, UndoOffer, outcome_of
+from orchestrator.core.undo.messages import TaskChange, UndoOffer
+from orchestrator.core.undo.telling import outcome_of
 from orchestrator.core.wire import review
 from orchestrator.terminal.console import ReviewLoop
 from orchestrator.terminal.review.channel import OPEN_ENDED, closed_meanwhile, done_of, refused, said_of, taken

@@ -25,14 +25,11 @@ from orchestrator.core.undo.touches import (
     shown,
     states_of,
 )
-from orchestrator.core.undo.wanted import Restoration
+from orchestrator.core.undo.wanted import Restoration, Verdict
 from orchestrator.core.values import sha256_hex
 from orchestrator.core.wire.wire import MAX_WHOLE_BYTES
 
 # -- What a restoration does at each place, by what is there now -------------------------
-
-Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
-"""``nothing``: it is as it is to be; ``away``: nobody can look there now."""
 
 ANYTHING: Final = "anything"
 """The expected state of a place where anything may be: whatever is there is replaced."""

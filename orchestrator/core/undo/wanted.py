@@ -9,6 +9,8 @@ from orchestrator.core.values import ComputerId, Value
 
 OnConflict = Literal["keep", "restore", "beside"]
 """What happens to a place that somebody else changed: it stays, it is replaced, or the old file is put beside it."""
+Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
+"""``nothing``: it is as it is to be; ``away``: nobody can look there now."""
 
 MODEL: Final = "undo"
 """Stands where a task names its model: no model has a hand in a restoration."""

@@ -20,10 +20,11 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.undo.messages import Outcome, TaskChange, UndoOffer, near, that_counts, told_changes
-from orchestrator.core.undo.plan import Entry, Verdict, above
+from orchestrator.core.undo.messages import Outcome, TaskChange, UndoOffer
+from orchestrator.core.undo.plan import Entry, above
+from orchestrator.core.undo.telling import near, that_counts, told_changes
 from orchestrator.core.undo.touches import Place, Untold, shown
-from orchestrator.core.undo.wanted import MODEL, Restoration
+from orchestrator.core.undo.wanted import MODEL, Restoration, Verdict
 from orchestrator.engine.task_status import outcomes
 from orchestrator.engine.tasks import must_own
 from orchestrator.engine.undo.plans import Plans, Wish, of_real_places

@@ -366,7 +366,7 @@ def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
     odd = next((place for place in choices if place not in places), None)
     # Changes that are not heard yet may bring more places.
     if odd is not None and not preview.get("not_heard"):
-        from orchestrator.core.undo.messages import near
+        from orchestrator.core.undo.telling import near
 
         remedy = f"Name a place as --dry-run does: farm:startup.lua. {near(odd, sorted(places))}".rstrip()
         raise InvalidRequest(f"The undo touches no {quoted(odd)}.", remedy=remedy)
