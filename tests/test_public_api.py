@@ -61,6 +61,7 @@ def test_the_library_form_loads_no_server_and_no_models_of_others() -> None:
     ("orchestrator.core.audit.presentation", ("orchestrator.core.task.facts", "pydantic")),
     ("orchestrator.core.task.facts", ("orchestrator.core.policy.document", "orchestrator.core.wire")),
     ("orchestrator.terminal.console", ("orchestrator.core.model_view.masks", "orchestrator.core.undo.plan")),
+    ("orchestrator.terminal.model_choice", ("orchestrator.adapters", "orchestrator.core.ports")),
     ("orchestrator.app.serving", ("orchestrator.core.evidence.idioms", "orchestrator.core.evidence.quotations")),
 ])  # fmt: skip
 def test_a_start_does_not_wait_for_what_comes_later(imported: str, heavy: tuple[str, ...]) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from orchestrator.adapters.models.options import DEFAULT_URL, endpoints_of, server_url
 from orchestrator.client import Client, ServerRefused, ServerUnreachable
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
@@ -56,6 +55,8 @@ class Choice:
 
 def remembered(data_dir: Path) -> Choice | None:
     """The choice of an earlier start; None: there is none, or it cannot be read, which the log says."""
+    from orchestrator.adapters.models.options import DEFAULT_URL
+
     path = data_dir / FILE
     try:
         told = json.loads(path.read_text("utf-8"))
@@ -119,6 +120,9 @@ def choose(settings: Settings, environ: Mapping[str, str], *, again: bool) -> tu
 
 def _address(choice: Choice, settings: Settings, environ: Mapping[str, str]) -> str:
     """Where the settings have a choice asked; empty: they do not say. Raises InvalidRequest."""
+    # `run` asks this module for the banner alone, and starts in half the time without the models.
+    from orchestrator.adapters.models.options import endpoints_of, server_url
+
     if choice.model.startswith("ollama:"):
         return ",".join(one.url for one in endpoints_of(settings.ollama_url or environ.get("OLLAMA_HOST")))
     if choice.model.startswith("openai-chat:") and not choice.model_url:
