@@ -8,7 +8,7 @@ from typing import Any, Final
 from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
 from orchestrator.adapters.store import open_store
-from orchestrator.core.audit.presentation import Wanted
+from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus

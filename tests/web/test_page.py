@@ -71,9 +71,9 @@ async def test_the_page_names_all_of_its_modules_by_a_name_that_may_be_kept(serv
     later = [f"views/{one}.js" for one in ("approvals", "audit", "computer", "people", "policy", "task", "tasks")]
     assert {*later, "vendor/uplot/uplot.mjs"} <= modules - named
     assert_whole(named)
-    told = [one.split() for one in re.findall('<meta name="later" content="([^"]+)">', text)]
-    assert {first for first, *_ in told} >= set(later)
-    for more in told:
+    views = [one.split() for one in re.findall('<meta name="later" content="([^"]+)">', text)]
+    assert {first for first, *_ in views} >= set(later)
+    for more in views:
         assert not named & set(more)
         assert_whole(named | set(more))
     (name,) = {name for name, _ in ahead}
