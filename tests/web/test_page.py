@@ -95,6 +95,20 @@ def assert_whole(named: set[str]) -> None:
         assert {(CONSOLE / path).parent.joinpath(one).resolve() for one in needs} <= {CONSOLE / one for one in named}
 
 
+async def test_each_module_imports_the_names_that_it_calls() -> None:
+    """A name that was left behind when code moved fails only in front of a person."""
+    texts = {path: path.read_text("utf-8") for path in CONSOLE.rglob("*.js") if "vendor" not in path.parts}
+    shared = {
+        name for text in texts.values() for name in re.findall(r"^export .*?(?:const|function) (\w+)", text, re.M)
+    }
+    for path, text in texts.items():
+        named = re.findall(r'^(?:import|export)\s([^;"]*?) from "|(?:const|let|function|class) (\w+)', text, re.M)
+        named += re.findall(r"(?:const|let) [\[{]([^=]*?)[\]}] =|\(([^()]*)\) =>", text)
+        code = re.sub(r"//.*", "", text)
+        called = set(re.findall(r"(?<![\w.])([a-z]\w*)\(", code)) | set(re.findall(r"<\$\{(\w+)\}", code))
+        assert called & shared <= set(re.findall(r"\w+", str(named))), path
+
+
 async def test_the_first_view_is_small(server: Server) -> None:
     """The page, its styles, its sign and all modules that it names at its head, as they are sent."""
     answer = await plain(server, "GET", "/", Accept_Encoding="gzip", **HTML)

@@ -191,7 +191,7 @@ class Seats:
             else:
                 await seat.context.close()
             seat.listen_no_more()
-            assert seat.complaints == []
+            assert seat.complaints == [], "\n".join(seat.complaints)
             foreign = [one for one in seat.requests if not _is_ours(one, seat.server.url)]
             assert foreign == [], "a request left the host"
 

@@ -326,6 +326,7 @@ async def test_what_was_taken_back_is_not_offered_again(server: Server, pc: Comp
     offer = seat.page.get_by_role("button", name="Undo 1 change")
     await expect(offer).to_be_visible()
     undo = (await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"]
+    await expect(seat.page.locator(".end")).to_contain_text(f"being taken back by {undo}")
     await play(api, undo)
     await expect(seat.page.locator(".end")).to_contain_text("To have its changes again, undo that task.")
     await expect(seat.page.locator(".end")).to_contain_text(f"taken back by {undo}")

@@ -1,5 +1,6 @@
 // A call in a few words: the frame says it without the parts that show a whole call.
 import { oneLine } from "./text.js";
+import { plural } from "./ui.js";
 
 // A call in a few words, for lists.
 export function short(call) {

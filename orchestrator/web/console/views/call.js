@@ -5,7 +5,7 @@ import { Diff, isLong, unified } from "../lib/diff.js";
 import { isGrave } from "../lib/decide.js";
 import { isLua } from "../lib/lua.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Facts, Hash, Risk, plural, pretty, where } from "../lib/ui.js";
+import { Facts, Hash, Risk, pretty, where } from "../lib/ui.js";
 
 const IN_THE_DIFF = new Set(["content", "old", "new", "patch"]);
 

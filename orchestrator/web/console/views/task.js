@@ -229,7 +229,12 @@ export function Task({ taskId }) {
   const [all, setAll] = useState(false);
   const [readAt, setReadAt] = useState(0);
   const [copied, setCopied] = useState([]);
-  useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
+  const undoing = task?.undo?.outcome?.task_id;
+  useEffect(() => {
+    // The end of the task that takes it back changes how this one ended; it may have come before it was listened for.
+    if (undoing && task.undo.outcome.open) again();
+    return onHint("tasks", (hint) => [taskId, undoing].includes(hint.task_id) && again());
+  }, [taskId, undoing]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
   useTitle(task && STATUS[statusOf(task)], task?.prompt);
