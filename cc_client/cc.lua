@@ -1338,13 +1338,14 @@ preload["sha256"]=function()
 
 
 
-local band,bnot,bxor=bit32.band,bit32.bnot,bit32.bxor
+local band,bor,bxor=bit32.band,bit32.bor,bit32.bxor
 local rrotate,rshift=bit32.rrotate,bit32.rshift
 
 local sha256={}
 
 
-sha256.SLICE_BYTES=8192
+
+sha256.SLICE_BYTES=2048
 
 local WORD=4294967296
 local INITIAL,ROUND={},{}
@@ -1385,22 +1386,26 @@ for index=17,64 do
 local w15,w2=words[index-15],words[index-2]
 local s0=bxor(rrotate(w15,7),rrotate(w15,18),rshift(w15,3))
 local s1=bxor(rrotate(w2,17),rrotate(w2,19),rshift(w2,10))
-words[index]=(words[index-16]+s0+words[index-7]+s1)%WORD
+words[index]=bor(words[index-16]+s0+words[index-7]+s1)
 end
 end
 
+
+
 local function compress(state,bytes,start)
 spread(bytes,start)
+
+local band,bor,bxor,rrotate,words,ROUND=band,bor,bxor,rrotate,words,ROUND
 local a,b,c,d=state[1],state[2],state[3],state[4]
 local e,f,g,h=state[5],state[6],state[7],state[8]
 for index=1,64 do
 local s1=bxor(rrotate(e,6),rrotate(e,11),rrotate(e,25))
-local choice=bxor(band(e,f),band(bnot(e),g))
+local choice=band(e,f)+g-band(e,g)
 local t1=h+s1+choice+ROUND[index]+words[index]
 local s0=bxor(rrotate(a,2),rrotate(a,13),rrotate(a,22))
-local majority=bxor(band(a,b),band(a,c),band(b,c))
-h,g,f,e,d,c,b=g,f,e,(d+t1)%WORD,c,b,a
-a=(t1+s0+majority)%WORD
+local differ=bxor(a,b)
+local majority=(a+b-differ)/2+band(c,differ)
+h,g,f,e,d,c,b,a=g,f,e,bor(d+t1),c,b,a,bor(t1+s0+majority)
 end
 state[1],state[2]=(state[1]+a)%WORD,(state[2]+b)%WORD
 state[3],state[4]=(state[3]+c)%WORD,(state[4]+d)%WORD

@@ -456,7 +456,12 @@ function desk.close()
   end
 end
 
---- Called about once a second.
+--- Whether a player waits for something.
+function desk.is_busy()
+  return next(open) ~= nil
+end
+
+--- Called about once a second while it is busy.
 function desk.tick()
   local now = os.epoch("utc")
   for id, item in pairs(open) do

@@ -55,7 +55,11 @@ end
 
 local remembered, remembered_bytes = {}, 0
 
-local function remember(path, bytes, hash)
+--- Remembers the hash of the bytes that a path has now.
+function files.remember(path, bytes, hash)
+  if #bytes > MAX_REMEMBERED_BYTES then
+    return
+  end
   local old = remembered[path]
   remembered_bytes = remembered_bytes + #bytes - (old and #old.bytes or 0)
   if remembered_bytes > MAX_REMEMBERED_BYTES then
@@ -72,9 +76,7 @@ function files.hash(path, bytes, pause)
     return known.hash
   end
   local hash = sha256.hex(bytes, pause)
-  if #bytes <= MAX_REMEMBERED_BYTES then
-    remember(path, bytes, hash)
-  end
+  files.remember(path, bytes, hash)
   return hash
 end
 

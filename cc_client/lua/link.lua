@@ -138,7 +138,7 @@ function Link:tell_labels()
   end
 end
 
---- Called about once a second.
+--- Called about once a second, each 5 s where nothing is under way.
 function Link:tick()
   local now = os.epoch("utc")
   if self.session then
@@ -162,8 +162,11 @@ function Link:close()
   end
 end
 
---- Seconds until something has to be done here, at most one.
+--- Seconds until something has to be done here; with a session, only its silence is looked at.
 function Link:wait_s()
+  if self.session then
+    return math.huge
+  end
   local left_s = self.dial_at_ms and (self.dial_at_ms - os.epoch("utc")) / 1000 or 1
   return math.max(0, math.min(1, left_s))
 end

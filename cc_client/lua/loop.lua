@@ -15,9 +15,11 @@ local native_create, native_resume = coroutine.create, coroutine.resume
 Loop.SLICE = "cc_orchestrator_slice"
 --- A slice event that has not come for this long was dropped.
 local SLICE_LOST_MS = 2000
+--- Seconds between two ticks where nothing is under way: each costs the game about a millisecond.
+Loop.IDLE_S = 5
 
 function Loop.new(log)
-  return setmetatable({ jobs = {}, log = log }, Loop)
+  return setmetatable({ jobs = {}, slices = {}, log = log }, Loop)
 end
 
 local function want_slice(self)
@@ -40,6 +42,7 @@ local function resume(self, job, ...)
   end
   job.waits_for, job.at_ms = waits_for, value
   if waits_for == "slice" then
+    self.slices[#self.slices + 1] = job
     want_slice(self)
   end
 end
@@ -66,7 +69,7 @@ local function resume_waiting(self, kind, ...)
   end
 end
 
---- Inside a job: lets everything else have its turn.
+--- Inside a job: lets everything else have its turn, the other jobs that pause among it.
 function Loop.pause()
   coroutine.yield("slice")
 end
@@ -81,11 +84,17 @@ function Loop.sleep(seconds)
   coroutine.yield("time", os.epoch("utc") + seconds * 1000)
 end
 
---- Hands an event of the computer to the jobs; ours wakes those that wait for a slice.
+--- Hands an event of the computer to the jobs; ours wakes one that waits for a slice, the others have the next.
 function Loop:event(event)
   if event[1] == Loop.SLICE then
     self.slice_at_ms = nil
-    resume_waiting(self, "slice")
+    local job = table.remove(self.slices, 1)
+    if job then
+      resume(self, job)
+    end
+    if self.slices[1] then
+      want_slice(self)
+    end
   else
     resume_waiting(self, "event", event)
   end
@@ -96,13 +105,25 @@ function Loop:wake()
   resume_waiting(self, "event", nil)
 end
 
---- Called about once a second: wakes the coroutines that wait for a time, and repairs lost events.
+--- Whether a job has to be looked at each second: any but one whose time is further off than an idle tick.
+function Loop:is_busy()
+  local soon_ms = os.epoch("utc") + Loop.IDLE_S * 1000
+  for job in pairs(self.jobs) do
+    if job.waits_for ~= "time" or job.at_ms <= soon_ms then
+      return true
+    end
+  end
+  return false
+end
+
+--- Wakes the coroutines that wait for a time, and repairs lost events.
 function Loop:tick()
   local now, due = os.epoch("utc"), {}
+  if self.slices[1] then
+    want_slice(self)
+  end
   for job in pairs(self.jobs) do
-    if job.waits_for == "slice" then
-      want_slice(self)
-    elseif job.waits_for == "time" and now >= job.at_ms then
+    if job.waits_for == "time" and now >= job.at_ms then
       due[#due + 1] = job
     end
   end

@@ -145,15 +145,32 @@ end
 
 -- Looping -----------------------------------------------------------------------------------------
 
+--- Seconds until the next tick: one where something is under way.
+local function wait_s(client)
+  local is_busy = client.loop:is_busy() or desk.is_busy() or mirror.is_busy() or typing.is_busy()
+  return is_busy and 1 or math.min(Loop.IDLE_S, client.link:wait_s())
+end
+
+local function start_timer(clock, seconds)
+  clock.due_ms = os.epoch("utc") + seconds * 1000
+  clock.timer = os.startTimer(seconds)
+end
+
 local function tick(clock, client)
   client.link:tick()
   client.loop:tick()
   desk.tick()
   mirror.tick()
   typing.tick()
-  local wait_s = client.link:wait_s()
-  clock.due_ms = os.epoch("utc") + wait_s * 1000
-  clock.timer = os.startTimer(wait_s)
+  start_timer(clock, wait_s(client))
+end
+
+--- What an event began wants its tick sooner than an idle client.
+local function hurry(clock, client)
+  local seconds = wait_s(client)
+  if os.epoch("utc") + seconds * 1000 < clock.due_ms then
+    start_timer(clock, seconds)
+  end
 end
 
 --- Whether it is time for a tick. Timer events may be dropped like any other, so any event will do.
@@ -198,6 +215,8 @@ local function serve(client)
     client.link:tell_labels()
     if is_due(clock, event) then
       tick(clock, client)
+    else
+      hurry(clock, client)
     end
     what, why = ending(client)
   end

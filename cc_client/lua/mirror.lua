@@ -308,7 +308,12 @@ function mirror.event(event)
   end
 end
 
---- Called about once a second: ends what nobody renews, and repairs a timer that was lost.
+--- Whether somebody watches.
+function mirror.is_busy()
+  return watches[1] ~= nil
+end
+
+--- Called about once a second while somebody watches: ends what nobody renews, and repairs a timer that was lost.
 function mirror.tick()
   local now = os.epoch("utc")
   tidy(now)

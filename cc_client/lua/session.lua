@@ -25,7 +25,7 @@ local MAX_BROKEN = 16
 --- Ours, before any program can put another in its place.
 local clock = os.clock
 --- Until `welcome` names another: two lost pings and some lag.
-local SILENCE_S = 45
+local SILENCE_S = 100
 
 --- @tparam table link `{send(bytes), close()}` of the socket; send may raise
 --- @tparam table computer facts for hello: `host family boot client capabilities id`
@@ -331,7 +331,7 @@ function Session:receive(bytes, is_binary)
   end
 end
 
---- Called about once a second: a server that is silent, or takes no parts, for too long is gone.
+--- Called each 5 s or more often: a server that is silent, or takes no parts, for too long is gone.
 function Session:tick()
   if os.epoch("utc") - self.heard_ms > self.silence_s * 1000 then
     self:finish("heard nothing for " .. self.silence_s .. " s")

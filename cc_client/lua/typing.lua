@@ -136,7 +136,12 @@ function typing.disconnected(ended)
   end
 end
 
---- Called about once a second: a computer that is too busy drops events, and nobody knows which.
+--- Whether something that was typed is on its way.
+function typing.is_busy()
+  return next(waiting) ~= nil
+end
+
+--- Called about once a second while it is busy: a computer that is too busy drops events, and nobody knows which.
 function typing.tick()
   local now = os.epoch("utc")
   for number, until_ms in pairs(waiting) do

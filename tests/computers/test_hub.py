@@ -42,7 +42,7 @@ async def test_hello_is_answered_with_a_number_above_all_that_was_seen(server: H
         assert server.journal.last == 42
     async with dialed(server.url) as again:
         welcome = await again.greet(highest=7)
-        assert (welcome.number, welcome.computer, welcome.silence_s) == (43, "farm", 45)
+        assert (welcome.number, welcome.computer, welcome.silence_s) == (43, "farm", 100)
 
 
 async def test_a_computer_that_said_hello_is_known(server: HubServer) -> None:

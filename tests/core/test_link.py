@@ -573,19 +573,19 @@ def test_a_stranger_has_fifteen_seconds_to_be_welcomed(state: LinkState) -> None
     assert link.outgoing() == []
 
 
-def test_a_ping_every_twenty_seconds() -> None:
-    """Numbered from 1, not before its time, and again after the next twenty."""
+def test_a_ping_every_45_seconds() -> None:
+    """Numbered from 1, not before its time, and again after the next 45."""
     link = link_in(LinkState.READY, 100.0)
-    assert link.next_timer() == 120.0
-    assert link.tick(119.9) == []
+    assert link.next_timer() == 145.0
+    assert link.tick(144.9) == []
     assert sent(link) == []
-    assert link.tick(120.0) == []
+    assert link.tick(145.0) == []
     assert sent(link) == [wire.Ping(n=1)]
-    assert link.tick(120.0) == []
+    assert link.tick(145.0) == []
     assert sent(link) == []
-    link.receive(FRAMES["pong"], 121.0)
-    assert link.next_timer() == 140.0
-    assert link.tick(140.0) == []
+    link.receive(FRAMES["pong"], 146.0)
+    assert link.next_timer() == 190.0
+    assert link.tick(190.0) == []
     assert sent(link) == [wire.Ping(n=2)]
 
 
@@ -605,30 +605,30 @@ def test_while_a_program_runs_the_time_of_the_game_is_asked_for() -> None:
     pong = wire.Pong(journal_seq=46, n=2, clock_ms=3050)
     assert link.receive(wire.encode(pong), 106.0) == [events.Alive(), events.Ticked(3050)]
     link.hurry(on=False)
-    assert link.next_timer() == 126.0
+    assert link.next_timer() == 151.0
 
 
 def test_a_computer_that_tells_where_it_stands_is_asked_with_each_ping() -> None:
     """Fuel and place are told, of either one alone too; a pong with neither says nothing."""
     link = link_in(LinkState.READY, 100.0, wire.WHERE)
-    link.tick(120.0)
+    link.tick(145.0)
     assert sent(link) == [wire.Ping(n=1, where=True)]
     pong = wire.Pong(journal_seq=46, n=1, fuel=-1, fuel_limit=20_000)
-    assert link.receive(wire.encode(pong), 121.0) == [events.Stands(-1, 20_000, None, 0)]
+    assert link.receive(wire.encode(pong), 146.0) == [events.Stands(-1, 20_000, None, 0)]
     pong = wire.Pong(journal_seq=46, n=1, at=(-12, 64, 3), at_age_s=90)
-    assert link.receive(wire.encode(pong), 121.0) == [events.Stands(None, None, (-12, 64, 3), 90)]
-    assert link.receive(FRAMES["pong"], 121.0) == []
+    assert link.receive(wire.encode(pong), 146.0) == [events.Stands(None, None, (-12, 64, 3), 90)]
+    assert link.receive(FRAMES["pong"], 146.0) == []
 
 
-def test_a_silent_computer_is_gone_after_forty_five_seconds() -> None:
+def test_a_silent_computer_is_gone_after_two_pings() -> None:
     """Counted from the last frame; pings of ours do not count as life, a broken frame does."""
     link = link_in(LinkState.READY, 100.0)
     link.receive(GARBAGE, 110.0)
-    for now in (120.0, 140.0):
+    for now in (145.0, 190.0):
         assert link.tick(now) == []
-    assert link.next_timer() == 155.0
-    assert link.tick(154.9) == []
-    assert link.tick(155.0) == [events.Ended("The computer said nothing for 45 s.")]
+    assert link.next_timer() == 210.0
+    assert link.tick(209.9) == []
+    assert link.tick(210.0) == [events.Ended("The computer said nothing for 100 s.")]
     assert link.next_timer() is None
 
 
@@ -700,7 +700,7 @@ def test_a_welcome_computer_can_be_turned_away() -> None:
     assert (refused.code, link.state) == ("frozen", LinkState.CLOSED)
 
 
-def test_an_idle_computer_costs_one_frame_in_ten_seconds_at_most_in_each_direction() -> None:
+def test_an_idle_computer_costs_one_frame_in_45_seconds_at_most_in_each_direction() -> None:
     """An hour: each side hears the other often enough to know that it lives, and no oftener than the budget."""
     link, now, down, up = link_in(LinkState.READY), 0.0, list[float](), list[float]()
     while now < 3600.0:
@@ -714,7 +714,7 @@ def test_an_idle_computer_costs_one_frame_in_ten_seconds_at_most_in_each_directi
             up.append(now + 0.05)
             assert link.receive(wire.encode(wire.Pong(journal_seq=46, n=ping.n)), now + 0.05) == []
     for times in (down, up):
-        assert len(times) <= 3600 / 10
+        assert len(times) <= 3600 / 45
         gaps = [later - earlier for earlier, later in zip([0.0, *times], times, strict=False)]
-        assert min(gaps) >= 10.0
+        assert round(min(gaps), 6) >= 45.0
         assert max(gaps) < wire.SILENCE_S / 2

@@ -229,8 +229,9 @@ local function make_os(self)
     self.now_ms = self.now_ms + self.look_ms
     return self.now_ms
   end
-  os.startTimer = function()
+  os.startTimer = function(seconds)
     timers = timers + 1
+    self.timers[timers] = seconds
     return timers
   end
   os.queueEvent = function(...)
@@ -259,7 +260,7 @@ end
 -- @tparam ?table options `{capacity, look_ms}`
 function computer.new(options)
   options = options or {}
-  local self = { events = {}, now_ms = 1000000, paused_ms = 0, look_ms = options.look_ms or 1 }
+  local self = { events = {}, timers = {}, now_ms = 1000000, paused_ms = 0, look_ms = options.look_ms or 1 }
   self.disk = setmetatable({ nodes = { [""] = true }, changes = 0 }, Disk)
   self.disk.capacity = options.capacity or 1000000
   fs = make_fs(self.disk)

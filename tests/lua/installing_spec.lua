@@ -366,7 +366,7 @@ describe("the installer", function()
 
   it("pauses while it hashes a client, so that a busy game does not end it", function()
     local desk, pauses = computer_with(BEFORE[1], "1"), 0
-    desk.served = desk.served:gsub("\n", "\n" .. ("-"):rep(3 * sha256.SLICE_BYTES) .. "\n", 1)
+    desk.served = desk.served:gsub("\n", "\n" .. ("-"):rep(12 * sha256.SLICE_BYTES) .. "\n", 1)
     install.CLIENT = { size = #desk.served, sha256 = sha256.hex(desk.served), version = "1" }
     sleep = function()
       pauses = pauses + 1

@@ -1,6 +1,7 @@
 local command = require("command")
 local computer = require("computer")
 local Journal = require("journal")
+local json = require("json")
 local main = require("main")
 local spec = require("spec")
 local update = require("update")
@@ -49,7 +50,8 @@ local function running(prepare)
   nodes[".cc-orchestrator"] = true
   nodes[".cc-orchestrator/connection"] = "-- a comment\nws://server/computer\ntoken\nname\n"
   http = {
-    websocketAsync = function()
+    websocketAsync = function(url)
+      machine.url = url
       return true
     end,
   }
@@ -86,6 +88,30 @@ describe("main, run by boot", function()
     update.ready = true
     expect(resume("key", 1)).to_be(nil)
     expect(resume("cc_orchestrator_ask", "n", "-restart", "now")).to_be({ "restart" })
+  end)
+
+  it("looks after itself each 5 s while it is idle, and each second while something is under way", function()
+    local resume, _, machine = running()
+    local function tick()
+      resume("timer", #machine.timers)
+      return machine.timers[#machine.timers]
+    end
+    local function receive(header)
+      resume("websocket_message", machine.url, json.encode(header) .. "\n", true)
+      return machine.timers[#machine.timers]
+    end
+    expect(tick() <= 1).to_be(true)
+    resume("websocket_success", machine.url, { send = function() end, close = function() end })
+    receive({ type = "welcome", number = 1, computer = "alpha", silence_s = 100 })
+    expect(tick()).to_be(5)
+    expect(receive({ type = "ping", n = 1 })).to_be(5)
+    resume("cc_orchestrator_ask", "n", "tasks")
+    expect(machine.timers[#machine.timers]).to_be(1)
+    expect(tick()).to_be(1)
+    resume("cc_orchestrator_left", "n")
+    expect(tick()).to_be(5)
+    resume("websocket_closed", machine.url)
+    expect(machine.timers[#machine.timers] <= 1).to_be(true)
   end)
 
   it("stops for good when it is told to", function()

@@ -45,13 +45,13 @@ describe("sha256", function()
         end)
       end)
     end
-    local left, right = hash(("x"):rep(3 * 8192)), hash(("y"):rep(3 * 8192))
+    local left, right = hash(("x"):rep(3 * 2048)), hash(("y"):rep(3 * 2048))
     local one, two
     for _ = 1, 4 do
       one, two = left(), right()
     end
     expect(pauses).to_be(6)
-    expect(one).to_be(sha256.hex(("x"):rep(3 * 8192)))
-    expect(two).to_be(sha256.hex(("y"):rep(3 * 8192)))
+    expect(one).to_be(sha256.hex(("x"):rep(3 * 2048)))
+    expect(two).to_be(sha256.hex(("y"):rep(3 * 2048)))
   end)
 end)

@@ -1,6 +1,7 @@
 local client = require("client")
 local computer = require("computer")
 local json = require("json")
+local Loop = require("loop")
 local sha256 = require("sha256")
 local spec = require("spec")
 local describe, it, expect = spec.describe, spec.it, spec.expect
@@ -260,5 +261,82 @@ describe("a result in parts", function()
     expect(here:whole_result("r1").bytes == BODY).to_be(true)
     here:receive({ type = "result_ack", call_id = "r1", number = 8 })
     expect(here:last_of("error")).to_be(nil)
+  end)
+end)
+
+describe("300 kB", function()
+  --- Instructions that a turn of the computer may take: 2 KiB of SHA-256 are half of it, and take 4 ms in the game.
+  local STEP, MOST = 1000, 320000
+
+  --- A client that counts: the function that runs one turn, and the one that tells the longest, in instructions.
+  local function counted()
+    local here, machine = welcomed()
+    local count, longest = 0, 0
+    local function tally()
+      count = count + STEP
+    end
+    function here.loop.spawn(loop, body, ...)
+      -- A hook is of one coroutine, and each job has its own.
+      return Loop.spawn(loop, function(...)
+        debug.sethook(tally, "", STEP)
+        body(...)
+      end, ...)
+    end
+    local function turn(body, ...)
+      count = 0
+      debug.sethook(tally, "", STEP)
+      body(...)
+      debug.sethook()
+      longest = math.max(longest, count)
+    end
+    --- Runs what is queued; how many turns that took, and the longest of all until now.
+    local function turns()
+      local number = 0
+      while machine.events[1] do
+        turn(here.loop.event, here.loop, table.remove(machine.events, 1))
+        number = number + 1
+      end
+      return number, longest
+    end
+    return here, machine, turn, turns
+  end
+
+  it("are taken, hashed and written in short turns, three at once", function()
+    local here, machine, turn, turns = counted()
+    for index = 1, 3 do
+      local body = BODY:rep(4):sub(index, index + 299999)
+      local params = { path = "f" .. index, if_hash = "absent" }
+      for _, frame in ipairs(client.parts("r" .. index, 5, "fs_write", params, body)) do
+        turn(here.session.receive, here.session, frame, true)
+      end
+    end
+    local _, longest = turns()
+    for index = 1, 3 do
+      expect(here:last("r" .. index).ok).to_be(true)
+      expect(#machine.disk.nodes["f" .. index]).to_be(300000)
+    end
+    expect(longest > MOST / 2).to_be(true)
+    expect(longest < MOST).to_be(true)
+  end)
+
+  it("are hashed once where they are read, changed and read again, in short turns", function()
+    local here, machine, turn, turns = counted()
+    machine.disk.nodes.f = BODY:rep(4):sub(1, 299990) .. "unique"
+    local function ask(id, method, params, body)
+      turn(here.send_call, here, id, 5, method, params, body)
+      return turns()
+    end
+    local hashing, before = ask("r1", "fs_read", { path = "f" }), here:whole_result("r1")
+    expect(hashing >= math.floor(299990 / sha256.SLICE_BYTES)).to_be(true)
+    local changing =
+      ask("r2", "fs_edit", { path = "f", if_hash = before.data.sha256, old_size = 6 }, "uniquechanged")
+    local changed, reading, longest = here:last("r2"), ask("r3", "fs_read", { path = "f" })
+    expect(changed.ok).to_be(true)
+    expect(changing < hashing + 10).to_be(true)
+    expect(reading < 10).to_be(true)
+    local after = here:whole_result("r3")
+    expect(after.data.sha256).to_be(changed.data.sha256)
+    expect(after.bytes == machine.disk.nodes.f).to_be(true)
+    expect(longest < MOST).to_be(true)
   end)
 end)

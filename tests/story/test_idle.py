@@ -11,13 +11,13 @@ from tests.harness.hub_server import hub_server
 from tests.harness.support import StubClient, dialed
 from tests.story.virtual import VirtualLoop
 
-MINUTES = 3
-BUDGET_S = 10.0
+MINUTES = 6
+BUDGET_S = 45.0
 """At most one frame in this time, in each direction."""
 
 
 @pytest.mark.parametrize("direct", [False, True], ids=["any-socket", "direct"])
-def test_an_idle_computer_costs_one_frame_in_ten_seconds_and_stays(direct: bool) -> None:
+def test_an_idle_computer_costs_one_frame_in_45_seconds_and_stays(direct: bool) -> None:
     """Both sides hear of each other well within `silence_s`, and neither says more than that takes."""
     loop = VirtualLoop(patience_s=0.02)
     try:

@@ -73,9 +73,9 @@ WHERE: Final = "where"
 """The capability of a computer that tells its fuel, and the place that it knows, with its ``pong``."""
 RUN_PING_EVERY_S: Final = 5.0
 """While a program runs: soon enough to notice that the game is paused."""
-PING_EVERY_S: Final = 20.0
-"""One ping and one pong in 20 s: the idle budget of one frame in 10 s."""
-SILENCE_S: Final = 45.0
+PING_EVERY_S: Final = 45.0
+"""One ping and one pong: an idle computer costs no more, and no proxy that waits for 60 s cuts its connection."""
+SILENCE_S: Final = 100.0
 """Two lost pings and some lag: a computer that says nothing for longer is gone."""
 HELLO_WITHIN_S: Final = 15.0
 """A fresh client reads its disk before hello; a stranger must not hold a socket for long."""
