@@ -59,7 +59,7 @@ from orchestrator.web.pins import PinEndpoints
 from orchestrator.web.policies import DecisionEndpoints, PolicyEndpoints
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.reviews import Reviews
-from orchestrator.web.sockets import OpenSockets, StarletteSocket
+from orchestrator.web.sockets import OpenSockets, StarletteSocket, serve_on
 from orchestrator.web.tasks import RehearsalEndpoints, TaskEndpoints, UndoEndpoints
 from orchestrator.web.watch import Readers, WatchEndpoints
 
@@ -267,6 +267,9 @@ class Endpoints(
         if identity is None or not await self.speaks(websocket, identity):
             return
         await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
+        await serve_on(websocket, self._serve_computer(websocket, identity))
+
+    async def _serve_computer(self, websocket: WebSocket, identity: Identity) -> None:
         with self.sockets.holding(identity, websocket) as socket:
             await self.computers.serve(
                 ComputerId(identity.name),

@@ -40,6 +40,30 @@ _apply_mask: Callable[[bytes, bytes], bytes] = vars(frames)["apply_mask"]
 """In C where the library has it so."""
 
 
+class _End:
+    """In the place of the queue of a connection whose frames are handed over: only its end comes here."""
+
+    __slots__ = ("_event", "_waiter")
+
+    def __init__(self) -> None:
+        self._event: Any = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put_nowait(self, event: Any) -> None:
+        """The connection ended; the first reason counts."""
+        if self._event is None:
+            self._event = event
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def get(self) -> Any:
+        """Wait for it."""
+        if self._event is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._event
+
+
 class FrameProtocol(WebSocketsSansIOProtocol):
     """One connection; without :meth:`listen` it is uvicorn's own. ``peers``: all connections of the server."""
 
@@ -55,13 +79,22 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     _missing = 0
     """Bytes that the tail has to have before it is looked at again."""
 
+    serving: Awaitable[None] | None = None
+    """The rest of what the application does for a connection, once its layers have returned."""
+
     def __init__(self, *args: Any, peers: Peers | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._peers = Peers() if peers is None else peers
+        self._layers, self.app = self.app, self._serve
 
     def known(self, token: str) -> None:
         """Somebody with a token of this hash is behind the connection."""
         self._peers.known(self.transport, token)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._layers(scope, receive, send)
+        if self.serving is not None:
+            await self.serving
 
     # -- in ------------------------------------------------------------------------------
 
@@ -82,9 +115,21 @@ class FrameProtocol(WebSocketsSansIOProtocol):
                 hear(data if data is not None else event.get("text") or "")
             else:
                 self.queue.put_nowait(event)
+        self._slim()
         if self.read_paused:
             self.read_paused = False
             self.transport.resume_reading()
+
+    def _slim(self) -> None:
+        """Let go of what only a handshake needs, 8 kB: thousands of connections wait for days after theirs."""
+        slim = _End()
+        for _ in range(self.queue.qsize()):
+            slim.put_nowait(self.queue.get_nowait())
+        self.queue = slim  # type: ignore[assignment]
+        # The library's parser holds the request for good.
+        self.request.headers.clear()
+        del self.request, self.response
+        self.scope["headers"] = []
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
@@ -112,8 +157,13 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     def _frame(self, data: bytes, at: int, body: int, end: int) -> None:
         """A whole frame came."""
         first = data[at]
-        if self._hear is not None and first == _BINARY and data[at + 1] & _MASKED and not self._in_parts:
-            self._hear(_apply_mask(data[body:end], data[body - 4 : body]))
+        if first == _BINARY and data[at + 1] & _MASKED and not self._in_parts:
+            message = _apply_mask(data[body:end], data[body - 4 : body])
+            if self._hear is not None:
+                self._hear(message)
+            else:
+                self.frames, self.curr_msg_data_type = [message], "bytes"
+                super().send_receive_event_to_app()
             return
         if not first & _CONTROL:
             self._in_parts = not first & _FIN
@@ -287,6 +337,18 @@ def accepted(websocket: WebSocket) -> StarletteSocket:
     return StarletteSocket(websocket) if protocol is None else DirectSocket(websocket, protocol)
 
 
+async def serve_on(websocket: WebSocket, serving: Awaitable[None]) -> None:
+    """Serve an accepted socket, outside of the application's layers where its server can.
+
+    They are fifteen coroutines with what they hold, 6 kB, and thousands of connections wait for days.
+    """
+    protocol = websocket.scope.get("extensions", {}).get(EXTENSION)
+    if protocol is None:
+        await serving
+    else:
+        protocol.serving = serving
+
+
 class Tokens(Protocol):
     """The part of a store that tells that tokens were revoked."""
 
@@ -380,7 +442,8 @@ class OpenSockets:
             self._tokens.pop(one, None)
             self._sessions.pop(one, None)
             self._count[holder, identity.token_hash] -= 1
-            self._count += Counter()  # Drops what is zero.
+            if not self._count[holder, identity.token_hash]:
+                del self._count[holder, identity.token_hash]
             self._open[holder].discard(one)
             if not self._open[holder]:
                 del self._open[holder]

@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.measure import Asked, Line, Worker, raise_file_limit
 
-BAR_KB: Final = 40.0
+BAR_KB: Final = 30.0
 WARM: Final = 100
 
 

@@ -1,17 +1,26 @@
 """The direct way for frames: whatever the bytes are cut into, messages come whole and in order, and so they leave."""
 
 import asyncio
+import contextlib
+import gc
+import socket
 import struct
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
+from orchestrator.core.wire import wire
 from orchestrator.web.sockets import EXTENSION, DirectSocket, FrameProtocol, accepted
 from tests.harness.hub_server import serving
+from tests.harness.support import hello
+from tests.harness.whole_server import running
 from tests.waiting import HANG_S, within
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
@@ -196,3 +205,43 @@ async def test_a_connection_that_breaks_off_is_over() -> None:
         end.writer.write(frame(b"half")[:5])
         end.writer.transport.abort()
         assert await end.hear() is None
+
+
+def held() -> Counter[str]:
+    """The objects that are there, by type, but for timers that were canceled."""
+    gc.collect()
+    return Counter(
+        type(one).__name__ for one in gc.get_objects() if not (isinstance(one, asyncio.TimerHandle) and one.cancelled())
+    )
+
+
+async def dialed_raw(url: str, token: str) -> socket.socket:
+    """A computer that is welcome, as a bare socket: nothing of it is among the objects that the test counts."""
+    loop, place = asyncio.get_running_loop(), urlsplit(url)
+    client = socket.socket()
+    client.setblocking(False)
+    await loop.sock_connect(client, (place.hostname, place.port))
+    request = REQUEST.replace(b"GET /", b"GET /computer?n=1", 1)
+    lines = request.replace(b"Host: x", b"Host: x\r\nAuthorization: Bearer " + token.encode())
+    await loop.sock_sendall(client, lines)
+    assert b" 101 " in await within(loop.sock_recv(client, 65536))
+    await loop.sock_sendall(client, frame(wire.encode(hello())))
+    assert b'"welcome"' in await within(loop.sock_recv(client, 65536))
+    return client
+
+
+async def test_an_idle_computer_holds_one_task_and_few_objects(tmp_path: Path) -> None:
+    """Ten thousand of them wait for days: no timer and no queue of their own, nothing of the application's layers."""
+    count = 20
+    async with running(tmp_path) as server:
+        tokens = [await server.computer(f"c{number}") for number in range(count + 1)]
+        with contextlib.ExitStack() as clients:
+            clients.enter_context(await dialed_raw(server.url, tokens[0]))
+            before, tasks = held(), len(asyncio.all_tasks())
+            for token in tokens[1:]:
+                clients.enter_context(await dialed_raw(server.url, token))
+            each = {kind: (number - before[kind]) / count for kind, number in held().items()}
+            assert len(asyncio.all_tasks()) == tasks + count
+            assert round(each["coroutine"]) <= 10
+            assert max(each.get("Queue", 0), each.get("TimerHandle", 0)) < 0.5
+            assert sum(each.values()) < 130, sorted(each.items(), key=lambda one: -one[1])[:20]

@@ -141,15 +141,17 @@ class Hub(Calls):
                     break
                 event = self._take(session, frame)
                 if isinstance(event, events.Greeted):
-                    hello = session.secrecy.of_hello(event.hello)
-                    await self._greet_or_refuse(session, Visitor(computer, hello, fingerprint, peer))
+                    await self._greet_or_refuse(
+                        session, Visitor(computer, session.secrecy.of_hello(event.hello), fingerprint, peer)
+                    )
                     reason = _REFUSED if link.state is LinkState.CLOSED else reason
                 elif isinstance(event, events.Ended):
                     reason = event.reason
                 session.write_soon()
                 if link.state is LinkState.READY and session.direct is not None:
                     # Only a hello takes time, and a connection has one: the frames after it are dealt with at once.
-                    listening = True
+                    # What comes here now is the end, perhaps in days: nothing of the hello is kept until then.
+                    listening, frame, event = True, b"", None
                     session.direct.listen(partial(self._hear, session))
             else:
                 self._gone(session, reason)

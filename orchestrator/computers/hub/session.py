@@ -48,7 +48,10 @@ class Secrecy:
 
     def of_hello(self, hello: wire.Hello) -> wire.Hello:
         """An introduction: any program can set the label that is in it."""
-        return hello.model_copy(update={"label": self.of_label(hello.label), "host": self._printed.starred(hello.host)})
+        label, host = self.of_label(hello.label), self._printed.starred(hello.host)
+        if (label, host) == (hello.label, hello.host):
+            return hello
+        return hello.model_copy(update={"label": label, "host": host})
 
     def of_label(self, label: str | None) -> str | None:
         """A label that is told later."""
