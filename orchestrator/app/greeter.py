@@ -32,9 +32,12 @@ from orchestrator.core.wire.identity import (
 )
 from orchestrator.core.wire.wire import ComputerId, RunId
 from orchestrator.engine.tasks import TaskService
+from orchestrator.runtime.gathering import Gathered
 
 logger = logging.getLogger(__name__)
 
+MOST_AT_ONCE: Final = 128
+"""Computers whose tasks are woken in one transaction."""
 MOST_COPIES: Final = 200
 """Copies that are written down by one node until it starts again: a computer with a token can say any id."""
 
@@ -47,6 +50,7 @@ class JournalGreeter:
         self._store = service.store
         self._copies: set[tuple[ComputerId, int]] = set()
         """The copies that were written down since the start."""
+        self._waking = Gathered(self._wake, MOST_AT_ONCE)
 
     async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
         """Welcome a visitor, or freeze the computer."""
@@ -110,6 +114,8 @@ class JournalGreeter:
 
         Only that task can have open brackets there: a claim is not released while one is open.
         """
+        if not run_ids:
+            return []
         claimant = await self._store.claimant(computer)
         try:
             task = await self._store.load(claimant) if claimant is not None else None
@@ -134,16 +140,18 @@ class JournalGreeter:
 
     async def arrived(self, computer: ComputerId) -> None:
         """Wake what waited for the computer, and the task whose brackets may be open there."""
-        claimant = await self._store.claimant(computer)
-        if claimant is not None:
-            await self._store.wake(claimant)
-        await self._store.wake_waiting(computer)
-        self._service.bus.publish("tasks.due", {"computer": computer})
+        await self._waking.ask(computer)
         self._changed(computer)
 
     def left(self, computer: ComputerId) -> None:
         """Tell the watchers."""
         self._changed(computer)
+
+    async def _wake(self, computers: Sequence[ComputerId]) -> Sequence[None]:
+        """Wake what waited for any of these computers: thousands may come at once, after the server was away."""
+        if await self._store.wake_waiting(computers, claimants=True):
+            self._service.bus.publish("tasks.due", {})
+        return [None] * len(computers)
 
     async def _judged(self, record: ComputerRecord, visitor: Visitor, side: ComputerSide, *, anew: bool) -> Verdict:
         """The verdict on a visitor; a copy is written down."""

@@ -1,5 +1,6 @@
-"""The contracts of computers: S63 to S69, S90 and S93, last heard, last welcome, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69, S90, S93, S122: last heard, last welcome, freezing, release, revocation."""
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from orchestrator.core.task.system_facts import (
     ComputerLabelled,
     ComputerReleased,
     ComputerSide,
+    ComputerWelcomed,
     NodeStopped,
     SignedIn,
     SignedOut,
@@ -270,7 +272,7 @@ async def s68_a_frozen_computer_keeps_its_claim(store: Store, clock: ManualClock
     await store.release_computer(released(author))
     assert await store.claimant(COMPUTER) == T1
     assert await store.lease("node-2", 10) is None
-    assert await store.wake_waiting(COMPUTER) == 1
+    assert await store.wake_waiting([COMPUTER]) == 1
     stale = Lease(T1, Token(lease.token))
     await refused(LeaseLost, store.allot_number(COMPUTER, lease=stale, heard=Heard(50)))
     assert (await store.computer(COMPUTER)).heard == 0
@@ -285,6 +287,31 @@ async def s69_revoked_tokens_are_counted(store: Store, clock: ManualClock) -> No
     assert await store.revoke_tokens("computer", "pc0") == 2
     assert await store.revoke_tokens("computer", "pc0") == 0
     assert await store.count_revoked() == 2
+
+
+async def s122_many_come_at_once(store: Store, clock: ManualClock) -> None:
+    """Each is told its own number, a frozen one none, and each welcome is one item; done again, it answers the same."""
+    author = Author(clock)
+    names = [ComputerId(f"c{number}") for number in range(40)]
+    fact = ComputerFrozen(computer=names[7], reason="two_computers")
+    await store.freeze_computer(author.draft(fact))
+    notes = {name: author.draft(ComputerWelcomed(computer=name, side=side(clock))) for name in names}
+
+    async def welcomed(name: ComputerId) -> int | None:
+        coming = Coming(side(clock), at_least=100 + int(name[1:]))
+        return await store.welcome_computer(name, coming, note=notes[name])
+
+    wanted = [None if number == 7 else 100 + number for number in range(40)]
+    assert list(await asyncio.gather(*map(welcomed, names))) == wanted
+    assert list(await asyncio.gather(*map(welcomed, names))) == wanted
+    await refused(InvalidRequest, store.welcome_computer(names[0], Coming(side(clock)), note=author.draft(fact)))
+    await asyncio.gather(*(store.hear_computer(name, Heard(int(name[1:]), "boot-3")) for name in names))
+    heard = {one.computer: one.heard for one in await store.list_computers()}
+    assert heard == {name: 0 if name == names[7] else int(name[1:]) for name in names}
+    facts = [item.fact for item in await store.read(TaskId(SYSTEM_STREAM))]
+    told = [(one.computer, one.number) for one in facts if isinstance(one, ComputerWelcomed)]
+    assert sorted(told) == sorted((name, number) for name, number in zip(names, wanted, strict=True) if number)
+    assert len(facts) == 40
 
 
 async def s90_word_of_an_earlier_boot_counts_no_more(store: Store, clock: ManualClock) -> None:

@@ -171,10 +171,10 @@ async def s34_wait_for_computer(store: Store, clock: ManualClock) -> None:
     for task_id, computer in ((T1, C3), (T2, C3), (TaskId("t3"), C8)):
         await store.create(task_id, [author.submitted()])
         await store.park(await taken(store), 1, due=None, waiting_for=computer)
-    assert await store.wake_waiting(C3) == 2
+    assert await store.wake_waiting([C3]) == 2
     assert {(await taken(store)).task_id, (await taken(store)).task_id} == {T1, T2}
     assert await store.lease("node-1", 10) is None
-    assert await store.wake_waiting(C3) == 0
+    assert await store.wake_waiting([C3]) == 0
 
 
 async def s35_comes_back_before_park(store: Store, clock: ManualClock) -> None:
@@ -182,11 +182,49 @@ async def s35_comes_back_before_park(store: Store, clock: ManualClock) -> None:
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     lease = await taken(store)
-    assert await store.wake_waiting(C3) == 0
+    assert await store.wake_waiting([C3]) == 0
     await store.park(lease, 1, due=None, waiting_for=C3)
     lease = await taken(store)
     await store.park(lease, 1, due=None, waiting_for=C3)
     assert await store.lease("node-1", 10) is None
+
+
+async def s120_wait_for_several_computers(store: Store, clock: ManualClock) -> None:
+    """One transaction wakes all that parked for many computers and, where that is asked, those that claimed them."""
+    author, c9 = Author(clock), ComputerId("9")
+    for task_id, computer in ((T1, C3), (T2, C8), (TaskId("t3"), c9)):
+        await store.create(task_id, [author.submitted()])
+        lease = await taken(store)
+        assert await store.claim(lease, [computer]) is None
+        await store.park(lease, 1, due=None, waiting_for=None if computer == c9 else computer)
+    assert await store.wake_waiting([]) == 0
+    assert await store.lease("node-1", 10) is None
+    assert await store.wake_waiting([C8, c9, C3]) == 2
+    assert {(await taken(store)).task_id, (await taken(store)).task_id} == {T1, T2}
+    assert await store.lease("node-1", 10) is None
+    assert await store.wake_waiting([c9, C3], claimants=True) == 1, "a held task is not parked"
+    assert (await taken(store)).task_id == "t3"
+
+
+async def s121_computers_that_are_waited_for(store: Store, clock: ManualClock) -> None:
+    """Each is told once, and not for the sake of a task that only waits until another one gives it back."""
+    author = Author(clock)
+    one, two, three = [await _held(store, author, name) for name in ("t1", "t2", "t3")]
+    assert await store.waited_for() == []
+    assert await store.claim(one, [C3]) is None
+    assert await store.claim(two, [C3]) == C3
+    await store.park(two, 1, due=None, waiting_for=C3)
+    assert await store.waited_for() == [], "its claimant is at work"
+    await store.park(three, 1, due=None, waiting_for=C8)
+    await store.park(one, 1, due=None, waiting_for=C3)
+    assert await store.waited_for() == [C3, C8]
+    await store.wake_waiting([C3, C8])
+    assert await store.waited_for() == []
+
+
+async def _held(store: Store, author: Author, name: str) -> Lease:
+    await store.create(TaskId(name), [author.submitted()])
+    return await taken(store)
 
 
 async def s36_claims(store: Store, clock: ManualClock) -> None:

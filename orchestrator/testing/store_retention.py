@@ -142,7 +142,7 @@ async def s76_what_is_needed_is_not_pruned(store: Store, clock: ManualClock) -> 
     assert not await store.prune_task(author.draft(note)), "it is held"
     await store.park(lease, items[-1].version, due=None, waiting_for=COMPUTER)
     assert not await store.prune_task(author.draft(note)), "it waits for a computer"
-    await store.wake_waiting(COMPUTER)
+    await store.wake_waiting([COMPUTER])
     await store.park(await taken(store), items[-1].version, due=None)
     undo = await _referring(store, author, "t3", restores=Restoration(task_id=T1))
     told = await _referring(store, author, "t4", earlier=T1)

@@ -117,7 +117,7 @@ async def _read_all(path: Path) -> list[str]:
         lambda: store.heads_since(_EPOCH),
         lambda: store.lease("n-2", 5),
         lambda: store.load(TaskId("t-due")),
-        lambda: store.wake_waiting(ComputerId("3")),
+        lambda: store.wake_waiting([ComputerId("3")]),
         lambda: store.computer(ComputerId("4")),
         lambda: store.claimant(ComputerId("3")),
         lambda: _paged(store),

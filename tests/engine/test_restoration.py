@@ -195,7 +195,7 @@ async def test_an_undo_goes_on_as_soon_as_the_last_call_of_its_task_is_heard_of(
     assert (await at.act()).task_id == undo.task_id
     assert await at.idle()
     at.computers.away.clear()
-    await at.store.wake_waiting(FARM)
+    await at.store.wake_waiting([FARM])
     assert (await at.act()).task_id == task_id
     assert disk.texts != TREE
     while not await at.idle():
@@ -216,7 +216,7 @@ async def test_an_undo_that_nobody_wakes_looks_by_itself_whether_the_last_call_w
     undo = await Undoing(at.service, at.world).submit(Restoration(task_id=task_id), ALICE)
     await at.act()
     at.computers.away.clear()
-    await at.store.wake_waiting(FARM)
+    await at.store.wake_waiting([FARM])
     at.store.after["tool_settled"] = killing()
     await at.dies()
     while (task := await at.service.load(undo.task_id)).ended is None:

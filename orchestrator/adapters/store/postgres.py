@@ -7,11 +7,11 @@ its row, so that nothing rests on the clocks of the nodes; leases go by the serv
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store import sql
+from orchestrator.adapters.store import sql, sql_records
 from orchestrator.adapters.store.objects import check_objects, strange_on_server
 from orchestrator.adapters.store.postgres_dialect import (
     GivenTime,
@@ -29,10 +29,14 @@ from orchestrator.adapters.store.postgres_links import AT_WORK, PATIENCE_S, PREP
 from orchestrator.adapters.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
 from orchestrator.adapters.store.schema import READ_META, SCHEMA, SCHEMA_KEY, needed
 from orchestrator.adapters.store.script import Script
+from orchestrator.adapters.store.sql_records import Welcome
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.errors import InvalidRequest, StoreBusy
-from orchestrator.core.ports import Clock
-from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.ports import Clock, Coming
+from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.wire.identity import Heard
+from orchestrator.core.wire.wire import ComputerId
+from orchestrator.runtime.gathering import Gathered
 
 T = TypeVar("T")
 
@@ -42,6 +46,8 @@ _NOT_OF_SCHEMA: Final = frozenset({"42P07", "42701", "42P01", "42703", "42710"})
 """A table, column or index that is there already, or is not there."""
 _OLDEST_SERVER: Final = 15
 _READERS: Final = 4
+_AT_ONCE: Final = 32
+"""Computers that come or go in one transaction."""
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
 """Between two attempts of one operation, doubling: connections that were cut are gone through soon."""
@@ -76,6 +82,9 @@ class PostgresPersistenceManager(SqlStore):
         self.clock = StoreClock(self._time)
         self._writer = PostgresWriter(self._writing, self._time, self.open, patience_s=patience_s)
         self._patience_s = patience_s
+        # Each welcome writes to the system stream, so each would wait for the one before it: thousands come at once.
+        self._welcomes = Gathered(self._welcome, _AT_ONCE)
+        self._farewells = Gathered(self._hear, _AT_ONCE)
         self._opening: asyncio.Task[None] | None = None
         self._is_open = False
         self._is_closed = False
@@ -128,6 +137,19 @@ class PostgresPersistenceManager(SqlStore):
 
     def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
         return self._writer.append(wanted)
+
+    async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
+        return await self._welcomes.ask(Welcome(computer, coming, note))
+
+    async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
+        await self._farewells.ask((computer, heard))
+
+    async def _welcome(self, asked: Sequence[Welcome]) -> Sequence[int | None]:
+        return await self._write(lambda now: sql_records.welcome(asked, now=now))
+
+    async def _hear(self, asked: Sequence[tuple[ComputerId, Heard]]) -> Sequence[None]:
+        await self._write(lambda _: sql_records.hear(asked))
+        return [None] * len(asked)
 
     async def strange(self) -> list[str]:
         return [one.sentence for one in await self._read(lambda _: strange_on_server())]

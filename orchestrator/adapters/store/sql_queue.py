@@ -219,8 +219,12 @@ _WAITING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_f
     ORDER BY task_id /* FOR UPDATE NOWAIT */"""
 # Both before anything else is locked, in the order in which everybody locks tasks.
 _WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
-    WHERE waiting_for = ? OR (holder IS NOT NULL AND woken = 0)
+    WHERE waiting_for IN ({{computers}}) OR (holder IS NOT NULL AND woken = 0) OR task_id IN ({{tasks}})
     ORDER BY task_id /* FOR UPDATE */"""
+# A task that waits for a claim of another one is woken when that one gives it back.
+_WAITED_FOR: Final = """SELECT DISTINCT waiting_for FROM tasks WHERE waiting_for IS NOT NULL AND holder IS NULL
+    AND NOT EXISTS (SELECT 1 FROM computers WHERE computer = tasks.waiting_for AND task <> tasks.task_id)
+    ORDER BY waiting_for"""
 _LOCK_GIVING: Final = """SELECT task_id FROM tasks
     WHERE task_id = ? OR waiting_for IN (SELECT computer FROM computers WHERE task = ?)
     ORDER BY task_id /* FOR UPDATE */"""
@@ -229,6 +233,7 @@ _NOTE_WAKE: Final = """UPDATE tasks SET woken = 1 WHERE task_id IN (SELECT task_
     WHERE holder IS NOT NULL AND woken = 0 ORDER BY task_id /* FOR UPDATE SKIP LOCKED */)"""
 _CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"
 _LOCK_CLAIM: Final = f"{_CLAIMANT} /* FOR UPDATE */"
+_CLAIMANTS: Final = "SELECT task FROM computers WHERE task IS NOT NULL AND computer IN ({})"
 _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY computer /* FOR UPDATE */"
 _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
 
@@ -297,17 +302,29 @@ def wake(task_id: TaskId, *, now: int) -> Script[None]:
         yield from set_entry(task_id, awakened(head.entry, now))
 
 
-def wake_waiting(computer: ComputerId, *, now: int) -> Script[int]:
+def wake_waiting(computers: Collection[ComputerId], *, claimants: bool, now: int) -> Script[int]:
     """The port's ``wake_waiting``.
 
-    A holder may just be about to park for this computer, so every held task is noted as woken
+    A holder may just be about to park for one of the computers, so every held task is noted as woken
     too: it costs each at most one look in vain, and computers come back seldom.
     """
-    rows = yield _WAKING, (computer,)
-    waiting = [(TaskId(row[0]), Entry._make(row[1:])) for row in rows]
-    parked = yield from _woken(computer, waiting, now)
+    places, names = _few_lengths(computers)
+    claiming = {TaskId(row[0]) for row in (yield _CLAIMANTS.format(places), names)} if claimants else set()
+    tasks, task_ids = _few_lengths(claiming)
+    rows = yield _WAKING.format(computers=places, tasks=tasks), (*names, *task_ids)
+    parked, awaited = 0, frozenset(computers)
+    for row in rows:
+        task_id, entry = TaskId(row[0]), Entry._make(row[1:])
+        if task_id in claiming or entry.waiting_for in awaited:
+            parked += entry.holder is None
+            yield from set_entry(task_id, awakened(entry, now))
     yield _NOTE_WAKE, ()
     return parked
+
+
+def waited_for() -> Script[list[ComputerId]]:
+    """The port's ``waited_for``."""
+    return [ComputerId(text(row[0])) for row in (yield _WAITED_FOR, ())]
 
 
 def claim(lease: Lease, computers: Sequence[ComputerId]) -> Script[ComputerId | None]:
@@ -385,11 +402,19 @@ def void_leases() -> Script[None]:
 
 
 def _without(column: str, values: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """What leaves out some values, and its parameters; in few lengths, so that few statements are made ready."""
+    """What leaves out some values, and its parameters."""
     if not values:
         return "", ()
+    places, names = _few_lengths(values)
+    return f" AND {column} NOT IN ({places})", names
+
+
+def _few_lengths(values: Collection[str]) -> tuple[str, tuple[str, ...]]:
+    """The places of a list and its parameters; of few lengths, so that few statements are made ready."""
+    if not values:
+        return "NULL", ()  # which nothing equals
     names = (*values, *[next(iter(values))] * ((1 << (len(values) - 1).bit_length()) - len(values)))
-    return f" AND {column} NOT IN ({', '.join('?' * len(names))})", names
+    return ", ".join("?" * len(names)), names
 
 
 def _held(lease: Lease) -> Script[Head]:

@@ -1,7 +1,9 @@
 """The browsers that are signed in, in SQL (see ``sql``)."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_system
@@ -45,23 +47,44 @@ def list_computers() -> Script[list[ComputerRecord]]:
     return sorted((_record(*row) for row in rows), key=lambda one: one.computer)
 
 
-def welcome(name: ComputerId, coming: Coming, note: Draft | None, *, now: int) -> Script[int | None]:
-    """The port's ``welcome_computer``; done again, it answers what it did."""
-    record = yield from _locked(name)
-    if note is not None and (done := (yield from sql.already_there(TaskId(SYSTEM_STREAM), [note]))):
-        return done[0].fact.number if isinstance(done[0].fact, ComputerWelcomed) else record.number
-    if record.frozen is not None:
-        return None
-    after = sealing.welcomed(record, coming)
-    known = coming.side.model_dump_json()
-    yield _WELCOME, (after.number, after.heard, after.doubtful_below, known, after.token, name)
-    yield from sql_system.noted(sealing.welcoming(note, after), now)
-    return after.number
+class Welcome(NamedTuple):
+    """What ``welcome_computer`` is asked."""
+
+    name: ComputerId
+    coming: Coming
+    note: Draft | None
 
 
-def hear(name: ComputerId, heard: Heard) -> Script[None]:
-    """The port's ``hear_computer``."""
-    yield _HEAR, (heard.journal_seq, name, heard.journal_seq, sql.of_boot(heard))
+def welcome(asked: Sequence[Welcome], *, now: int) -> Script[list[int | None]]:
+    """The port's ``welcome_computer`` for each of these; done again, it answers what it did.
+
+    Rows are locked in the order of the names, and the notes of all are one append to the system stream.
+    """
+    numbers: list[int | None] = [None] * len(asked)
+    notes: list[Draft] = []
+    drafts = [one.note for one in asked if one.note is not None]
+    there = ((yield from sql.already_there(TaskId(SYSTEM_STREAM), drafts)) or ()) if drafts else ()
+    done = {item.item_id: item.fact.number for item in there if isinstance(item.fact, ComputerWelcomed)}
+    for at in sorted(range(len(asked)), key=lambda at: asked[at].name):
+        name, coming, note = asked[at]
+        record = yield from _locked(name)
+        if note is not None and note.item_id in done:
+            numbers[at] = done[note.item_id]
+        elif record.frozen is None:
+            after = sealing.welcomed(record, coming)
+            known = coming.side.model_dump_json()
+            yield _WELCOME, (after.number, after.heard, after.doubtful_below, known, after.token, name)
+            notes += [one for one in (sealing.welcoming(note, after),) if one is not None]
+            numbers[at] = after.number
+    if notes:
+        yield from sql_system.record(notes, SYSTEM_STREAM, now=now)
+    return numbers
+
+
+def hear(asked: Sequence[tuple[ComputerId, Heard]]) -> Script[None]:
+    """The port's ``hear_computer`` for each of these."""
+    for name, heard in sorted(asked, key=itemgetter(0)):
+        yield _HEAR, (heard.journal_seq, name, heard.journal_seq, sql.of_boot(heard))
 
 
 def freeze(note: Draft, *, now: int) -> Script[bool]:

@@ -204,10 +204,11 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql_computers.list_computers())
 
     async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
-        return await self._write(lambda now: sql_computers.welcome(computer, coming, note, now=now))
+        welcome = sql_computers.Welcome(computer, coming, note)
+        return (await self._write(lambda now: sql_computers.welcome([welcome], now=now)))[0]
 
     async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
-        await self._write(lambda _: sql_computers.hear(computer, heard))
+        await self._write(lambda _: sql_computers.hear([(computer, heard)]))
 
     async def freeze_computer(self, note: Draft) -> bool:
         return await self._write(lambda now: sql_computers.freeze(note, now=now), once=True)
@@ -377,8 +378,11 @@ class SqlStore(ABC):
     async def wake(self, task_id: TaskId) -> None:
         await self._write(lambda now: sql_queue.wake(task_id, now=now), key=task_id)
 
-    async def wake_waiting(self, computer: ComputerId) -> int:
-        return await self._write(lambda now: sql_queue.wake_waiting(computer, now=now))
+    async def wake_waiting(self, computers: Collection[ComputerId], *, claimants: bool = False) -> int:
+        return await self._write(lambda now: sql_queue.wake_waiting(computers, claimants=claimants, now=now))
+
+    async def waited_for(self) -> list[ComputerId]:
+        return await self._read(lambda _: sql_queue.waited_for())
 
     async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
         return await self._write(lambda _: sql_queue.claim(lease, computers), key=lease.task_id)

@@ -190,12 +190,14 @@ class Unheard:
 # computer is there and wakes the task itself (the actor looks once more when it has slept), or hears it later: A
 # keeps in mind for which computers it let tasks sleep, from before they do, and when it hears that one came it
 # wakes who waits for it. Only that one statement then, and only for computers that were waited for here. Where A
-# died in between, nobody keeps it in mind: so a node that hears that another is gone wakes all that wait for a
-# computer that is connected here.
+# died in between, nobody keeps it in mind: so a node that hears that another is gone asks once which computers are
+# waited for, and wakes those tasks whose computer is connected here. That is one look, however many computers it has.
 
 
 _AGAIN_S: Final = 1.0
 """Seconds until a store that failed is asked again."""
+_MOST_AT_ONCE: Final = 128
+"""Computers whose tasks are woken in one transaction."""
 
 
 class Waking:
@@ -206,7 +208,9 @@ class Waking:
         self._hub = hub
         self._presence = presence
         self._awaited = awaited
-        self._wanted: dict[ComputerId, None] = {}
+        self._wanted: set[ComputerId] = set()
+        self._missed = False
+        """Whether a node is gone, and nobody has looked yet for what it let sleep."""
         self._waking: asyncio.Task[None] | None = None
         presence.on_event(self._happened)
 
@@ -220,27 +224,29 @@ class Waking:
         match event:
             case ComputerCame() if event.computer in self._awaited:
                 self._awaited.discard(event.computer)
-                self._want([event.computer])
+                self._wanted.add(event.computer)
             case NodeWent():
-                self._want([one for one in self._hub.known.computers() if self._hub.here(one)])
+                self._missed = True
             case _:
-                pass
-
-    def _want(self, computers: list[ComputerId]) -> None:
-        self._wanted.update(dict.fromkeys(computers))
-        if self._wanted and (self._waking is None or self._waking.done()):
+                return
+        if (self._wanted or self._missed) and (self._waking is None or self._waking.done()):
             self._waking = asyncio.get_running_loop().create_task(self._wake())
 
     async def _wake(self) -> None:
         woken = 0
-        while self._wanted:
-            computer = next(iter(self._wanted))
-            del self._wanted[computer]
+        while self._wanted or self._missed:
+            missed, self._missed = self._missed, False
+            wanted, self._wanted = self._wanted, set()
             try:
-                woken += await self._queue.wake_waiting(computer)
+                if missed:
+                    wanted.update(filter(self._hub.here, await self._queue.waited_for()))
+                while some := sorted(wanted)[:_MOST_AT_ONCE]:
+                    woken += await self._queue.wake_waiting(some)
+                    wanted.difference_update(some)
             except OrchestratorError as error:
-                logger.warning("tasks that wait for computer %s are woken in a moment: %s", computer, error)
-                self._wanted[computer] = None
+                logger.warning("tasks that wait for computers are woken in a moment: %s", error)
+                self._wanted |= wanted
+                self._missed |= missed
                 await asyncio.sleep(_AGAIN_S)
         if woken:
             self._presence.bus.publish("tasks.due", {})

@@ -320,8 +320,14 @@ class TaskQueue(Protocol):
     async def wake(self, task_id: TaskId) -> None:
         """Make a task due at once; a task somebody holds stays theirs and becomes due when they let go."""
 
-    async def wake_waiting(self, computer: ComputerId) -> int:
-        """Wake every task that parked for this computer; how many there were."""
+    async def wake_waiting(self, computers: Collection[ComputerId], *, claimants: bool = False) -> int:
+        """Wake every task that parked for one of these computers, in one transaction; how many there were.
+
+        ``claimants``: also the tasks that have claimed them, of which calls may be open there.
+        """
+
+    async def waited_for(self) -> list[ComputerId]:
+        """The computers for which tasks have parked, by name; of one that a task claimed, only that task counts."""
 
     async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
         """Claim all of them for the task or none; the answer is one that another task has, None: claimed.

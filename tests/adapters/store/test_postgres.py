@@ -19,11 +19,11 @@ from orchestrator.adapters.store.postgres import PostgresPersistenceManager
 from orchestrator.adapters.store.postgres_dialect import explained, numbered
 from orchestrator.adapters.store.schema import NEEDS_KEY, OLDEST, SCHEMA, SCHEMA_KEY, statements
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreAway
-from orchestrator.core.ports import SYSTEM_STREAM, Lease, Schedule, Store
+from orchestrator.core.ports import SYSTEM_STREAM, Coming, Lease, Schedule, Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, verify_chain
 from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.task.system_facts import GrantId, GrantRevoked
+from orchestrator.core.task.system_facts import ComputerSide, ComputerWelcomed, GrantId, GrantRevoked
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
@@ -184,6 +184,23 @@ async def test_one_refused_append_takes_nothing_from_those_it_came_with(postgres
         assert lengths == [2 if number in {4, 7} else 3 for number in range(30)]
 
 
+async def test_many_computers_that_come_at_once_share_a_transaction(postgres_url: str) -> None:
+    """Each by itself would wait for the row of the system stream until the one before it is on the disk."""
+    async with opened(postgres_url) as store:
+        author = Author(store.clock)
+        side = ComputerSide(computer_id=1, boot="b", at=store.clock.now())
+
+        async def welcomed(name: str) -> None:
+            note = author.draft(ComputerWelcomed(computer=ComputerId(name), side=side))
+            await store.welcome_computer(ComputerId(name), Coming(side), note=note)
+
+        await asyncio.gather(*(welcomed(f"c{number}") for number in range(90)))
+        connection = await asyncpg.connect(postgres_url)
+        rows = await connection.fetch("SELECT COUNT(*), COUNT(DISTINCT xmin::text) FROM items")
+        await connection.close()
+        assert tuple(rows[0]) == (90, 3)
+
+
 async def test_two_nodes_on_the_same_tasks_and_computers(postgres_url: str) -> None:
     """Versions without gaps, one holder at a time, claims that exclude each other, numbers that only rise."""
     async with opened(postgres_url) as one, opened(postgres_url) as two:
@@ -260,7 +277,7 @@ class Hammer:
 
     async def wake(self, store: Store) -> None:
         for number in range(self.ROUNDS):
-            await store.wake_waiting(self.COMPUTERS[number % 3])
+            await store.wake_waiting(self.COMPUTERS[: number % 3 + 1], claimants=number % 2 == 0)
 
     async def _append(self, store: Store, task_id: TaskId, lease: Lease | None) -> None:
         draft = self._author.note()

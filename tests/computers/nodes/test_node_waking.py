@@ -1,6 +1,6 @@
 """Tasks that slept for a computer which another node had just welcomed, or whose node died: somebody wakes them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,14 +25,19 @@ class Counted(InMemoryPersistenceManager):
     """A store that counts how often it was asked to wake, and fails at the first time where a test wants that."""
 
     asked = 0
+    looked = 0
     fails = 0
 
-    async def wake_waiting(self, computer: ComputerId) -> int:
+    async def wake_waiting(self, computers: Collection[ComputerId], *, claimants: bool = False) -> int:
         self.asked += 1
         if self.fails:
             self.fails -= 1
             raise StoreAway("The store cannot be reached.")
-        return await super().wake_waiting(computer)
+        return await super().wake_waiting(computers, claimants=claimants)
+
+    async def waited_for(self) -> list[ComputerId]:
+        self.looked += 1
+        return await super().waited_for()
 
 
 @dataclass
@@ -55,14 +60,14 @@ class Sleeping:
 
 
 @asynccontextmanager
-async def sleeping(hub: Hub | None = None) -> AsyncIterator[Sleeping]:
-    """A node that has heard of another, and a task that it let sleep."""
+async def sleeping(hub: Hub | None = None, computer: ComputerId = FARM) -> AsyncIterator[Sleeping]:
+    """A node that has heard of another, and a task that it let sleep for a computer."""
     one = Sleeping(LocalBus(), Counted())
     presence = Presence(one.bus, "a-1")
     elsewhere = MeetingElsewhere(presence)
     node = join(hub or Hub(Journal()), elsewhere, presence, one.store, one.awaited)
     await one.store.create(TaskId("t-1"), [Author(SystemClock()).submitted()])
-    await one.store.park(await taken(one.store), 1, due=None, waiting_for=FARM)
+    await one.store.park(await taken(one.store), 1, due=None, waiting_for=computer)
     node.open()
     one.bus.publish("nodes.beat", Beat(node="b-1", at=NOW, started_at=NOW).told())
     await until(lambda: presence.table.knows("b-1"))
@@ -97,3 +102,17 @@ async def test_who_waits_for_a_computer_here_is_woken_when_another_node_is_gone(
     async with hub_server() as server, server.computer(), sleeping(server.hub) as one:
         one.bus.publish("nodes.goodbye", {"node": "b-1"})
         await one.woken()
+        assert (one.store.looked, one.store.asked) == (1, 1)
+
+
+async def test_a_node_that_is_gone_costs_one_look_where_nobody_waits_for_a_computer_here() -> None:
+    """No transaction for each computer that is connected here, nor for those that are waited for elsewhere."""
+    mill = ComputerId("mill")
+    async with hub_server() as server, server.computer(), sleeping(server.hub, mill) as one:
+        one.bus.publish("nodes.goodbye", {"node": "b-1"})
+        await until(lambda: one.store.looked)
+        one.awaited.add(mill)
+        one.bus.publish("nodes.beat", Beat(node="c-1", at=NOW, started_at=NOW).told())
+        one.bus.publish("nodes.computers", Delta(node="c-1", rev=0, seat=Seat(computer=mill, online=True)).told())
+        await one.woken()
+        assert (one.store.looked, one.store.asked) == (1, 1)
