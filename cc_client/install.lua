@@ -2855,6 +2855,10 @@ not_ours={
 "What answers at {host}, port {port}, is not cc-orchestrator.",
 "If the address is wrong, type a new line of `cc-orchestrator pair`.",
 },
+busy={
+"The orchestrator at {host} lets other computers in first.",
+"It is dialled again by itself.",
+},
 stopping={
 "The orchestrator at {host} stops or starts just now.",
 "It is dialled again by itself.",
@@ -2973,11 +2977,16 @@ return why.told("token_refused",url,said)
 elseif status==404 then
 return why.told("not_ours",url,said)
 elseif status==503 then
-return why.told("stopping",url,said)
+return why.told(why.again_s(said)and"busy"or"stopping",url,said)
 elseif status then
 return why.told("no_upgrade",url,"it answers "..status)
 end
 return why.told("unknown",url,said)
+end
+
+
+function why.again_s(said)
+return tonumber(tostring(said):match("retry after (%d%d?%d?) s"))
 end
 
 
@@ -3455,6 +3464,10 @@ not_ours={
 "What answers at {host}, port {port}, is not cc-orchestrator.",
 "If the address is wrong, type a new line of `cc-orchestrator pair`.",
 },
+busy={
+"The orchestrator at {host} lets other computers in first.",
+"It is dialled again by itself.",
+},
 stopping={
 "The orchestrator at {host} stops or starts just now.",
 "It is dialled again by itself.",
@@ -3573,11 +3586,16 @@ return why.told("token_refused",url,said)
 elseif status==404 then
 return why.told("not_ours",url,said)
 elseif status==503 then
-return why.told("stopping",url,said)
+return why.told(why.again_s(said)and"busy"or"stopping",url,said)
 elseif status then
 return why.told("no_upgrade",url,"it answers "..status)
 end
 return why.told("unknown",url,said)
+end
+
+
+function why.again_s(said)
+return tonumber(tostring(said):match("retry after (%d%d?%d?) s"))
 end
 
 

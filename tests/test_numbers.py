@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.computers.hub import mirror
+from orchestrator.computers.hub import admission, mirror
 from orchestrator.runtime import logs
 from orchestrator.terminal import progress as metering
 from orchestrator.web import browsers, connections, events, oidc, peers, people, provider, reviewer, sockets, watch
@@ -37,6 +37,10 @@ PROMISED = [
      (connections.RATE, connections.BURST), (500, 1000)),
     ("protocol.md", "has 128 connections that sent no request yet, and 512 on which nobody showed a token",
      (peers.EACH, peers.EACH * peers.ACTIVE), (128, 512)),
+    ("protocol.md", "A node accepts 250 computers each second, and 250 at once after a pause.",
+     (admission.PER_S, admission.AT_ONCE), (250, 250)),
+    ("protocol.md", "whole seconds, 60 at most, for each computer another time", admission.LONGEST_S, 60),
+    ("operations.md", "A node accepts 250 of them each second", admission.PER_S, 250),
     ("protocol.md", "One token has 64 streams and sockets", sockets.MOST_OPEN, 64),
     ("operations.md", "to 65,536 at most. A quarter of it, 512 at most, is kept",
      (peers.MOST_FILES, peers.RESERVE), (65_536, 512)),

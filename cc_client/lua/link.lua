@@ -50,8 +50,12 @@ local LASTING = { token_refused = true, websockets_off = true, not_permitted = t
 --- Reasons that lie with a client that cannot find its way: somebody answered, or the address is none.
 local ASTRAY = { not_ours = true, bad_address = true }
 
-local function after_failure(self, fault)
+--- @tparam ?number again_s seconds that the server told; of many computers each is told its own
+local function after_failure(self, fault, again_s)
   tell(self, fault)
+  if again_s then
+    return later(self, math.max(0, again_s - 1 + 2 * nonce.fraction()))
+  end
   if ASTRAY[fault.code] then
     update.opened()
   end
@@ -116,7 +120,7 @@ function Link:event(event)
   elseif name == "websocket_success" and not self.session then
     opened(self, event[3])
   elseif name == "websocket_failure" then
-    after_failure(self, why.failed(self.settings.url, event[3]))
+    after_failure(self, why.failed(self.settings.url, event[3]), why.again_s(event[3]))
   elseif name == "websocket_message" and self.session then
     self.session:receive(event[3], event[4])
   elseif name == "websocket_closed" and self.session then

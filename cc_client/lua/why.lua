@@ -91,6 +91,10 @@ local TROUBLES = {
     "What answers at {host}, port {port}, is not cc-orchestrator.",
     "If the address is wrong, type a new line of `cc-orchestrator pair`.",
   },
+  busy = {
+    "The orchestrator at {host} lets other computers in first.",
+    "It is dialled again by itself.",
+  },
   stopping = {
     "The orchestrator at {host} stops or starts just now.",
     "It is dialled again by itself.",
@@ -209,11 +213,16 @@ function why.failed(url, said)
   elseif status == 404 then
     return why.told("not_ours", url, said)
   elseif status == 503 then
-    return why.told("stopping", url, said)
+    return why.told(why.again_s(said) and "busy" or "stopping", url, said)
   elseif status then
     return why.told("no_upgrade", url, "it answers " .. status)
   end
   return why.told("unknown", url, said)
+end
+
+--- Seconds after which the server wants to be dialled again, as far as the mod tells of its refusal; or nil.
+function why.again_s(said)
+  return tonumber(tostring(said):match("retry after (%d%d?%d?) s"))
 end
 
 --- What the orchestrator itself said: `{code, message, remedy}`.

@@ -155,6 +155,12 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
         ("If the address is wrong, type a new line of `cc-orchestrator pair`.",),
         "Another program has the port, or a proxy answers with a page of its own.",
     ),
+    "busy": Trouble(
+        "The orchestrator at {host} lets other computers in first.",
+        ("It is dialled again by itself.",),
+        "The mod says that the handshake was answered with 503 and after how many seconds to come again. So many "
+        "computers dial at once, such as after a restart, that they come in one after the other.",
+    ),
     "stopping": Trouble(
         "The orchestrator at {host} stops or starts just now.",
         ("It is dialled again by itself.",),

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
 from orchestrator.core.errors import FrameRefused
@@ -70,9 +70,14 @@ class StubComputer:
         """Set while the computer is connected and welcome."""
         self.refused = False
         """Whether the server refused the computer the last time; it tries again at the longest delay."""
+        self._again_s: int | None = None
+        """After how many seconds the server told it to dial again; None: it told nothing."""
 
     async def run(self) -> None:
-        """Stay connected until canceled, dialing again after 1 s, doubling to 12 s, with full jitter."""
+        """Stay connected until canceled, dialing again after 1 s, doubling to 12 s, with full jitter.
+
+        After a refusal that says when to come again it dials then, a second sooner or later.
+        """
         delay = FIRST_DELAY_S
         try:
             while True:
@@ -80,6 +85,9 @@ class StubComputer:
                     delay = FIRST_DELAY_S
                 elif self.refused:
                     delay = LONGEST_DELAY_S
+                if self._again_s is not None:
+                    await asyncio.sleep(random.uniform(max(0, self._again_s - 1), self._again_s + 1))
+                    continue
                 await asyncio.sleep(random.uniform(0, delay))
                 delay = min(delay * 2, LONGEST_DELAY_S)
         finally:
@@ -106,7 +114,7 @@ class StubComputer:
 
     async def _once(self) -> bool:
         """One connection, to its end; whether it was welcomed."""
-        welcome = False
+        welcome, self._again_s = False, None
         try:
             async with connect(
                 f"{self._url}?n={secrets.token_hex(8)}",
@@ -119,6 +127,8 @@ class StubComputer:
                 self._connection = _Connection(self, socket, self.hello())
                 await self._connection.serve()
         except (OSError, WebSocketException, TimeoutError) as error:
+            told = error.response.headers.get("Retry-After", "") if isinstance(error, InvalidStatus) else ""
+            self._again_s = int(told) if told.isdecimal() else None
             logger.info("stub computer %s: %s", self._computer_id, str(error) or type(error).__name__)
         finally:
             welcome = self.welcomed.is_set()

@@ -263,14 +263,16 @@ class Endpoints(
 
     async def computer_socket(self, websocket: WebSocket) -> None:
         """``/computer``: 401 at the handshake without a computer's token."""
+        looked_at = self.sockets.looked_at
         identity = await self._socket_identity(websocket, "computer")
         if identity is None or not await self.speaks(websocket, identity):
             return
+        self.computers.admission.came(asyncio.get_running_loop().time())
         await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
-        await serve_on(websocket, self._serve_computer(websocket, identity))
+        await serve_on(websocket, self._serve_computer(websocket, identity, looked_at))
 
-    async def _serve_computer(self, websocket: WebSocket, identity: Identity) -> None:
-        with self.sockets.holding(identity, websocket) as socket:
+    async def _serve_computer(self, websocket: WebSocket, identity: Identity, looked_at: int) -> None:
+        with self.sockets.holding(identity, websocket, looked_at) as socket:
             await self.computers.serve(
                 ComputerId(identity.name),
                 socket,

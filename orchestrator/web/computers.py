@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
-from orchestrator.computers.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
+from orchestrator.computers.hub import Admission, CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
 from orchestrator.computers.hub.known_computers import Refusals, Refused
 from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
 from orchestrator.core.ports import ComputerInfo, Computers, Identity
@@ -93,6 +93,7 @@ class RefusingComputers(Computers, Protocol):
     """The hub, as the endpoints need it that tell whom it turned away."""
 
     refusals: Refusals
+    admission: Admission
 
     def node_of(self, computer: ComputerId) -> str:
         """The name of the other node that has a computer now; empty: none has, or this one."""

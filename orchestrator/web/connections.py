@@ -12,7 +12,9 @@ dropped with the connection, and a peer that does not wait for answers, or asks 
 
 import asyncio
 import socket
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Final
 
 from httptools import HttpParserError
@@ -65,12 +67,34 @@ _REFUSED: Final = (
 )
 _TOO_LARGE: Final = _REFUSED.format("431 Request Header Fields Too Large").encode()
 _TOO_MANY: Final = _REFUSED.format("429 Too Many Requests").encode()
+_COME_AGAIN: Final = (
+    '{"error":{"code":"too_many_at_once","message":"Many computers come at once.",'
+    '"remedy":"Dial again in %d s; the client does so by itself.","details":{}}}'
+)
+_NONE: Final[Mapping[bytes, Callable[[float], int]]] = MappingProxyType({})
 _END: Final = b"\r\n\r\n"
 """The end of a head, and of a body in chunks; within a body it may be anywhere."""
 
 
+def _too_many_at_once(after_s: int) -> bytes:
+    """The refusal of an upgrade of which too many come at once: with a time to come again, for each another one.
+
+    The time is also in the first line. The mod tells a program that line, and nothing else of the refusal.
+    """
+    body = _COME_AGAIN % after_s
+    return (
+        f"HTTP/1.1 503 Many computers come at once, retry after {after_s} s\r\nRetry-After: {after_s}\r\n"
+        f"Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    ).encode()
+
+
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection that speaks HTTP; ``peers``: all connections of the server."""
+    """One connection that speaks HTTP.
+
+    ``peers``: all connections of the server. ``waits``: for some paths, the seconds after which an upgrade is to be
+    asked for again at this time of the loop's clock; 0: now.
+    """
 
     _due: asyncio.TimerHandle | None = None
     """When the part of a request that is under way has to be whole."""
@@ -89,9 +113,16 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_a_row = 0
     """Requests that were there before the one before them was answered."""
 
-    def __init__(self, *args: Any, peers: Peers | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        peers: Peers | None = None,
+        waits: Mapping[bytes, Callable[[float], int]] = _NONE,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._peers = Peers() if peers is None else peers
+        self._waits = waits
         self._kept = b""
         """The result of further requests."""
         self._allowed, self._counted_at = BURST, self.loop.time()
@@ -247,6 +278,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         """From here on it is another protocol's."""
         self._cancel()
+        wait_s = self._waits.get(self.url.partition(b"?")[0])
+        if wait_s is not None and (after_s := wait_s(self.loop.time())):
+            # Before anything is made for it or looked up: each one of the others costs ten times as much.
+            self.transport.write(_too_many_at_once(after_s))
+            self.transport.close()
+            return
         self.resume_writing()
         super().handle_websocket_upgrade()
 

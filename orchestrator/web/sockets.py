@@ -391,14 +391,17 @@ class OpenSockets:
         self._sessions: dict[Connection, str] = {}
         """The hash of the browser's secret by which each was opened."""
         self._closed = False
-        self._looked_at = -1
+        self.looked_at = -1
         """How many tokens had been revoked when all of these were looked at; -1: not all were."""
 
     @contextmanager
-    def holding(self, identity: Identity, websocket: WebSocket) -> Iterator[StarletteSocket]:
-        """An accepted socket, known by its holder while this is open."""
+    def holding(self, identity: Identity, websocket: WebSocket, looked_at: int = -1) -> Iterator[StarletteSocket]:
+        """An accepted socket, known by its holder while this is open.
+
+        ``looked_at``: as it was before the token was looked up; -1: that is not known.
+        """
         socket = accepted(websocket)
-        with self._known(identity, socket):
+        with self._known(identity, socket, looked_at):
             yield socket
 
     @contextmanager
@@ -425,7 +428,7 @@ class OpenSockets:
         return self._count[holder, identity.token_hash] >= MOST_OPEN
 
     @contextmanager
-    def _known(self, identity: Identity, one: Connection) -> Iterator[None]:
+    def _known(self, identity: Identity, one: Connection, looked_at: int = -1) -> Iterator[None]:
         holder = (identity.kind, identity.name)
         self._open[holder].add(one)
         self._count[holder, identity.token_hash] += 1
@@ -434,8 +437,10 @@ class OpenSockets:
             self._tokens[one] = identity.token_hash
         if identity.session_hash:
             self._sessions[one] = identity.session_hash
-        # Its token may have been revoked since it was looked up.
-        self._looked_at = -1
+        if looked_at != self.looked_at:
+            # Its token may have been revoked since it was looked up, and nobody looks for that any more. Without a
+            # look in between, a token that was revoked since changes the count: the next look is for all.
+            self.looked_at = -1
         try:
             yield
         finally:
@@ -476,14 +481,14 @@ class OpenSockets:
 
     async def _drop_revoked(self, tokens: Tokens) -> None:
         revoked = await tokens.count_revoked()
-        if revoked == self._looked_at:
+        if revoked == self.looked_at:
             return
         # Before the list: a client that comes while it is read wants another look.
-        self._looked_at = revoked
+        self.looked_at = revoked
         try:
             rows = await tokens.list_tokens()
         except OrchestratorError:
-            self._looked_at = -1
+            self.looked_at = -1
             raise
         good = {row.token_hash for row in rows if not row.revoked}
         await self._drop({one for one, token in self._tokens.items() if token not in good}, _REVOKED)

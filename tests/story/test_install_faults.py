@@ -18,9 +18,11 @@ import httpx2
 import pytest
 
 from cc_client.simulator.install import install
+from orchestrator.computers.hub.admission import AT_ONCE, PER_S
 from orchestrator.core.audit.tables import CODE_LIFE
 from orchestrator.core.connection_problems import Told, told
 from orchestrator.core.wire import wire
+from orchestrator.core.wire.wire import ComputerId
 from orchestrator.terminal.doctor import Finding, examine
 from tests.harness.commands import cli
 from tests.harness.player import Player, line_of, online, playing
@@ -295,6 +297,19 @@ async def test_another_protocol(
         assert found.remedy == fault.remedy
         monkeypatch.undo()
         await player.type(f"wget run {server.url}/install")
+        await player.says("cc status", "Connected as farm")
+
+
+@pytest.mark.deep
+async def test_too_many_computers_at_once(server: Server, tmp_path: Path) -> None:
+    """The mod tells the first line of the refusal, and the client comes in by itself when it was told to."""
+    async with joined_before(tmp_path / "old", server.url, await server.computer("farm")) as player:
+        await player.says("cc status", "Connected as farm")
+        hub = server.orchestrator.hub
+        for _ in range(AT_ONCE + 5 * PER_S):
+            hub.admission.came(asyncio.get_running_loop().time())
+        hub.drop(ComputerId("farm"), hub.known.number(ComputerId("farm")) + 1)
+        await shows(player, told("busy", server.url), again="cc status")
         await player.says("cc status", "Connected as farm")
 
 

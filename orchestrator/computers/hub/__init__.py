@@ -1,5 +1,6 @@
 """The computers' sockets: the port ``Computers`` over one link per connection."""
 
+from orchestrator.computers.hub.admission import Admission
 from orchestrator.computers.hub.hub import Hub
 from orchestrator.computers.hub.known_computers import (
     Elsewhere,
@@ -16,6 +17,6 @@ from orchestrator.computers.hub.socket import Socket
 from orchestrator.computers.hub.view import Gone, Hidden, Seen, Sight, View, Watcher
 
 __all__ = [
-    "CannotType", "Elsewhere", "Gone", "Greeter", "Hidden", "Hub", "Met", "Mirror", "Refusals", "Refused", "Rival",
-    "Seen", "Sight", "Socket", "TooManyWatch", "Typed", "View", "Visitor", "Watcher", "Yielded",
+    "Admission", "CannotType", "Elsewhere", "Gone", "Greeter", "Hidden", "Hub", "Met", "Mirror", "Refusals", "Refused",
+    "Rival", "Seen", "Sight", "Socket", "TooManyWatch", "Typed", "View", "Visitor", "Watcher", "Yielded",
 ]  # fmt: skip

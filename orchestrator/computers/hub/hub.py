@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
+from orchestrator.computers.hub.admission import Admission
 from orchestrator.computers.hub.calls import Calls, deliver
 from orchestrator.computers.hub.known_computers import (
     JOURNAL_FAILED,
@@ -87,6 +88,7 @@ class Hub(Calls):
         self._alive_within_s = alive_within_s
         self.refusals = Refusals()
         """The connections that were turned away last, with those that the endpoint adds."""
+        self.admission = Admission()
         self.traffic = Traffic()
         self._players = players
         """Gives what answers the commands of players at the computers, once a computer comes; None: nobody does."""

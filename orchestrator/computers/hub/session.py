@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_core import to_json
 
@@ -169,7 +169,7 @@ class Session:
         self.secrecy = Secrecy(token)
         self.socket = socket
         self.traffic = traffic
-        self.direct = socket if isinstance(socket, DirectSocket) else None
+        self.direct = cast("DirectSocket", socket) if hasattr(socket, "listen") else None
         self.place = place
         """Its place among all connections of this hub: of two, the newer one counts."""
         self._loop = asyncio.get_running_loop()

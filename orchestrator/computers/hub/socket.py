@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol
 
 from orchestrator.core.errors import CallLost
 from orchestrator.core.ports.computers import OnOutput
@@ -27,7 +27,6 @@ class Socket(Protocol):
         """Close; closing twice is harmless."""
 
 
-@runtime_checkable
 class DirectSocket(Socket, Protocol):
     """One whose frames come and go without a change of task."""
 

@@ -65,6 +65,7 @@ class Fleet:
         """The screens that people watch here, wherever the computers are."""
         self.refusals = hub.refusals
         """The connections that this node turned away."""
+        self.admission = hub.admission
         self._presence = presence
         self._bus = presence.bus
         self._heard: dict[ComputerId, Heard] = {}
