@@ -27,6 +27,11 @@ class Outbox:
         self._hints = self._hint_bytes = 0
         self.news = asyncio.Event()
 
+    @property
+    def urgent(self) -> bool:
+        """Whether somebody waits for some of it: it is more than notifications."""
+        return len(self._waiting) > self._hints
+
     def put(self, note: Note) -> None:
         """Send it as soon as there is a connection."""
         self._waiting.append(note)

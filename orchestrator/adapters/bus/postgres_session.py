@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import secrets
 from base64 import b64decode, b64encode
 from collections import deque
@@ -96,6 +97,9 @@ def heard(text: str) -> tuple[Note, str]:
 # All of it is of the moment: the tables are UNLOGGED, a server that crashed empties them, and every node says
 # anew who it is when it connects again. Nodes in the same schema of the same database are on the same bus.
 
+HINTS_APART_S: Final = 0.05
+"""Seconds between two sends of notifications alone; others go at once and take them along. Each send is a transaction
+here and one more at each node that hears it, and a node at work tells several notifications for each step."""
 BEAT_S: Final = 1.0
 """A node says this often that it lives."""
 SILENT_S: Final = 5.0
@@ -228,6 +232,10 @@ class Sending(Protocol):
     """The messages to send."""
 
     news: asyncio.Event
+
+    @property
+    def urgent(self) -> bool:
+        """Whether somebody waits for some of it: it is more than notifications."""
 
     def batch(self) -> list[Note]:
         """The next messages."""
@@ -367,18 +375,24 @@ class Session:
     # -- what it says ---------------------------------------------------------------------
 
     async def _send_for_ever(self, outbox: Sending, offered: Collection[str]) -> None:
+        now, hints_at = asyncio.get_running_loop().time, -math.inf
         while True:
             outbox.news.clear()
             if frozenset(offered) != self._declared:
                 await self._declare(offered)
-            if batch := outbox.batch():
+            wait_s = 0.0 if outbox.urgent else hints_at - now()
+            if wait_s <= 0 and (batch := outbox.batch()):
                 try:
                     await self._send(batch)
                 except BaseException:
                     outbox.again(batch)
                     raise
+                if any(note.kind == "hint" for note in batch):
+                    hints_at = now() + HINTS_APART_S
             else:
-                await outbox.news.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s if wait_s > 0 else None):
+                        await outbox.news.wait()
 
     async def _declare(self, offered: Collection[str]) -> None:
         """Say what is served; requests may come before this returns."""

@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-from orchestrator.adapters.bus import open_bus
+from orchestrator.adapters.bus import open_bus, postgres_session
 from orchestrator.adapters.bus.postgres import PostgresBus
-from orchestrator.adapters.bus.postgres_session import Note
+from orchestrator.adapters.bus.postgres_session import Note, Session
 from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.ports.bus import Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
@@ -70,6 +70,37 @@ async def network(postgres_server: PostgresServer, url: str) -> AsyncIterator[Bu
     """Fixture: a network that nobody is on."""
     async with _network(postgres_server, url) as network:
         yield network
+
+
+async def test_notifications_gather_and_go_with_what_somebody_waits_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first goes at once; of those that follow soon none has a transaction of its own, and none is lost."""
+    sends: list[list[str]] = []
+    send = Session._send
+
+    async def counted(session: Session, batch: list[Note]) -> None:
+        sends.append([note.kind for note in batch if note.kind == "hint"])
+        await send(session, batch)
+
+    monkeypatch.setattr(Session, "_send", counted)
+    monkeypatch.setattr(postgres_session, "HINTS_APART_S", HANG_S)
+    one, two, heard = PostgresBus(url, node="one"), PostgresBus(url, node="two"), Heard()
+    await one.open()
+    await two.open()
+    two.subscribe("a", heard)
+    try:
+        one.publish("a", {"n": 0})
+        await heard.until({"n": 0})
+        for number in range(1, 30):
+            one.publish("a", {"n": number})
+            await asyncio.sleep(0)
+        await within(one.flush())
+        assert await heard.until({"n": 29}) == [{"n": number} for number in range(30)]
+        assert [len(batch) for batch in sends if batch] == [1, 29]
+    finally:
+        await one.close()
+        await two.close()
 
 
 @pytest.mark.parametrize("contract", BUS_CONTRACTS)
