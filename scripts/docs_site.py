@@ -30,8 +30,8 @@ NAVIGATION: Final[Mapping[str, tuple[str, ...]]] = {
         "docs/backups.md", "docs/simulator.md", "docs/python.md",
     ),
     "Run": (
-        "docs/settings.md", "docs/policy.md", "docs/operations.md", "docs/security.md", "docs/watching.md",
-        "docs/audit.md", "docs/troubleshooting.md",
+        "docs/settings.md", "docs/policy.md", "docs/operations.md", "docs/scaling.md", "docs/security.md",
+        "docs/watching.md", "docs/audit.md", "docs/troubleshooting.md",
     ),
     "Inside": (
         "docs/design.md", "docs/promises.md", "docs/protocol.md", "docs/tour.md", "docs/eval.md", "docs/licences.md",

@@ -80,6 +80,11 @@ function CHECKS.client(value)
     and (value.mac == nil or CHECKS.text(value.mac))
 end
 
+--- The place of a cell.
+function CHECKS.cell(value)
+  return CHECKS.object(value) and CHECKS.text(value.name) and CHECKS.text(value.url)
+end
+
 --- What the server may send: field = check, with a trailing `?` where it may be left out.
 local FROM_SERVER = {
   welcome = {
@@ -88,8 +93,9 @@ local FROM_SERVER = {
     silence_s = "counter?",
     client = "client?",
     labels = "flag?",
+    cell = "cell?",
   },
-  refused = { code = "text", message = "text", remedy = "text?" },
+  refused = { code = "text", message = "text", remedy = "text?", cell = "cell?" },
   call = {
     call_id = "call_id",
     task = "text",

@@ -18,10 +18,10 @@ local FIRST_DELAY_S, LAST_DELAY_S = 1, 12
 --- The mod gives up a handshake after 30 s; its event may have been dropped, so we wait no longer.
 local DIAL_WITHIN_S = 35
 
---- @tparam table settings `{url, token}`
+--- @tparam Route route where to dial, and with which token
 --- @tparam table parts `{computer, calls, journal, log, subprotocol}`
-function Link.new(settings, parts)
-  local self = { settings = settings, parts = parts, log = parts.log, failures = 0 }
+function Link.new(route, parts)
+  local self = { route = route, parts = parts, log = parts.log, failures = 0, dialled = {} }
   self.dial_at_ms = os.epoch("utc")
   return setmetatable(self, Link)
 end
@@ -56,6 +56,7 @@ local function after_failure(self, fault, again_s)
   if again_s then
     return later(self, math.max(0, again_s - 1 + 2 * nonce.fraction()))
   end
+  self.route:missed(fault.code == "token_refused")
   if ASTRAY[fault.code] then
     update.opened()
   end
@@ -65,16 +66,18 @@ local function after_failure(self, fault, again_s)
 end
 
 local function dial(self)
-  local separator = self.settings.url:find("?", 1, true) and "&" or "?"
-  local url = self.settings.url .. separator .. "n=" .. nonce.name()
-  local headers = { Authorization = "Bearer " .. self.settings.token }
+  local address, token = self.route:now()
+  local separator = address:find("?", 1, true) and "&" or "?"
+  local url = address .. separator .. "n=" .. nonce.name()
+  self.address, self.dialled[address] = address, true
+  local headers = { Authorization = "Bearer " .. token }
   headers["Sec-WebSocket-Protocol"] = self.parts.subprotocol
   self.url, self.dial_at_ms = url, nil
   self.give_up_ms = os.epoch("utc") + DIAL_WITHIN_S * 1000
   update.dialled()
   local called, ok, said = pcall(http.websocketAsync, url, headers)
   if not called or ok == false then
-    after_failure(self, why.failed(self.settings.url, called and said or ok))
+    after_failure(self, why.failed(address, called and said or ok))
   end
 end
 
@@ -94,9 +97,17 @@ end
 
 --- After a session has ended: when to dial again.
 local function after_session(self)
-  local session, url = self.session, self.settings.url
+  local session, url = self.session, self.address
   if session.refused then
-    tell(self, why.refused(url, session.refused))
+    local cell, follows, what, remedy = session.refused.cell
+    if cell then
+      follows, what, remedy = self.route:follow(cell)
+    end
+    if follows then
+      return later(self, 0)
+    end
+    self.route:missed()
+    tell(self, why.refused(url, what and { code = "moved", message = what, remedy = remedy } or session.refused))
     return later(self, LAST_DELAY_S)
   elseif session.welcomed then
     self.failures, self.told = 0, nil
@@ -104,25 +115,31 @@ local function after_session(self)
   after_failure(self, why.told("ended", url, session.ended))
 end
 
+--- Whether an address is one that this link dialled, with another nonce.
+local function is_ours(self, url)
+  local address = type(url) == "string" and url:match("^(.*)[?&]n=%x+$")
+  return address and self.dialled[address]
+end
+
 --- Handles an event; true when it was one of our socket.
 function Link:event(event)
   local name, url = event[1], event[2]
   if self.url == nil or url ~= self.url then
     -- A socket that was given up opened after all: it must not stay.
-    if
-      name == "websocket_success"
-      and type(url) == "string"
-      and url:find(self.settings.url, 1, true) == 1
-    then
+    if name == "websocket_success" and is_ours(self, url) then
       pcall(event[3].close)
     end
     return false
   elseif name == "websocket_success" and not self.session then
     opened(self, event[3])
   elseif name == "websocket_failure" then
-    after_failure(self, why.failed(self.settings.url, event[3]), why.again_s(event[3]))
+    after_failure(self, why.failed(self.address, event[3]), why.again_s(event[3]))
   elseif name == "websocket_message" and self.session then
+    local was_welcome = self.session.welcomed
     self.session:receive(event[3], event[4])
+    if self.session.welcomed and not was_welcome then
+      self.route:arrived(self.address, self.session.cell)
+    end
   elseif name == "websocket_closed" and self.session then
     local reason = event[3] and event[3] ~= "" and " (" .. event[3] .. ")" or ""
     self.session:finish("closed by the other side" .. reason)
@@ -155,7 +172,7 @@ function Link:tick()
       dial(self)
     end
   elseif now > self.give_up_ms then
-    after_failure(self, why.failed(self.settings.url, "Timed out"))
+    after_failure(self, why.failed(self.address, "Timed out"))
   end
 end
 

@@ -18,6 +18,7 @@ local Loop = require("loop")
 local methods = require("methods")
 local mirror = require("mirror")
 local nonce = require("nonce")
+local Route = require("route")
 local screen = require("screen")
 local status = require("status")
 local Swap = require("swap")
@@ -31,7 +32,6 @@ main.VERSION = "0.6.0"
 local OLDEST = { 1, 95 }
 --- The first version that sends the header with the name of the protocol.
 local SUBPROTOCOL_SINCE = { 1, 97 }
-local CONNECTION = disk.OWN .. "/connection"
 
 -- Facts about this computer -----------------------------------------------------------------------
 
@@ -43,6 +43,7 @@ end
 
 local function capabilities()
   local list = {
+    "cells",
     "chunks",
     "clock",
     "desk",
@@ -82,25 +83,6 @@ end
 
 -- Starting ----------------------------------------------------------------------------------------
 
---- `{url, token, update_key}` from the settings file: a comment, the URL, the token, each on a line, then the
--- name here and the key of updates, which an early installer did not write.
-local function read_settings()
-  local text, why = disk.read(CONNECTION)
-  -- The power went while it was replaced.
-  text = text or disk.read(CONNECTION .. ".new")
-  if not text then
-    return nil, "Cannot read /" .. CONNECTION .. ": " .. why
-  end
-  local lines = {}
-  for line in text:gmatch("[^\r\n]+") do
-    lines[#lines + 1] = line
-  end
-  if not lines[2] or not lines[3] or not lines[2]:find("^wss?://") then
-    return nil, "/" .. CONNECTION .. " must hold a comment, the URL and the token, each on a line."
-  end
-  return { url = lines[2], token = lines[3], update_key = lines[5] }
-end
-
 --- Opens the journal and decides the calls that were open when the power went.
 local function open_journal(boot)
   local journal = Journal.open(boot)
@@ -125,11 +107,11 @@ local function prepare(host, log)
   if not http or not http.websocketAsync then
     return nil, diagnosis.text(diagnosis.here())
   end
-  local settings, why = read_settings()
-  if not settings then
+  local route, why = Route.read()
+  if not route then
     return nil, why
   end
-  status.set("server", settings.url)
+  status.set("server", route.home)
   local computer = describe(version)
   local journal
   journal, why = open_journal(computer.boot)
@@ -137,10 +119,10 @@ local function prepare(host, log)
     return nil, why
   end
   local loop = Loop.new(log)
-  update.start(loop, host.slot, settings.url, settings.update_key, computer.boot)
+  update.start(loop, host.slot, route.home, route.update_key, computer.boot)
   local parts = { computer = computer, calls = Calls.new(journal, loop, log), journal = journal, log = log }
   parts.subprotocol = at_least(version, SUBPROTOCOL_SINCE) and "cc-orchestrator.v1" or nil
-  return { loop = loop, link = Link.new(settings, parts), journal = journal, calls = parts.calls }
+  return { loop = loop, link = Link.new(route, parts), journal = journal, calls = parts.calls }
 end
 
 -- Looping -----------------------------------------------------------------------------------------

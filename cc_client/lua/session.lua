@@ -38,6 +38,8 @@ function Session.new(link, computer, calls, journal, log)
   self.welcomed, self.over, self.refused = false, false, false
   -- The number of the label that was told last; nil: the server hears of no labels, as older ones.
   self.told_label = nil
+  -- The place of the cell that welcomed this computer; nil: it named none.
+  self.cell = nil
   self.incoming = transfers.incoming()
   self.outgoing = transfers.outgoing(function(...)
     self:send_frame(...)
@@ -177,6 +179,7 @@ function HANDLERS.welcome(self, message)
   self.welcomed = true
   self.silence_s = math.max(1, message.silence_s or SILENCE_S)
   self.told_label = message.labels and 0 or nil
+  self.cell = message.cell
   self.calls.session = self
   self.log("welcome as " .. message.computer)
   status.set("computer", message.computer)

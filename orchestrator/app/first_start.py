@@ -264,6 +264,8 @@ def about(settings: Settings, workspace: Workspace | None = None, *, only_demo: 
         data_dir=str(settings.data_dir.absolute()),
         host=settings.host,
         public_url=settings.public_url,
+        cell=settings.cell,
+        router=settings.router,
         model=settings.model,
         only_demo=only_demo,
         ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
@@ -279,6 +281,7 @@ def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
     return {
         "approvers": settings.approvers,
         "remote_keys": settings.remote_keys,
+        "cell": settings.cell or "none",
         "oidc_issuer": settings.oidc_issuer or "none",
         "oidc_roles": "; ".join(f"{value}={'+'.join(roles)}" for value, roles in settings.oidc_roles.items()) or "none",
         "oidc_session_h": f"{settings.oidc_session_h:g}",

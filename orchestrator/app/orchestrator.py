@@ -33,7 +33,8 @@ from orchestrator.core.audit.shared import UPDATES
 from orchestrator.core.errors import BusAway, InvalidRequest, OrchestratorError
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import Bus, ChatModel, Clock, Identity, PlayersDesk, Store, Workspace
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.wire.cells import channel
+from orchestrator.core.wire.wire import Cell, ComputerId
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.notifications import Notifier
@@ -242,7 +243,7 @@ async def open_orchestrator(
         update_secret = await ground.store.agree(UPDATES, secrets.token_hex(32))
         transfers, awaited = Transfers(ground.service.clock), set[ComputerId]()
         presence = _presence(ground, url, lambda: workers.at_work)
-        hub, here = _joined(ground, presence, update_secret, awaited, transfers, lambda: in_game)
+        hub, here = _joined(ground, presence, update_secret, awaited, transfers, lambda: in_game, url)
         world = Environment(ground.store, here.fleet, awaited, workspace, settings.run_timeout_s)
         undoing = Undoing(ground.service, world)
         # Changes that came while nothing ran are judged before anybody can decide.
@@ -302,18 +303,26 @@ def _joined(
     awaited: set[ComputerId],
     transfers: Transfers,
     players: Callable[[], PlayersDesk],
+    url: str,
 ) -> tuple[Hub, Node]:
     """The computers of this node, and this node among the others."""
-    service, elsewhere = ground.service, MeetingElsewhere(presence)
+    service, elsewhere, settings = ground.service, MeetingElsewhere(presence), ground.settings
     hub = Hub(
         JournalGreeter(service),
         client=client_offered(),
         update_secret=update_secret,
         elsewhere=elsewhere,
         players=players,
+        cell=_cell(settings, url),
     )
     apart = service.bus.list_others if isinstance(service.bus, InstallationBus) else list
     return hub, join(hub, elsewhere, presence, service.store, awaited, transfers=transfers.rows, apart=apart)
+
+
+def _cell(settings: Settings, url: str) -> Cell | None:
+    """What computers are told of their cell; None: there is one cell, or nobody knows its address."""
+    place = settings.public_url or url
+    return Cell(name=settings.cell, url=channel(place)) if settings.cell and place else None
 
 
 def _endpoints(

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from orchestrator.app.orchestrator import Orchestrator, open_orchestrator
 from orchestrator.computers.hub.hub import COMPUTER_PATH
@@ -161,7 +162,7 @@ async def serve(
     (a second signal ends both at once), rehearsals end, computers, reviewers and streams are told to come again, and
     last goes what listens.
     """
-    _must_be_safe(settings)
+    must_be_safe(settings)
     _must_go_together(settings)
     gc.set_threshold(_COLLECT_AFTER)
     files = raise_file_limit()
@@ -172,7 +173,7 @@ async def serve(
         async with open_orchestrator(settings, url=url, wrap_store=wrap_store, model=model) as orchestrator:
             most = room_for(files)
             server = server_of(orchestrator, most, files - most)
-            stop, at_once = _signals()
+            stop, at_once = signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{COMPUTER_PATH}")
             ready(url, orchestrator)
@@ -224,20 +225,24 @@ _REFUSALS = _Refusals()
 
 
 def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE) -> PortServer:
-    """The server of the endpoints: frames as large as ours, no compression, no signals of its own.
+    """The server of the endpoints; the numbers are those of :func:`port_server`."""
+    return port_server(orchestrator.endpoints.app(), orchestrator.settings.proxies, most, spare)
 
-    ``most``: connections. ``spare``: open files that are not for connections.
+
+def port_server(app: ASGIApp, proxies: str, most: int, spare: int) -> PortServer:
+    """A server of an application: frames as large as ours, no compression, no signals of its own.
+
+    ``proxies``: as the setting. ``most``: connections. ``spare``: open files that are not for connections.
     """
     # Adding a filter again changes nothing.
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
-    proxies = orchestrator.settings.proxies
     peers = Peers(most, proxies=networks_of(proxies))
     # uvicorn calls what it is given, and says that it wants a class.
     admission = orchestrator.hub.admission
     http: Any = partial(BoundedProtocol, peers=peers, waits={COMPUTER_PATH.encode(): admission.wait_s})
     ws: Any = partial(FrameProtocol, peers=peers)
     config = uvicorn.Config(
-        orchestrator.endpoints.app(),
+        app,
         http=http,
         ws=ws,
         proxy_headers=bool(proxies),
@@ -254,7 +259,7 @@ def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE
     return PortServer(config, spare)
 
 
-def _signals() -> tuple[asyncio.Event, asyncio.Event]:
+def signals() -> tuple[asyncio.Event, asyncio.Event]:
     """The effect of the first signal, and of each further one."""
     stop, at_once = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -281,7 +286,8 @@ async def _unless(at_once: asyncio.Event, orderly: Coroutine[Any, Any, None]) ->
             logger.error("the tasks are not handed over", exc_info=result)
 
 
-def _must_be_safe(settings: Settings) -> None:
+def must_be_safe(settings: Settings) -> None:
+    """Raises InvalidRequest for an address beyond loopback that nobody said is safe."""
     if settings.host not in LOOPBACK and not settings.insecure_bind:
         raise InvalidRequest(
             f"{settings.host} is not loopback, and without TLS tokens would travel in clear.",

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from orchestrator.core.errors import InvalidRequest, said_of
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.wire.cells import is_name
 from orchestrator.runtime.program import ENV_PREFIX, default_data_dir
 
 # -- What settings there are -------------------------------------------------------------
@@ -50,6 +51,11 @@ def _setting(default: Any, meaning: str, unit: str = "", **bounds: Any) -> Any:
     return Field(default, description=meaning, json_schema_extra=extra, **bounds)  # type: ignore[arg-type]
 
 
+def is_address(text: str) -> bool:
+    """Whether this is http or https, a host and perhaps a port."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
 class Settings(BaseModel):
     """The settings of ``serve``."""
 
@@ -62,6 +68,16 @@ class Settings(BaseModel):
         "",
         "Where the computers in the game, and browsers elsewhere, reach this server, such as "
         "`http://192.168.1.5:8765`; empty: the address that it listens on.",
+    )
+    cell: str = _setting(
+        "",
+        "The name of the cell of which this server is a node, such as `east`; tokens of computers name it. Empty: "
+        "there is one cell.",
+    )
+    router: str = _setting(
+        "",
+        "Where the router of all cells is, such as `https://cc.example.org`: computers that are paired here dial it. "
+        "Empty: they dial this server.",
     )
     proxies: str = _setting(
         "",
@@ -329,11 +345,18 @@ class Settings(BaseModel):
             raise ValueError("it must be a number and s, m or h, such as 10m")
         return value
 
-    @field_validator("public_url")
+    @field_validator("cell")
+    @classmethod
+    def _a_cell(cls, value: str) -> str:
+        if value and not is_name(value):
+            raise ValueError("it must be up to 32 small letters, digits and hyphens, such as east")
+        return value
+
+    @field_validator("public_url", "router")
     @classmethod
     def _an_address(cls, value: str) -> str:
         value = value.rstrip("/")
-        if value and not _ADDRESS.fullmatch(value):
+        if value and not is_address(value):
             raise ValueError("it must be http:// or https://, a host and perhaps a port, with no path")
         return value
 

@@ -150,7 +150,7 @@ class Endpoints(
         self.pruner = pruner
         self.rehearsals = rehearsals
         self.render_metrics = metrics
-        self.public_url = about.public_url
+        self.public_url, self.cell, self.router = about.public_url, about.cell, about.router
         self.policy = policy
         self.directory = directory
         self.notifier = notifier

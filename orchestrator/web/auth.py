@@ -19,6 +19,7 @@ from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.lookalikes import is_mark, why_not, why_not_beside
+from orchestrator.core.wire.cells import route_of
 from orchestrator.core.wire.wire import ComputerId
 
 _NO_TOKEN = "Send a token: Authorization: Bearer TOKEN. The first start wrote one to admin.token in the data directory."
@@ -34,8 +35,8 @@ def new_token(kind: str) -> str:
 
 
 def token_hash(token: str) -> str:
-    """The part of a token that is kept."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    """The part of a token that is kept: the same whatever cell it names."""
+    return hashlib.sha256(route_of(token).bare.encode()).hexdigest()
 
 
 def bearer_of(authorization: str | None) -> str:

@@ -45,6 +45,10 @@ class About:
     """The address that it listens on."""
     public_url: str = ""
     """Where the computers in the game reach it; empty: the address that they used."""
+    cell: str = ""
+    """The name of its cell; empty: there is one cell."""
+    router: str = ""
+    """Where computers find their cell; empty: they dial this server."""
     model: str = ""
     only_demo: bool = False
     """Whether that is the demo's script because nobody chose a model."""

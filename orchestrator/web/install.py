@@ -23,6 +23,7 @@ from orchestrator.core.approval.people import NO_GROUP, Owner
 from orchestrator.core.connection_problems import PORTS, plain_http
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.ports import Identity
+from orchestrator.core.wire.cells import channel, named
 from orchestrator.core.wire.identity import key_of
 from orchestrator.core.wire.wire import Client, ComputerId
 from orchestrator.engine.tasks import person
@@ -134,6 +135,9 @@ class InstallEndpoints(DirectoryEndpoints):
     """The secret for the keys of updates; empty: computers get none."""
     public_url: str
     """Where the computers in the game reach this server; empty: the address that they used."""
+    cell: str
+    router: str
+    """Where they find their cell; empty: at this server."""
 
     async def make_pairing(self, request: Request) -> PairingMade:
         """``POST /v1/pairings``: a code, and the line to type on the computer."""
@@ -207,7 +211,8 @@ class InstallEndpoints(DirectoryEndpoints):
             await self.sockets.hang_up("computer", paired.computer)
         return PairedAnswer.made_from(
             paired,
-            url="ws" + url.removeprefix("http") + "/computer",
+            token=named(paired.token, self.cell),
+            url=channel(self.router or url),
             update_key=key_of(self.update_secret, token_hash(paired.token)) if self.update_secret else "",
         )
 

@@ -16,6 +16,7 @@ from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.core.task.items import SYSTEM, Actor, Draft
 from orchestrator.core.task.system_facts import DirectoryChanged, TokenIssued, TokenRevoked
+from orchestrator.core.wire.cells import named
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.directory import SUBJECT as DIRECTORY
 from orchestrator.engine.directory import DirectoryKeeper
@@ -39,6 +40,8 @@ class PeopleEndpoints(Room):
     """``/v1/tokens``."""
 
     directory: DirectoryKeeper
+    cell: str
+    """The name of this server's cell; empty: there is one cell."""
 
     async def add_token(self, request: Request) -> TokenMade:
         """``POST /v1/tokens``: shown once, kept as a hash."""
@@ -61,7 +64,8 @@ class PeopleEndpoints(Room):
         self._computer_changed(body.kind, body.name)
         await self.people_changed()
         may = self.authorizer.deciders.told(kind=body.kind, name=body.name, roles=body.roles, owner=owner)
-        return TokenMade(kind=body.kind, name=body.name, token=token, may=may)
+        shown = named(token, self.cell) if body.kind == "computer" else token
+        return TokenMade(kind=body.kind, name=body.name, token=shown, may=may)
 
     async def tokens(self, request: Request) -> TokenList:
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""

@@ -275,6 +275,21 @@ def test_labels_are_wanted_only_of_a_computer_that_tells_them() -> None:
         assert (welcome.labels, kept) == (wanted, wire.LabelKept(n=2))
 
 
+def test_only_a_computer_that_dials_cells_is_told_of_one() -> None:
+    """An older client refuses a message that names one, in a welcome and where it is served elsewhere."""
+    place = wire.Cell(name="west", url="wss://west.example.org/computer")
+    for capabilities, told in (((wire.CELLS,), place), ((), None)):
+        link = ComputerLink(0.0)
+        link.receive(wire.encode(HELLO.model_copy(update={"capabilities": capabilities})), 0.0)
+        link.welcome(number=13, computer="reactor", cell=place)
+        assert sent(link)[0].cell == told
+        link.refuse(code="moved", message="m", remedy="r", cell=place)
+        assert sent(link)[0].cell == told
+    early = ComputerLink(0.0)
+    early.refuse(code="moved", message="m", remedy="r", cell=place)
+    assert sent(early)[0].cell is None
+
+
 def test_a_closed_link_is_closed_for_good() -> None:
     """It takes nothing, ticks nothing, wants no timer, and no late welcome opens it again."""
     link = link_in(LinkState.CLOSED)

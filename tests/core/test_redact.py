@@ -75,6 +75,7 @@ change the password to "«swordfish»".
 SHAPED = [
     f"«ccp_{TAIL[:43]}»",
     f"-- «ccc_{TAIL[:43]}»",
+    f"«ccc_east-2.{TAIL[:43]}»",
     f'local t = "«cca_{TAIL[:43]}»"',
     "wget run http://127.0.0.1:8765/install «ABCD-1234»",
     "the pairing code «ABCD-1234», for 15 minutes",

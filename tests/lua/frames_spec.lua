@@ -10,6 +10,8 @@ local FROM_SERVER = {
   "welcome",
   "welcome_client",
   "welcome_labels",
+  "welcome_cell",
+  "refused_cell",
   "refused",
   "call",
   "settle",
@@ -77,6 +79,7 @@ local function type_of(name)
     or name:find("^call") and "call"
     or name:find("^told") and "told"
     or name:find("^welcome") and "welcome"
+    or name:find("^refused") and "refused"
     or name:find("^watch") and "watch"
     or (name:gsub("server_", ""))
 end

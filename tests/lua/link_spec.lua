@@ -5,6 +5,7 @@ local json = require("json")
 local Journal = require("journal")
 local Link = require("link")
 local Loop = require("loop")
+local Route = require("route")
 local slots = require("slots")
 local spec = require("spec")
 local update = require("update")
@@ -28,7 +29,7 @@ local function linked(subprotocol)
   local calls = Calls.new(journal, Loop.new(log), log)
   local facts = { id = 7, host = "h", family = "computer", boot = "b", client = "0", capabilities = {} }
   local parts = { computer = facts, calls = calls, journal = journal, log = log, subprotocol = subprotocol }
-  return Link.new({ url = URL, token = "secret" }, parts), machine, dialled
+  return Link.new(Route.new({ "--", URL, "secret" }, {}), parts), machine, dialled
 end
 
 local function socket()
@@ -160,5 +161,29 @@ describe("link", function()
     machine.refuse = nil
     wait_for_dial(link, machine, dialled)
     expect(#dialled).to_be(2)
+  end)
+
+  it("dials the cell that it is sent to at once, and says what keeps it from there", function()
+    local link, machine, dialled = linked()
+    local cell = "ws://127.0.0.1:2/computer"
+    local function refuse(place)
+      local url = dialled[#dialled].url
+      link:event({ "websocket_success", url, socket() })
+      local said = '{"type":"refused","code":"moved","message":"m","cell":{"name":"west","url":"' .. place .. '"}}\n'
+      link:event({ "websocket_message", url, said, true })
+    end
+    link:tick()
+    refuse(cell)
+    expect(wait_for_dial(link, machine, dialled) <= 200).to_be(true)
+    expect(dialled[2].url:match("^(.*)%?")).to_be(cell)
+    local url = dialled[2].url
+    link:event({ "websocket_success", url, socket() })
+    link:event({ "websocket_message", url, '{"type":"welcome","number":1,"computer":"a"}\n', true })
+    link:event({ "websocket_closed", url })
+    wait_for_dial(link, machine, dialled)
+    expect(dialled[3].url:match("^(.*)%?")).to_be(cell)
+    refuse("ws://elsewhere/computer")
+    expect(wait_for_dial(link, machine, dialled) >= 11500).to_be(true)
+    expect(dialled[4].url:match("^(.*)%?")).to_be(cell)
   end)
 end)

@@ -23,6 +23,7 @@ local SPECS = {
   "panel",
   "peripherals",
   "programs",
+  "route",
   "session",
   "sha256",
   "shared",

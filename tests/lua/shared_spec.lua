@@ -204,7 +204,9 @@ describe("the client's own copies", function()
         dialled = dialled + 1
       end,
     }
-    local link = fresh()("link").new({ url = "ws://host", token = CONTENT }, { log = print })
+    local load = fresh()
+    local route = load("route").new({ "--", "ws://host/computer", CONTENT }, {})
+    local link = load("link").new(route, { log = print })
     http.websocketAsync = function(_, headers)
       seen = headers
     end

@@ -74,6 +74,7 @@ class Hub(Calls):
         update_secret: str = "",
         elsewhere: Elsewhere | None = None,
         players: Callable[[], PlayersDesk | None] = lambda: None,
+        cell: wire.Cell | None = None,
     ) -> None:
         super().__init__()
         self._greeter = greeter
@@ -83,6 +84,8 @@ class Hub(Calls):
         """The Lua client that this server hands out; None: computers are not told of one."""
         self._update_secret = update_secret
         """The secret for the keys that prove this server to computers; empty: updates are not signed."""
+        self._cell = cell
+        """Where computers may dial this server without a router; None: it is no cell."""
         self.known = Known(greeter)
         """What each computer said, whether or not it is connected."""
         self._alive_within_s = alive_within_s
@@ -224,7 +227,7 @@ class Hub(Calls):
             if met.frozen is not None:
                 self._refuse(session, frozen_refusal(met.frozen), visitor.peer)
                 return
-            session.link.welcome(number=met.number, computer=computer, client=self._offer(visitor))
+            session.link.welcome(number=met.number, computer=computer, client=self._offer(visitor), cell=self._cell)
             session.watch()
             self._sessions[computer] = session
             self.known.welcomed(visitor, met)
@@ -299,11 +302,11 @@ class Hub(Calls):
     def _refuse(self, session: Session, why: Refusal, peer: str) -> None:
         now = datetime.now(UTC)
         self.refusals.add(Refused(now, peer, COMPUTER_PATH, why.code, why.message, session.computer, why.remedy))
-        session.link.refuse(code=why.code, message=why.message, remedy=why.remedy)
+        session.link.refuse(code=why.code, message=why.message, remedy=why.remedy, cell=why.cell)
 
     def _turn_away(self, session: Session, why: Refusal) -> None:
         """End a session that was welcome."""
-        session.link.refuse(code=why.code, message=why.message, remedy=why.remedy)
+        session.link.refuse(code=why.code, message=why.message, remedy=why.remedy, cell=why.cell)
         self._gone(session, _REFUSED)
         session.spawn(self._hang_up(session, _REFUSED))
 

@@ -150,6 +150,8 @@ class Refusal(NamedTuple):
     code: str
     message: str
     remedy: str
+    cell: wire.Cell | None = None
+    """Where the computer is served instead; None: nowhere that is known."""
 
 
 def refusal(hello: wire.Hello) -> Refusal | None:

@@ -10,7 +10,7 @@ from orchestrator.core.text.secret_words import has_odd_letters, has_one, is_mad
 
 _KEYS: Final = re.compile(
     r"""(?=[A-Zcdegnpswx])(?:   # So long and odd that they are keys behind a letter, too
-        cc[a-z]_(?=[\w-]{0,42}[0-9])(?=[\w-]{0,42}[A-Z])[\w-]{43,}+
+        cc[a-z]_(?:[a-z0-9-]{1,32}\.)?+(?=[\w-]{0,42}[0-9])(?=[\w-]{0,42}[A-Z])[\w-]{43,}+
       | A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])
       | gh[opsur]_[A-Za-z0-9]{36,}+ | github_pat_\w{22,}+
       | gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat)-[\w-]{20,}+
@@ -28,7 +28,7 @@ _KEYS: Final = re.compile(
         |(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})
         |(?<=[\[;][0-9]m)|(?<=[\[;][0-9]{2}m)                # and a colour of a terminal
       )(?:
-        cc[a-z]_[\w-]{43,}+                                 # ours: people, computers
+        cc[a-z]_(?:[a-z0-9-]{1,32}\.)?+[\w-]{43,}+          # ours: people, computers; with a cell
       | (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])  # AWS
       | xapp-[\w-]{10,}+                                    # Slack
       | sk-(?:ant|proj|svcacct|admin|or)-[\w-]{16,}+        # Anthropic, OpenAI, OpenRouter

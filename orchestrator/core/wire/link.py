@@ -213,10 +213,13 @@ class ComputerLink:
         if self._outbox is not None:
             self._outbox.drop(run_id)
 
-    def welcome(self, *, number: int, computer: str, client: wire.Client | None = None) -> None:
+    def welcome(
+        self, *, number: int, computer: str, client: wire.Client | None = None, cell: wire.Cell | None = None
+    ) -> None:
         """Take the computer in; its fence goes to ``number``. A link that closed meanwhile stays closed.
 
-        ``client`` is told to a computer that replaces its client by itself, and to no other.
+        ``client`` is told to a computer that replaces its client by itself, and to no other; ``cell``, where this one
+        is, to a computer that dials cells.
         """
         if self.state is LinkState.CLOSED:
             return
@@ -224,11 +227,24 @@ class ComputerLink:
         can = () if self.hello is None else self.hello.capabilities
         offered = client if wire.UPDATE in can else None
         labels: Literal[True] | None = True if wire.LABELS in can else None
-        self._send(wire.Welcome(number=number, computer=wire.to_wire(computer), labels=labels, client=offered))
+        self._send(
+            wire.Welcome(
+                number=number,
+                computer=wire.to_wire(computer),
+                labels=labels,
+                client=offered,
+                cell=cell if wire.CELLS in can else None,
+            )
+        )
 
-    def refuse(self, *, code: str, message: str, remedy: str) -> None:
-        """Turn the computer away, a welcome one too; the connection should be closed after what is outgoing."""
-        self._send(wire.Refused(code=code, message=wire.to_wire(message)[:512], remedy=wire.to_wire(remedy)[:512]))
+    def refuse(self, *, code: str, message: str, remedy: str, cell: wire.Cell | None = None) -> None:
+        """Turn the computer away, a welcome one too; the connection should be closed after what is outgoing.
+
+        ``cell``: where it is served instead, which is told to a computer that dials cells.
+        """
+        can = () if self.hello is None else self.hello.capabilities
+        shown, place = wire.to_wire(message)[:512], cell if wire.CELLS in can else None
+        self._send(wire.Refused(code=code, message=shown, remedy=wire.to_wire(remedy)[:512], cell=place))
         self.state = LinkState.CLOSED
 
     def call(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from orchestrator.core.wire.cells import NAME
 from orchestrator.core.wire.screen_messages import (
     Body,
     CallIdString,
@@ -55,6 +56,8 @@ MAX_OPEN_CALLS: Final = 8
 """Calls a computer runs at once: each is at most one event in the mod's queue of 256."""
 MAX_UNACKNOWLEDGED: Final = 64
 """Outcomes a computer keeps until ``result_ack``: what fits its 8 KiB journal slot."""
+CELLS: Final = "cells"
+"""The capability of a computer that dials another cell when it is told its place; another takes no ``cell``."""
 LABELS: Final = "labels"
 """The capability of a computer that tells each label that it gets; another refuses a ``welcome`` with ``labels``."""
 DESK: Final = "desk"
@@ -279,6 +282,13 @@ class Client(WireMessage):
     """With the key that the computer got when it was paired: ``core.wire.update_keys``."""
 
 
+class Cell(WireMessage):
+    """The place of a cell: the computer may dial it without a router."""
+
+    name: Annotated[str, Field(pattern=f"^{NAME}$")]
+    url: Annotated[str, Field(max_length=300, pattern="^wss?://")]
+
+
 class Welcome(WireMessage):
     """The computer is known; its fence goes to ``number`` before anything else."""
 
@@ -292,6 +302,8 @@ class Welcome(WireMessage):
     """The server takes ``label``; None: it is an older one, or the computer's client is."""
     client: Client | None = None
     """What a computer that replaces its client by itself should run; None: it is left as it is."""
+    cell: Cell | None = None
+    """The cell that welcomes it, to be dialled directly from now on; None: it has no name, or the client is older."""
 
 
 class Refused(WireMessage):
@@ -301,6 +313,8 @@ class Refused(WireMessage):
     code: ShortString
     message: Annotated[WireString, Field(max_length=512)]
     remedy: Annotated[WireString, Field(max_length=512)] = ""
+    cell: Cell | None = None
+    """With the code ``moved``: where the computer is served; None: of every other code, or the client is older."""
 
 
 class Call(WireMessage):

@@ -18,6 +18,8 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
+from orchestrator.core.wire.cells import NAME
+
 Span = tuple[int, int]
 
 _BLOCK: Final = 4
@@ -32,8 +34,8 @@ _LOWER: Final = bytes(range(256)).lower()
 _PART: Final = re.compile(r"[0-9A-Za-z]")
 _SIGN: Final = re.compile(rb"[-_]")
 """The characters of a token beside letters and digits."""
-_PREFIX: Final = re.compile(r"cc[a-z]_")
-"""The beginning of a token of any holder: not a secret."""
+_PREFIX: Final = re.compile(rf"cc[a-z]_(?:{NAME}\.)?")
+"""The beginning of a token of any holder, with its cell: not a secret."""
 _NUMBER: Final = re.compile(r"^[ \t]*[0-9]{1,9}\|", re.M)
 """The text before each line of a file that is shown."""
 _HEX: Final = re.compile(rb"[0-9a-f]+|(?:0?x[0-9a-f]{0,2})+")

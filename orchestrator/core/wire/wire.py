@@ -19,6 +19,7 @@ from pydantic_core import to_json
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.values import ComputerId, RunId, sha256_hex
 from orchestrator.core.wire.messages import (
+    CELLS,
     CHUNKS,
     CLOCK,
     COMPUTER_SUBPROTOCOL,
@@ -52,6 +53,7 @@ from orchestrator.core.wire.messages import (
     Ack,
     Call,
     CallRefused,
+    Cell,
     Chunk,
     ChunkAck,
     Client,
@@ -102,15 +104,16 @@ from orchestrator.core.wire.screen_messages import (
 )
 
 __all__ = [
-    "CHUNKS", "CLOCK", "COMPUTER_SUBPROTOCOL", "DESK", "FIRST_METHODS", "HELLO_WITHIN_S", "INPUT", "KEYS", "LABELS",
-    "MAX_BODY_BYTES",
+    "CELLS", "CHUNKS", "CLOCK", "COMPUTER_SUBPROTOCOL", "DESK", "FIRST_METHODS", "HELLO_WITHIN_S", "INPUT", "KEYS",
+    "LABELS", "MAX_BODY_BYTES",
     "MAX_CALL_ID_CHARS", "MAX_COLUMNS", "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES",
     "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES", "MAX_PICTURE_BYTES", "MAX_ROWS", "MAX_SCREENS",
     "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "MIRROR", "NEWS", "OBSERVE", "PING_EVERY_S", "PROTOCOL_VERSION", "REVIEW",
     "REVIEWER_SUBPROTOCOL", "REVIEWER_SUBPROTOCOL_1_1", "RUN_PING_EVERY_S", "SCREEN_OF",
     "SILENCE_S", "UNDO", "UPDATE", "WHERE", "WINDOW_FRAMES",
-    "Ack", "Body", "Call", "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId",
-    "Counter", "Desk", "Family", "FromComputer", "Hello", "Keyed", "Keys", "Label", "LabelKept", "Look", "Message",
+    "Ack", "Body", "Call", "CallIdString", "CallRefused", "Cell", "Chunk", "ChunkAck", "Client", "Complaint",
+    "ComputerId", "Counter",
+    "Desk", "Family", "FromComputer", "Hello", "Keyed", "Keys", "Label", "LabelKept", "Look", "Message",
     "Output", "Picture", "Ping", "Place", "Pong", "Refused", "Result", "ResultAck", "RunId", "ScreenSize",
     "Screens", "Settle",
     "Settled", "SettledCall", "ShortString", "ToComputer", "Told", "Unseen", "Watch", "Welcome", "WireString", "call",

@@ -271,6 +271,8 @@ COMMANDS: Final[Mapping[str, Row]] = {
     "whoami": Row("groups", "whoami", "Show who you are here, what you may do, and whether you are frozen or away."),
     "token": Row("people", "token_app", "Tokens, for computers that are not paired and for scripts."),
     "audit": Row("audit", "audit_app", "What happened: show it, verify it, check it, export it."),
+    "route": Row("cells", "route", "Send computers to their cells.", "route --cells cells.toml --port 8700"),
+    "cells": Row("cells", "cells_app", "List the cells, and move a computer from one to another."),
     "store": Row("store", "store_app", "Look at a store, and move it to another place or engine."),
 }  # fmt: skip
 

@@ -1,0 +1,69 @@
+"""The commands around cells: the router before them, their list, and moves between them."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from orchestrator.core.errors import InvalidRequest, said_of
+from orchestrator.runtime.cells import load_cells
+from orchestrator.terminal.cli.common import AsJson, print_json
+
+CellsPath = Annotated[
+    Path, typer.Option("--cells", metavar="FILE", help="The file that lists the cells. Default cells.toml.")
+]
+_CELLS = Path("cells.toml")
+
+cells_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List the cells, and move a computer from one to another.",
+)
+
+
+def route(
+    cells: CellsPath = _CELLS,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free port.")] = 8700,
+    proxies: Annotated[
+        str, typer.Option(help="The addresses of proxies in front, with commas between, that are believed.")
+    ] = "",
+    insecure_bind: Annotated[
+        bool, typer.Option("--insecure-bind", help="Listen beyond loopback without TLS in front.")
+    ] = False,
+) -> None:
+    """Send computers to their cells.
+
+    It reads the cell in the token of a computer, and tells the computer where that cell is; it keeps nothing, so any
+    number of routers may run. It prints `listening on URL` when it is ready, and takes a changed file by itself.
+    """
+    from orchestrator.app.router import route as route_until_stopped
+    from orchestrator.runtime.logs import set_up
+    from orchestrator.runtime.settings import Settings
+
+    try:
+        settings = Settings(data_dir=Path(), host=host, port=port, proxies=proxies, insecure_bind=insecure_bind)
+    except ValidationError as error:
+        raise InvalidRequest("--proxies does not fit.", remedy=said_of(error.errors()[0], "It")) from None
+    set_up(settings.log_level, settings.log_format)
+
+    def ready(url: str) -> None:
+        typer.echo(f"listening on {url}")
+        sys.stdout.flush()
+
+    asyncio.run(route_until_stopped(cells, settings, ready))
+
+
+@cells_app.command("list", epilog="Example: cc-orchestrator cells list --cells cells.toml")
+def cells_list(cells: CellsPath = _CELLS, as_json: AsJson = False) -> None:
+    """List the cells of the file, and say whether it fits."""
+    found = load_cells(cells)
+    rows = [found.rows[name] for name in sorted(found.rows)]
+    if as_json:
+        print_json([{"cell": one.name, "url": one.url, "default": one.name == found.default} for one in rows])
+        return
+    for one in rows:
+        typer.echo(f"{one.name:16}  {one.url}{'  default' if one.name == found.default else ''}")
