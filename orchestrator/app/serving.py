@@ -8,7 +8,7 @@ import logging
 import math
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
@@ -222,24 +222,28 @@ class _Refusals(logging.Filter):
 
 
 _REFUSALS = _Refusals()
+Waits = Mapping[bytes, Callable[[float], int]]
 
 
 def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE) -> PortServer:
     """The server of the endpoints; the numbers are those of :func:`port_server`."""
-    return port_server(orchestrator.endpoints.app(), orchestrator.settings.proxies, most, spare)
+    waits = {COMPUTER_PATH.encode(): orchestrator.hub.admission.wait_s}
+    return port_server(orchestrator.endpoints.app(), orchestrator.settings.proxies, most, spare, waits)
 
 
-def port_server(app: ASGIApp, proxies: str, most: int, spare: int) -> PortServer:
+def port_server(
+    app: ASGIApp, proxies: str, most: int, spare: int, waits: Waits | None = None
+) -> PortServer:
     """A server of an application: frames as large as ours, no compression, no signals of its own.
 
-    ``proxies``: as the setting. ``most``: connections. ``spare``: open files that are not for connections.
+    ``proxies``: as the setting. ``most``: connections. ``spare``: open files that are not for connections. ``waits``:
+    the seconds after which somebody may come again, by path; None: nobody has to.
     """
     # Adding a filter again changes nothing.
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
     peers = Peers(most, proxies=networks_of(proxies))
     # uvicorn calls what it is given, and says that it wants a class.
-    admission = orchestrator.hub.admission
-    http: Any = partial(BoundedProtocol, peers=peers, waits={COMPUTER_PATH.encode(): admission.wait_s})
+    http: Any = partial(BoundedProtocol, peers=peers, waits=waits or {})
     ws: Any = partial(FrameProtocol, peers=peers)
     config = uvicorn.Config(
         app,
