@@ -231,9 +231,7 @@ def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE
     return port_server(orchestrator.endpoints.app(), orchestrator.settings.proxies, most, spare, waits)
 
 
-def port_server(
-    app: ASGIApp, proxies: str, most: int, spare: int, waits: Waits | None = None
-) -> PortServer:
+def port_server(app: ASGIApp, proxies: str, most: int, spare: int, waits: Waits | None = None) -> PortServer:
     """A server of an application: frames as large as ours, no compression, no signals of its own.
 
     ``proxies``: as the setting. ``most``: connections. ``spare``: open files that are not for connections. ``waits``:
