@@ -187,8 +187,6 @@ EVERY_S: Final = 60.0
 DUTY: Final = "checkpoints"
 _TURNS: Final = 3
 """Turns that the node with this singleton job may miss before another node takes it."""
-_ALL_EVERY: Final = 60
-"""Turns after which the heads of all tasks are looked at, for items that a late clock or a person has hidden."""
 _SLACK: Final = timedelta(minutes=5)
 """How far the clocks of nodes may be apart."""
 
@@ -202,8 +200,11 @@ class CheckpointKeeper:
     every_s: float = EVERY_S
     away: HeadsAway = field(default_factory=HeadsAway)
     _since: datetime | None = None
-    """The time from which changes are looked at; None: all are."""
-    _turn: int = 0
+    """The time from which changes are looked at; None: that of the last checkpoint."""
+    _first: str = ""
+    """The stream from which on some are looked at although nothing says that they changed."""
+    _told: bool = False
+    """Whether all heads were sent away since the start."""
     _own: Anchor | None = None
     """The note of the last checkpoint where nothing came between: it is an item too, and alone it is not news."""
     _heard: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
@@ -243,16 +244,18 @@ class CheckpointKeeper:
 
     async def _make(self) -> None:
         now, store = self.service.clock.now(), self.service.store
-        since, self._since = (self._since, None) if self._turn % _ALL_EVERY else (None, None)
-        news = await news_of(store, self.checkpoints, since)
-        self._turn += 1
+        known = await asyncio.to_thread(self.checkpoints.known)
+        since = self._since or (None if known is None else known.at)
+        # Where the clock was put back, what came since has an earlier time.
+        since = None if since is None else min(since, now) - _SLACK
+        news = await news_of(store, self.checkpoints, since, self._first)
         if not news.missing and news.changed == ({} if self._own is None else {SYSTEM_STREAM: self._own}):
             await self._sent_away(news.changed)
         else:
-            await self._signed(news, everything=since is None)
-        self._since = now - _SLACK
+            await self._signed(news)
+        self._since, self._first = now, news.next
 
-    async def _signed(self, news: News, *, everything: bool) -> None:
+    async def _signed(self, news: News) -> None:
         heard = await self._news_of_computers()
         made = await make_checkpoint(self.service.store, self.checkpoints, self.service.clock.now(), news=news)
         note = await self.service.record(made.model_copy(update={"heard": heard}))
@@ -261,7 +264,10 @@ class CheckpointKeeper:
         signed = {} if known is None else known.streams
         own = (note.version, note.hash)
         self._own = own if note.version == signed.get(SYSTEM_STREAM, (0, ""))[0] + 1 else None
-        await self._sent_away({**(signed if everything else news.changed), SYSTEM_STREAM: own}, everything=everything)
+        everything = bool(self.away.places) and not self._told
+        heads = await asyncio.to_thread(dict, signed) if everything else news.changed
+        await self._sent_away({**heads, SYSTEM_STREAM: own}, everything=everything)
+        self._told = True
 
     async def _sent_away(self, heads: Mapping[str, Anchor], *, everything: bool = False) -> None:
         """Only after a checkpoint was made of them: a head that it refuses to sign is not ours."""

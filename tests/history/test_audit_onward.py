@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import NotFound
 from orchestrator.core.ports import KeptItem, Store, StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId
-from orchestrator.core.task.items import AgentTaskItem
+from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
 from orchestrator.engine.tasks import TaskService
@@ -35,6 +37,7 @@ from orchestrator.history.audit import (
     page_of,
     verify_store,
 )
+from orchestrator.history.audit.heads_tree import TREE_NAME, HeadsTree
 from orchestrator.history.checkpoints import CheckpointKeeper
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author, append
@@ -102,81 +105,150 @@ async def _noted(store: Store, checkpoints: Checkpoints, author: Author, since: 
     await store.record([author.draft(await make_checkpoint(store, checkpoints, NOW, news=news))])
 
 
-def lines_of(checkpoints: Checkpoints) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in checkpoints.path.read_bytes().splitlines()]
+def line_of(checkpoints: Checkpoints) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(checkpoints.path.read_bytes())
+    return found
 
 
-async def test_a_checkpoint_says_only_what_changed_and_reads_only_that(tmp_path: Path) -> None:
-    """Its file grows by one line with those heads, and says all of them together."""
+class Traced(HeadsTree):
+    """A tree that says what was asked of its file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.statements: list[str] = []
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = super()._opened()
+        connection.set_trace_callback(self.statements.append)
+        return connection
+
+
+async def test_a_checkpoint_signs_the_root_and_reads_only_what_changed(tmp_path: Path) -> None:
+    """The next one names the one before, and has the heads of all streams."""
     clock = ManualClock()
     store, checkpoints = Counting(clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock)
     await _noted(store, checkpoints, author)
+    first = line_of(checkpoints)
     clock.advance(600)
     since = clock.now()
     await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
     store.forget()
     await _noted(store, checkpoints, author, since)
-    whole, step = lines_of(checkpoints)
-    assert (len(whole["streams"]), set(step["changed"]), step["gone"]) == (MANY + 1, {named(7), "system"}, [])
-    assert store.asked["heads"] == 0
-    assert set(store.read_of) == {named(7), "system"}
+    line = line_of(checkpoints)
+    assert (line["schema"], line["previous"]) == (3, sha256(canonical_json(first) + b"\n").hexdigest())
+    assert line["root"] != first["root"]
+    assert (store.asked["heads"], set(store.read_of)) == (0, {named(7), "system"})
     assert store.read_of[named(7)] == 2, "the item that was signed before, and the new one"
     found, heads = Checkpoints(tmp_path).read(), await heads_of(store)
+    known = checkpoints.known()
     assert found is not None
-    assert found == checkpoints.known()
-    assert found.streams == {**heads, "system": tuple(step["changed"]["system"])}
+    assert known is not None
+    signed = found.streams["system"]
+    assert found.streams == dict(known.streams) == {**heads, "system": signed}
+    assert signed[0] == heads["system"][0] - 1, "its own note came after it"
     assert (await verify_store(store, checkpoints)).faults == ()
 
 
-async def test_lines_are_put_together_once_they_are_longer_than_the_heads(tmp_path: Path) -> None:
-    """So that the file, and reading it, stays within twice what there is; the chain of checkpoints goes on."""
+@pytest.mark.parametrize("streams", [200, 3000])
+def test_a_change_costs_the_way_to_the_root(tmp_path: Path, streams: int) -> None:
+    """As many statements in a large tree as in a small one, and none that reads all."""
+    tree = Traced(tmp_path / TREE_NAME)
+    heads = {f"t-{number:06}": (1, f"{number:064x}") for number in range(streams)}
+    with closing(tree.build(heads)) as grown:
+        grown.keep(b"one")
+    tree.statements.clear()
+    with closing(tree.grow(grown.root, {"t-000007": (2, "f" * 64)}, ["t-000009"])) as again:
+        again.keep(b"two")
+    assert len(tree.statements) == 28
+    found = tree.heads()
+    found.root = again.root
+    assert found["t-000007"] == (2, "f" * 64)
+    read = [one for one in tree.statements if one.startswith("SELECT") and " WHERE " not in one]
+    assert read == ["SELECT streams FROM signed", "SELECT line, streams FROM signed"]
+    expected = {**heads, "t-000007": (2, "f" * 64)}
+    del expected["t-000009"]
+    with closing(HeadsTree(tmp_path / "other").build(expected)) as other:
+        assert (other.root, other.streams) == (again.root, again.streams), "the same heads have the same root"
+
+
+async def test_a_checkpoint_of_a_store_that_grew_goes_on(tmp_path: Path) -> None:
+    """One line has all heads, as in version 0.6.0, until they are many; the next one is of a tree, and names it."""
     clock = ManualClock()
-    store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path, whole_below=0)
-    author = await filled(store, clock, 5)
-    counts: list[int] = []
-    for _ in range(12):
-        await _noted(store, checkpoints, author, clock.now())
-        counts.append(len(lines_of(checkpoints)))
-        assert (await verify_store(store, checkpoints)).faults == ()
-    assert counts[0] == 1
-    assert max(counts) > 1
-    assert counts.index(1, 1) > 1, "it was written anew"
+    store = InMemoryPersistenceManager(clock=clock)
+    author = await filled(store, clock, 20)
+    await _noted(store, Checkpoints(tmp_path), author)
+    before = line_of(Checkpoints(tmp_path))
+    assert set(before) == {"schema", "at", "streams", "previous", "hmac"}
+    assert not (tmp_path / TREE_NAME).exists()
+    await _noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
+    line = line_of(Checkpoints(tmp_path))
+    assert (line["schema"], line["previous"]) == (3, sha256(canonical_json(before) + b"\n").hexdigest())
+    assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+
+
+def _edited(statement: str) -> Callable[[Path], None]:
+    def edit(home: Path) -> None:
+        with closing(sqlite3.connect(home / TREE_NAME)) as connection:
+            connection.execute(statement)
+            connection.commit()
+
+    return edit
+
+
+def _put_back(*names: str) -> Callable[[Path], None]:
+    def put(home: Path) -> None:
+        for name in names:
+            shutil.copy(home / "old" / name, home / name)
+
+    return put
+
+
+_NOT_SIGNED = "audit.heads does not have the heads that audit.checkpoint signs"
 
 
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("how", "what"),
     [
-        (lambda lines: lines[:-1], "is not the one that was made last"),
-        (lambda lines: [lines[0], lines[2]], "does not carry the signature"),
-        (lambda lines: [lines[0], lines[2], lines[1]], "does not carry the signature"),
-        (lambda lines: [*lines[:2], lines[2].replace(b"2030", b"2031")], "does not carry the signature"),
-        (lambda lines: [*lines, b"{}\n"], "is not a checkpoint"),
-        (lambda lines: [*lines, lines[2][:40]], ""),
-        (lambda lines: lines, ""),
+        (_edited("UPDATE heads SET hash = 'mine' WHERE stream = 't-003'"), _NOT_SIGNED),
+        (_edited("UPDATE heads SET version = 3 WHERE stream = 't-003'"), _NOT_SIGNED),
+        (_edited("DELETE FROM heads WHERE stream = 't-003'"), _NOT_SIGNED),
+        (_edited("UPDATE heads SET leaf = leaf + 1 WHERE stream = 't-003'"), _NOT_SIGNED),
+        (_edited("DELETE FROM signed"), _NOT_SIGNED),
+        (_edited("UPDATE signed SET line = replace(line, '2030', '2031')"), "audit.heads is not a checkpoint"),
+        (lambda home: (home / TREE_NAME).unlink(), _NOT_SIGNED),
+        (lambda home: (home / TREE_NAME).write_bytes(b"SQLite format 3, or not" * 99), _NOT_SIGNED),
+        (_put_back(TREE_NAME), _NOT_SIGNED),
+        (_put_back(TREE_NAME, "audit.checkpoint"), "is not the one that was made last"),
+        (lambda home: (home / "audit.checkpoint").unlink(), "audit.checkpoint is gone"),
+        (_put_back("audit.checkpoint"), ""),
+        (lambda _: None, ""),
     ],
-    ids=["cut", "taken out", "moved", "edited", "put behind", "a crash", "nothing"],
+    ids=[
+        *("hash", "version", "stream", "leaf", "no line", "line", "no tree", "no database", "old tree", "both old"),
+        *("no checkpoint", "a crash", "nothing"),
+    ],
 )
-async def test_a_line_that_was_touched_shows(
-    tmp_path: Path, how: Callable[[list[bytes]], list[bytes]], what: str
-) -> None:
-    """Each is signed and names the one before; the system stream names the last."""
+async def test_a_tree_that_was_touched_shows(tmp_path: Path, how: Callable[[Path], object], what: str) -> None:
+    """What leads to another root than the signed one is found, and signed away by no later checkpoint."""
     clock = ManualClock()
     store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock, 20)
-    for _ in range(3):
-        await _noted(store, checkpoints, author)
-    lines = checkpoints.path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 3
-    checkpoints.path.write_bytes(b"".join(how(lines)))
+    await _noted(store, checkpoints, author)
+    await _noted(store, checkpoints, author, clock.now())
+    shutil.copytree(tmp_path, tmp_path / "old")
+    await _noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
+    how(tmp_path)
     found = [one.detail for one in (await verify_store(store, Checkpoints(tmp_path))).faults]
-    assert [what in one for one in found] == ([True] if what else [])
+    assert [what in one for one in found] == ([True] if what else []), found
     if not what:
-        # What a crash left there is taken away, and the next one stands.
-        await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
-        assert len(lines_of(checkpoints)) == 4
+        await _noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
         assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+    elif what == _NOT_SIGNED:
+        await store.append(named(3), 4, [author.note()], status=TaskStatus.RUNNING)
+        with pytest.raises(AuditBroken):
+            await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
 
 
 async def test_a_change_behind_the_time_of_a_row_is_not_signed_away(tmp_path: Path) -> None:
@@ -203,42 +275,60 @@ async def test_a_change_behind_the_time_of_a_row_is_not_signed_away(tmp_path: Pa
         await store.close()
 
 
-async def test_a_checkpoint_of_an_earlier_release_goes_on(tmp_path: Path) -> None:
-    """It is the first line of today's."""
-    clock = ManualClock()
-    store = InMemoryPersistenceManager(clock=clock)
-    author = await filled(store, clock, 20)
-    await _noted(store, Checkpoints(tmp_path), author)
-    (before,) = lines_of(Checkpoints(tmp_path))
-    assert set(before) == {"schema", "at", "streams", "previous", "hmac"}
-    await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
-    assert lines_of(Checkpoints(tmp_path))[0] == before
-    assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
-
-
-async def test_whoever_makes_them_looks_at_all_heads_once_and_then_at_what_changed(tmp_path: Path) -> None:
-    """The note of a checkpoint alone is nothing new; after an hour, and after a start, all are looked at."""
+async def test_whoever_makes_them_looks_at_what_changed_and_in_turn_at_the_others(tmp_path: Path) -> None:
+    """The note of a checkpoint alone is nothing new; a start goes on from the last one."""
     clock = ManualClock()
     store = Counting(clock=clock)
     author = await filled(store, clock)
     service = TaskService(store=store, bus=LocalBus(), clock=clock, authorizer=Anyone())
     keeper = CheckpointKeeper(service, Checkpoints(tmp_path, whole_below=0))
     await keeper.make()
-    assert len(lines_of(keeper.checkpoints)) == 1
-    store.forget()
+    first = line_of(keeper.checkpoints)
     for _ in range(3):
         clock.advance(60)
         await keeper.make()
-    assert len(lines_of(keeper.checkpoints)) == 1, "nothing was new"
+    assert line_of(keeper.checkpoints) == first, "nothing was new"
     clock.advance(600)
     await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
-    await keeper.make()
-    assert [set(line["changed"]) for line in lines_of(keeper.checkpoints)[1:]] == [{named(7), "system"}]
-    assert store.asked["heads"] == 0
-    for _ in range(60):
-        await keeper.make()
-    assert store.asked["heads"] == 1
+    again = CheckpointKeeper(service, Checkpoints(tmp_path, whole_below=0))
+    store.forget()
+    await again.make()
+    assert line_of(again.checkpoints)["previous"] == sha256(canonical_json(first) + b"\n").hexdigest()
+    known = again.checkpoints.known()
+    assert known is not None
+    assert known.streams[named(7)][0] == 5
+    assert (store.asked["heads"], set(store.read_of)) == (0, {named(7), "system"})
     assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+
+
+@pytest.mark.parametrize(
+    "edit", ["UPDATE tasks SET version = 3 WHERE task_id = ?", "DELETE FROM tasks WHERE task_id = ?"]
+)
+async def test_what_no_time_tells_is_found_in_its_turn(tmp_path: Path, edit: str) -> None:
+    """A head that went back, or a task that was taken out, is signed by no checkpoint after all were looked at."""
+    clock, url = ManualClock(), f"sqlite:///{tmp_path / 'orchestrator.db'}"
+    store, checkpoints = open_store(url, clock=clock), Checkpoints(tmp_path, whole_below=0)
+    author = await filled(store, clock, 20)
+    await _noted(store, checkpoints, author)
+    clock.advance(600)
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "orchestrator.db")) as connection:
+        connection.execute(edit, ("t-003",))
+        connection.commit()
+    store = open_store(url, clock=clock)
+    try:
+        unseen = await news_of(store, checkpoints, clock.now())
+        assert "t-003" not in {*unseen.changed, *unseen.missing}
+        news = await news_of(store, checkpoints, clock.now(), "")
+        assert ("t-003" in {*news.changed, *news.missing}, news.next) == (True, "")
+        assert "t-003" not in {
+            *(later := await news_of(store, checkpoints, clock.now(), "t-004")).changed,
+            *later.missing,
+        }
+        with pytest.raises(AuditBroken, match="t-003 no longer holds version 4"):
+            await make_checkpoint(store, checkpoints, NOW, news=news)
+    finally:
+        await store.close()
 
 
 # -- verifications -----------------------------------------------------------------------

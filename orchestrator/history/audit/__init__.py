@@ -1,7 +1,6 @@
 """The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
 
 from orchestrator.history.audit.checkpoint import (
-    AuditBroken,
     Checkpoint,
     Checkpoints,
     Journals,
@@ -11,6 +10,7 @@ from orchestrator.history.audit.checkpoint import (
     news_of,
 )
 from orchestrator.history.audit.heads import MARK, TRUSTED_NAME, HeadsLine, Noted, TrustedStream, lines_of, read_heads
+from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.pages import Place, Reach, names_of, newest_of, page_of
 from orchestrator.history.audit.stream import Records, Told, as_written, check_store, stories_of, streams_of
 from orchestrator.history.audit.verification import Verification, VerifyJob, verify_store

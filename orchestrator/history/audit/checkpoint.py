@@ -6,10 +6,10 @@ checkpoint is made only where every stream still has all that the one before kne
 is on the same disk. Against a person who can read it only a copy elsewhere helps, of the file or of the digest that
 ``audit verify`` prints.
 
-The file is a log: its first line has all heads, and each further one those that changed, signed and chained to the
-line before. So a checkpoint costs what changed. Once the further lines are as long as the first, one line says all
-anew. A line that a crash cut does not count. A line that was taken off the end is missed, because the system stream
-names the line that was made last.
+The file is one signed line. In a small store it has all heads. In a large one it has the root of a Merkle tree over
+them, which is in a file of its own (:mod:`orchestrator.history.audit.heads_tree`), so that a checkpoint costs what
+changed. Each line names the one before. A line that was put back is missed, because the system stream names the line
+that was made last.
 """
 
 import asyncio
@@ -17,40 +17,44 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
-from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, verify_onward
 from orchestrator.core.audit.retention import PruneBook
-from orchestrator.core.errors import JournalBroken, OrchestratorError
+from orchestrator.core.errors import JournalBroken
 from orchestrator.core.ports import StreamHead
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.system_facts import CheckpointMade
 from orchestrator.core.values import Value
+from orchestrator.history.audit.heads_tree import (
+    LATER,
+    TREE_NAME,
+    AuditBroken,
+    Growing,
+    HeadsTree,
+    TreeHeads,
+    tree_broken,
+)
 
 CHECKPOINT_NAME: Final = "audit.checkpoint"
 KEY_NAME: Final = "audit.key"
 WHOLE_BELOW: Final = 32 * 1024
 """Some three hundred streams."""
 _KEY_BYTES: Final = 32
-_LATER: Final = (
-    "`cc-orchestrator audit verify` says what differs. Once you know why, move audit.checkpoint away: "
-    "the next one then begins again."
-)
-
-
-class AuditBroken(OrchestratorError):
-    """The data that the audit relies on has changed."""
-
-    code = "audit_broken"
-    http_status = 500
+_AT_ONCE: Final = 5_000
+_LOOKED_AT: Final = 500
+"""Streams that are looked at with each checkpoint although nothing says that they changed."""
+_LAST_NAME: Final = "\U0010ffff"
+_BESIDE: Final = 78
+"""Bytes that a line has for each stream, besides its name."""
 
 
 class Journals(Protocol):
@@ -69,6 +73,9 @@ class ChangingJournals(Journals, Protocol):
     async def heads_since(self, at: datetime) -> list[StreamHead]:
         """The heads of the streams that changed since, and of those that are not tasks."""
 
+    async def heads_from(self, name: str, limit: int = 500) -> list[StreamHead]:
+        """The heads of the streams from a name on, by name."""
+
 
 async def heads_of(store: Journals) -> dict[str, Anchor]:
     """The heads of all streams by their names."""
@@ -81,7 +88,7 @@ def number(version: object) -> int:
 
 
 class _Line(Value):
-    """The common part of the lines of the file."""
+    """The common part of a signed line."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -100,83 +107,86 @@ class _Line(Value):
 
 
 class _Whole(_Line):
-    """The first line: all heads."""
+    """All heads."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     streams: dict[str, tuple[int, str]]
 
 
-class _Step(_Line):
-    """Each further one: what changed since the line before."""
+class _Rooted(_Line):
+    """The root over all heads, which are in the tree beside it."""
 
-    schema_version: Literal[2] = Field(default=2, alias="schema")
-    changed: dict[str, tuple[int, str]]
-    gone: tuple[str, ...] = ()
-    """Streams that were pruned."""
+    schema_version: Literal[3] = Field(default=3, alias="schema")
+    root: str
+
+
+_Signed = TypeVar("_Signed", _Whole, _Rooted)
+_LINES: Final[TypeAdapter[_Whole | _Rooted]] = TypeAdapter(_Whole | _Rooted)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The heads of all streams at one moment, as signed lines say them."""
+    """The heads of all streams at one moment, as a signed line says them."""
 
     at: datetime
-    streams: dict[str, Anchor]
+    streams: Mapping[str, Anchor]
     previous: str
-    """sha256 of the line before the last, or of the last of the file before; empty: this was the first."""
+    """sha256 of the line before; empty: this was the first."""
     sha256: str
-    """The sha256 of the last line."""
+    """The sha256 of the line."""
 
-
-class _Lines(NamedTuple):
-    """The file as it was read."""
-
-    last: Checkpoint
-    base: int
-    """Bytes of its first line."""
-    size: int
-    """Bytes of its whole lines: a line that was cut in the middle of a write counts for nothing."""
+    def between(self, first: str, last: str) -> list[str]:
+        """The names of its streams from one to another."""
+        if isinstance(self.streams, TreeHeads):
+            return self.streams.between(first, last)
+        return [name for name in self.streams if first <= name <= last]
 
 
 class Checkpoints:
     """The checkpoint file of a data directory and its key. Blocks on the disk: call it in a thread.
 
-    ``whole_below``: a file whose first line has fewer bytes is written whole each time, which costs nothing.
+    ``whole_below``: a line with all heads that has fewer bytes is written whole each time, which costs nothing.
     """
 
     def __init__(self, directory: Path, *, whole_below: int = WHOLE_BELOW) -> None:
         self.path = directory / CHECKPOINT_NAME
         self.key_path = directory / KEY_NAME
+        self._tree = HeadsTree(directory / TREE_NAME)
         self._whole_below = whole_below
-        self._known: _Lines | None = None
+        self._known: Checkpoint | None = None
         self._stamp: tuple[int, ...] = ()
 
     def read(self) -> Checkpoint | None:
-        """The last checkpoint; None: none was made yet. Raises AuditBroken for one that nobody signed here."""
-        found = self._load()
-        return None if found is None else found.last
+        """The last checkpoint with all heads, each of which is proven; None: none was made yet.
+
+        Raises AuditBroken for one that nobody signed here.
+        """
+        return self._load(whole=True)
 
     def known(self) -> Checkpoint | None:
-        """As ``read``, and not read again while nobody else has touched the file. Do not change it."""
+        """As ``read``, but in a large store a head is read and proven when somebody asks for it.
+
+        It is not loaded again while nobody else has touched the file. To ask for a head may raise AuditBroken.
+        """
         if self._known is None or self._stamp_now() != self._stamp:
             stamp = self._stamp_now()
-            self._known, self._stamp = self._load(), stamp
-        return None if self._known is None else self._known.last
+            self._known, self._stamp = self._load(whole=False), stamp
+        return self._known
 
     def write(self, heads: Mapping[str, Anchor], at: datetime) -> Checkpoint:
         """Sign the heads and put them in place of the last checkpoint, in one step. Raises AuditBroken."""
-        before = self.read()
-        return self._written(lambda: self._write_whole(dict(heads), at, before))
+        before = self.known()
+        return self._written(lambda: self._put(heads, at, before))
 
     def advance(self, changed: Mapping[str, Anchor], gone: Collection[str], at: datetime) -> Checkpoint:
-        """Sign what changed since ``known``: at the end of the file, until that is longer than to say all again.
-
-        Raises AuditBroken.
-        """
+        """Sign what changed since ``known``. Raises AuditBroken."""
         before = self.known()
-        lines = self._known
-        if before is None or lines is None:
-            return self._written(lambda: self._write_whole(dict(changed), at, None))
-        return self._written(lambda: self._advance(lines, changed, gone, at))
+        streams = {} if before is None else before.streams
+        if isinstance(streams, TreeHeads):
+            root = streams.root
+            return self._written(lambda: self._put_root(self._tree.grow(root, changed, gone), at, before))
+        heads = {name: one for name, one in {**streams, **changed}.items() if name not in gone}
+        return self._written(lambda: self._put(heads, at, before))
 
     def key_fingerprint(self) -> str:
         """A text that tells only which key is in this directory; empty: there is none.
@@ -192,43 +202,46 @@ class Checkpoints:
         except (OSError, ValueError):
             key = b""
         if len(key) != _KEY_BYTES:
-            raise AuditBroken(f"{self.key_path}, which signs the checkpoint, is gone or broken.", remedy=_LATER)
+            raise AuditBroken(f"{self.key_path}, which signs the checkpoint, is gone or broken.", remedy=LATER)
         return key
 
     # -- reading -------------------------------------------------------------------------
 
-    def _load(self) -> _Lines | None:
+    def _load(self, *, whole: bool) -> Checkpoint | None:
+        """The last checkpoint; ``whole``: with all heads."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise AuditBroken(f"{self.path} cannot be read: {error.strerror}.", remedy=_LATER) from None
-        lines = data.splitlines(keepends=True)
-        if len(lines) > 1 and not lines[-1].endswith(b"\n"):
-            lines.pop()
-        try:
-            whole = _Whole.model_validate_json(lines[0] if lines else b"")
-            steps = [_Step.model_validate_json(line) for line in lines[1:]]
-        except ValidationError:
-            raise AuditBroken(f"{self.path} is not a checkpoint: it is cut or was edited.", remedy=_LATER) from None
-        return self._followed(whole, steps, len(lines[0]))
+            raise AuditBroken(f"{self.path} cannot be read: {error.strerror}.", remedy=LATER) from None
+        line = self._followed(data, self.path)
+        if isinstance(line, _Whole):
+            return Checkpoint(line.at, dict(line.streams), line.previous, hashlib.sha256(data).hexdigest())
+        heads = self._tree.heads()
+        if heads.line != data:
+            # The tree is written first: a crash in between leaves the line that follows in it alone.
+            line = self._followed(heads.line, self._tree.path)
+            if isinstance(line, _Whole) or line.previous != hashlib.sha256(data).hexdigest():
+                raise tree_broken()
+        return self._rooted(heads, line, whole=whole)
 
-    def _followed(self, whole: _Whole, steps: Sequence[_Step], base: int) -> _Lines:
-        key = self.key()
-        streams, last = dict(whole.streams), _sha256(whole)
-        for line in (whole, *steps):
-            signed = hmac.compare_digest(line.hmac.encode(), _signature(line, key).encode())
-            if not signed or (line is not whole and line.previous != last):
-                raise AuditBroken(f"{self.path} does not carry the signature of {self.key_path}.", remedy=_LATER)
-            if isinstance(line, _Step):
-                streams |= line.changed
-                for stream in line.gone:
-                    streams.pop(stream, None)
-                last = _sha256(line)
-        newest = steps[-1] if steps else whole
-        size = base + sum(len(step.encoded()) for step in steps)
-        return _Lines(Checkpoint(newest.at, streams, newest.previous, last), base, size)
+    def _rooted(self, heads: TreeHeads, line: _Rooted, *, whole: bool) -> Checkpoint:
+        heads.root = line.root
+        streams: Mapping[str, Anchor] = heads.whole() if whole else heads
+        if not whole:
+            heads.release()
+        return Checkpoint(line.at, streams, line.previous, hashlib.sha256(heads.line).hexdigest())
+
+    def _followed(self, data: bytes, path: Path) -> _Whole | _Rooted:
+        """The line that these bytes of a file are, if the key signed it."""
+        try:
+            line = _LINES.validate_json(data)
+        except ValidationError:
+            raise AuditBroken(f"{path} is not a checkpoint: it is cut or was edited.", remedy=LATER) from None
+        if not hmac.compare_digest(line.hmac.encode(), _signature(line, self.key()).encode()):
+            raise AuditBroken(f"{path} does not carry the signature of {self.key_path}.", remedy=LATER)
+        return line
 
     def _stamp_now(self) -> tuple[int, ...]:
         try:
@@ -240,46 +253,38 @@ class Checkpoints:
     # -- writing -------------------------------------------------------------------------
 
     def _written(self, write: Callable[[], Checkpoint]) -> Checkpoint:
+        self._known = None
         try:
             made = write()
         except OSError as error:
-            self._known = None
             raise AuditBroken(
-                f"{self.path} cannot be written: {error.strerror}.", remedy="Make room or fix the directory's rights."
+                f"{self.path} cannot be written: {error.strerror or error}.",
+                remedy="Make room or fix the directory's rights.",
             ) from None
-        except AuditBroken:
-            self._known = None
-            raise
-        self._stamp = self._stamp_now()
+        self._known, self._stamp = made, self._stamp_now()
         return made
 
-    def _write_whole(self, streams: dict[str, Anchor], at: datetime, before: Checkpoint | None) -> Checkpoint:
-        key = self.key() if self.key_path.exists() else self._new_key()
-        line = _Whole(at=at, streams=streams, previous="" if before is None else before.sha256)
-        line = line.model_copy(update={"hmac": _signature(line, key)})
+    def _put(self, heads: Mapping[str, Anchor], at: datetime, before: Checkpoint | None) -> Checkpoint:
+        """All heads, in a line if it is short enough, else in a new tree."""
+        if sum(_BESIDE + len(name) for name in heads) > self._whole_below:
+            return self._put_root(self._tree.build(heads), at, before)
+        line = self._signed(_Whole(at=at, streams=dict(heads), previous=_sha256_of(before)), before)
         encoded = line.encoded()
         replace_file(self.path, encoded)
-        made = Checkpoint(line.at, streams, line.previous, hashlib.sha256(encoded).hexdigest())
-        self._known = _Lines(made, len(encoded), len(encoded))
-        return made
+        return Checkpoint(line.at, dict(heads), line.previous, hashlib.sha256(encoded).hexdigest())
 
-    def _advance(self, lines: _Lines, changed: Mapping[str, Anchor], gone: Collection[str], at: datetime) -> Checkpoint:
-        before = lines.last
-        line = _Step(at=at, changed=dict(changed), gone=tuple(sorted(gone)), previous=before.sha256)
-        line = line.model_copy(update={"hmac": _signature(line, self.key())})
-        encoded = line.encoded()
-        # Older checkpoints stay as they were, but share their streams: a copy would cost as much as there are streams.
-        streams = before.streams
-        streams |= changed
-        for stream in gone:
-            streams.pop(stream, None)
-        if lines.base < self._whole_below or lines.size + len(encoded) > 2 * lines.base:
-            return self._write_whole(streams, at, before)
-        self._known = None
-        _append(self.path, encoded, lines.size)
-        made = Checkpoint(line.at, streams, line.previous, hashlib.sha256(encoded).hexdigest())
-        self._known = _Lines(made, lines.base, lines.size + len(encoded))
-        return made
+    def _put_root(self, grown: Growing, at: datetime, before: Checkpoint | None) -> Checkpoint:
+        with closing(grown):
+            line = self._signed(_Rooted(at=at, root=grown.root, previous=_sha256_of(before)), before)
+            encoded = line.encoded()
+            grown.keep(encoded)
+        replace_file(self.path, encoded)
+        return self._rooted(self._tree.heads(), line, whole=False)
+
+    def _signed(self, line: _Signed, before: Checkpoint | None) -> _Signed:
+        # A lost key is never replaced: that would let anybody begin anew.
+        key = self._new_key() if before is None and not self.key_path.exists() else self.key()
+        return line.model_copy(update={"hmac": _signature(line, key)})
 
     def _new_key(self) -> bytes:
         key = secrets.token_bytes(_KEY_BYTES)
@@ -291,8 +296,8 @@ def _signature(line: _Line, key: bytes) -> str:
     return hmac.new(key, line.content(), hashlib.sha256).hexdigest()
 
 
-def _sha256(line: _Line) -> str:
-    return hashlib.sha256(line.encoded()).hexdigest()
+def _sha256_of(before: Checkpoint | None) -> str:
+    return "" if before is None else before.sha256
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -306,17 +311,6 @@ def replace_file(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     _sync_directory(path.parent)
-
-
-def _append(path: Path, content: bytes, size: int) -> None:
-    """Put content behind the first ``size`` bytes of a file; bytes that a crash left there are removed."""
-    descriptor = os.open(path, os.O_WRONLY)
-    with os.fdopen(descriptor, "wb") as file:
-        file.truncate(size)
-        file.seek(size)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync_directory(directory: Path) -> None:
@@ -337,22 +331,47 @@ class News(NamedTuple):
     """Heads that are not those of the last checkpoint."""
     missing: frozenset[str]
     """Streams of the last checkpoint that are not there."""
+    next: str = ""
+    """The name from which on the next look goes; empty: it begins again with the first stream."""
 
 
-async def news_of(store: ChangingJournals, checkpoints: Checkpoints, since: datetime | None = None) -> News:
-    """The heads that differ from the last checkpoint; ``since``: only streams that changed since then are looked at.
+async def news_of(
+    store: ChangingJournals, checkpoints: Checkpoints, since: datetime | None = None, first: str | None = None
+) -> News:
+    """The heads that differ from the last checkpoint. Raises AuditBroken.
 
-    Raises AuditBroken.
+    ``since``: only streams that changed since then are looked at, and a few from the name ``first`` on, so that in
+    time all are. None: all are looked at now.
     """
     known = await asyncio.to_thread(checkpoints.known)
-    before: Mapping[str, Anchor] = {} if known is None else known.streams
     if since is None or known is None:
-        heads = await heads_of(store)
-        missing = frozenset(before.keys() - heads.keys())
-    else:
-        heads = {head.stream: (head.version, head.hash) for head in await store.heads_since(since)}
-        missing = frozenset()
-    return News(known, {stream: head for stream, head in heads.items() if before.get(stream) != head}, missing)
+        heads = {head.stream: head async for page in _pages_of(store) for head in page}
+        missing = set() if known is None else known.streams.keys() - heads.keys()
+        return _news(known, heads.values(), missing, "")
+    changed = await store.heads_since(since)
+    if first is None:
+        return _news(known, changed, set(), "")
+    part = await store.heads_from(first, _LOOKED_AT)
+    full = len(part) == _LOOKED_AT
+    last = part[-1].stream if full else _LAST_NAME
+    gone = set(await asyncio.to_thread(known.between, first, last)) - {one.stream for one in (*changed, *part)}
+    return _news(known, (*changed, *part), gone, f"{last}\0" if full else "")
+
+
+def _news(known: Checkpoint | None, heads: Iterable[StreamHead], missing: Collection[str], then: str) -> News:
+    before: Mapping[str, Anchor] = {} if known is None else known.streams
+    found = {head.stream: (head.version, head.hash) for head in heads}
+    changed = {stream: head for stream, head in found.items() if before.get(stream) != head}
+    return News(known, changed, frozenset(missing), then)
+
+
+async def _pages_of(store: ChangingJournals) -> AsyncIterator[list[StreamHead]]:
+    """All heads, some at a time, so that nobody waits for long who reads the store meanwhile."""
+    first = ""
+    while page := await store.heads_from(first, _AT_ONCE):
+        yield page
+        # The least name that is greater.
+        first = f"{page[-1].stream}\0"
 
 
 async def make_checkpoint(
@@ -370,12 +389,12 @@ async def make_checkpoint(
         pruned = await _pruned_since(store, before)
     gone = {
         stream
-        for stream in {*news.missing, *(pruned.told.keys() & before.keys())} - news.changed.keys()
+        for stream in {*news.missing, *(one for one in pruned.told if one in before)} - news.changed.keys()
         if pruned.explains(stream, before[stream])
     }
     for stream, (version, _) in news.changed.items():
         if number(version) < 0:
-            raise AuditBroken(f"The row of {stream} has no number for its version.", remedy=_LATER)
+            raise AuditBroken(f"The row of {stream} has no number for its version.", remedy=LATER)
     for stream in sorted(one for one in {*news.changed, *news.missing} - gone if one in before):
         await _must_hold(store, stream, before[stream], news.changed.get(stream))
     made = await asyncio.to_thread(checkpoints.advance, news.changed, gone, at)
@@ -410,5 +429,5 @@ async def _must_hold(store: Journals, stream: str, anchor: Anchor, head: Anchor 
         raise AuditBroken(
             f"{stream} no longer holds version {version} of the last checkpoint and what followed it: it was changed, "
             "or the store was restored from an older backup. No new checkpoint was made.",
-            remedy=_LATER,
+            remedy=LATER,
         )

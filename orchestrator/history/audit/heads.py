@@ -30,7 +30,8 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, canonical_json, sealed_hashes
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.values import Value, to_us
-from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoints, replace_file
+from orchestrator.history.audit.checkpoint import Checkpoints, replace_file
+from orchestrator.history.audit.heads_tree import AuditBroken
 
 # -- The heads of streams as they leave the host: lines that any collector keeps, and that a verification reads
 # again
@@ -167,7 +168,7 @@ class TrustedStream:
         return self._head
 
     def _read(self) -> Anchor:
-        signed = self._checkpoints.read()
+        signed = self._checkpoints.known()
         found = (0, GENESIS_HASH) if signed is None else signed.streams.get(SYSTEM_STREAM, (0, GENESIS_HASH))
         try:
             version, digest = json.loads(self._path.read_bytes())

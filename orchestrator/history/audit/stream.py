@@ -38,8 +38,9 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import CheckpointMade
 from orchestrator.core.task.task import AgentTask, changed
 from orchestrator.core.values import from_us, to_us
-from orchestrator.history.audit.checkpoint import AuditBroken, Journals, heads_of
+from orchestrator.history.audit.checkpoint import Journals, heads_of
 from orchestrator.history.audit.heads import Line, Says, may_be_noted, row_digest
+from orchestrator.history.audit.heads_tree import AuditBroken
 
 # -- One stream of a store, page by page: its chain, its fold, and whether what its items name is there
 

@@ -22,8 +22,9 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
-from orchestrator.history.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, heads_of, number
+from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints, heads_of, number
 from orchestrator.history.audit.heads import Line, Noted, Says, Verified, VerifiedNote, row_digest
+from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.stream import Books, Records, Stream, anchor_of
 from orchestrator.history.audit.tables import faults_beside, looked, requests_known, rows_beside, rows_of, unlisted
 

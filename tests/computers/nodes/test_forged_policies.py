@@ -14,7 +14,8 @@ import pytest
 from orchestrator.core.errors import OrchestratorError, Unreadable
 from orchestrator.core.task.items import GENESIS_HASH, canonical_json
 from orchestrator.core.wire.wire import sha256_hex
-from orchestrator.history.audit.checkpoint import CHECKPOINT_NAME, AuditBroken
+from orchestrator.history.audit import AuditBroken
+from orchestrator.history.audit.checkpoint import CHECKPOINT_NAME
 from orchestrator.history.audit.heads import TRUSTED_NAME
 from tests.computers.nodes.test_several_nodes import STRICTER, Nodes, look, policy_of
 from tests.harness.whole_server import Server
