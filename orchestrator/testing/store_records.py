@@ -1,7 +1,8 @@
-"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23 and S44, the tables beside the journal."""
+"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23, S44 and S110, the tables beside the journal."""
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from orchestrator.core.approval.grants import Grant, GrantState
 from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound, OrchestratorError
@@ -13,7 +14,7 @@ from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 
-# -- The contracts of ``TaskPersistenceManager``, second part: S16 to S23 and S44, what is kept beside the journal
+# -- The contracts of ``TaskPersistenceManager``, second part: S16 to S23, S44 and S110, what is kept beside the journal
 
 T1 = TaskId("t1")
 
@@ -178,6 +179,43 @@ async def s44_lists_of_a_session(store: Store, clock: ManualClock) -> None:
     assert [row.task_id for row in await store.list_tasks(session_id="s-a", limit=1)] == ["t4"]
     assert [row.task_id for row in await store.list_tasks(session_id="s-a", status=TaskStatus.QUEUED)] == ["t4", "t1"]
     assert await store.list_tasks(session_id="s-c") == []
+
+
+async def s110_pages_of_tasks(store: Store, clock: ManualClock) -> None:
+    """Pages have each task once in every order, of some users and of many, and hold still while others come."""
+    author, users = Author(clock), ("ann", "bob", "cleo")
+    for number in range(12):
+        submitted = author.submitted()
+        fact = submitted.fact.model_copy(update={"user_id": users[number % 3], "session_id": "s-all"})
+        await store.create(TaskId(f"t{number:02}"), [submitted._replace(fact=fact)])
+        clock.advance(number % 2)
+        if number % 4 == 1:
+            await append(store, TaskId(f"t{number:02}"), 1, author.note(), status=TaskStatus.RUNNING)
+    many = {"ann", "cleo", *(f"nobody {number}" for number in range(120))}
+    for more in ({}, {"status": TaskStatus.RUNNING}, {"session_id": "s-all"}, {"users": ["ann"]}, {"users": many}):
+        for also in ({}, {"users": ["bob", "cleo"], "status": TaskStatus.QUEUED}):
+            wanted: dict[str, Any] = {**more, **also}
+            whole = await store.list_tasks(**wanted)
+            assert whole
+            assert whole == sorted(whole, key=lambda row: (row.created_at, row.task_id), reverse=True)
+            assert all(row.user_id in wanted.get("users", users) for row in whole)
+            assert {row.status for row in whole} <= {wanted.get("status"), *(() if "status" in wanted else TaskStatus)}
+            paged: list[TaskRow] = []
+            while page := await store.list_tasks(
+                **wanted, before=(paged[-1].created_at, paged[-1].task_id) if paged else None, limit=2
+            ):
+                paged += page
+            assert paged == whole
+    changed = await store.last_changed(users=many)
+    assert changed == sorted(changed, key=lambda row: (row.updated_at, row.task_id), reverse=True)
+    assert {row.user_id for row in changed} == {"ann", "cleo"}
+    named = sorted(row.task_id for row in changed if row.task_id >= "t03")
+    assert [head.stream for head in await store.heads_from("t03", users=many)] == named
+    (first, *_) = await store.list_tasks(limit=1)
+    await store.create(TaskId("t99"), [author.submitted()])
+    (second, *_) = await store.list_tasks(before=(first.created_at, first.task_id), limit=1)
+    assert second.task_id == "t10"
+    assert await store.list_tasks(users=[]) == []
 
 
 # -- The contracts of grants: S51 to S57, given with a decision, used with a start, listed and revoked

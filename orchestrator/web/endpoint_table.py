@@ -145,6 +145,7 @@ _TASKS: Final = (
         takes=(
             Param("status", "Only those.", {"type": "string", "enum": _STATUSES}),
             _free("session_id", "Only those of a session."),
+            _free("after", "Only older ones than those of the page whose `next` this is."),
             _limit(100),
         ),
         who="program",

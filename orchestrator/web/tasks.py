@@ -14,11 +14,13 @@ from orchestrator.core.errors import InvalidDecision, InvalidRequest, JournalBro
 from orchestrator.core.evidence.user_checks import checks_of
 from orchestrator.core.ports import Computers, Identity, TaskRow
 from orchestrator.core.task.choices import options_of
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.states import CallState, TaskStatus
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.undo.messages import UndoRequest
 from orchestrator.core.undo.telling import told_changes, told_limits, told_places
+from orchestrator.core.values import from_us, to_us
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.task_status import Proofs, waits_for
 from orchestrator.engine.tasks import final_result
@@ -127,6 +129,7 @@ class RehearsalEndpoints(Room):
 # -- The endpoints to tasks: submit, look, follow, cancel, answer and stop -------------------
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
+_CURSOR: Final = re.compile("([0-9]{1,17}):(.{1,200})")
 _NEWER: Final = "a newer version works on it"
 """The versions that a client may have seen last; anything else counts as nothing seen."""
 
@@ -205,20 +208,25 @@ class TaskEndpoints(Room):
         )
 
     async def tasks(self, request: Request) -> TaskList:
-        """``GET /v1/tasks?status=&session_id=&limit=``."""
+        """``GET /v1/tasks?status=&session_id=&after=&limit=``."""
         identity = await self.who(request, agents=True)
         status = request.query_params.get("status")
         if status is not None and status not in set(TaskStatus):
             raise InvalidRequest(f"There is no status {status[:40]!r}.", remedy=f"One of {', '.join(TaskStatus)}.")
-        limit = read_number(request, "limit", 100, 1, 1000)
-        rows = await self.service.store.list_tasks(
+        limit = int(read_number(request, "limit", 100, 1, 1000))
+        # One more than is shown tells whether there are others.
+        found = await self.service.store.list_tasks(
             status=TaskStatus(status) if status else None,
             session_id=request.query_params.get("session_id"),
             users=self.authorizer.visible_users(identity),
-            limit=int(limit),
+            before=_before(request),
+            limit=limit + 1,
         )
+        rows = found[:limit]
+        last = rows[-1] if len(found) > limit else None
         shown = [TaskRowAnswer.made_from(row, status_reason=await self._row_reason(row)) for row in rows]
-        return await redacted(TaskList(tasks=shown))
+        then = None if last is None else f"{to_us(last.created_at)}:{last.task_id}"
+        return await redacted(TaskList(tasks=shown, next=then))
 
     async def _row_reason(self, row: TaskRow) -> str:
         """The reason why an open task waits, or that the journal does not support a success.
@@ -295,6 +303,15 @@ class TaskEndpoints(Room):
         identity = await self.who(request)
         body = await read_body(request, StopBody)
         return Stopped(stopped=list(await self.service.stop_all(identity, body.reason)))
+
+
+def _before(request: Request) -> tuple[datetime, TaskId] | None:
+    """The last row of the page before. Raises InvalidRequest."""
+    text = request.query_params.get("after", "")
+    found = _CURSOR.fullmatch(text)
+    if text and found is None:
+        raise InvalidRequest("after is not a value that this endpoint gave.", remedy="Send the last answer's next.")
+    return None if found is None else (from_us(int(found[1])), TaskId(found[2]))
 
 
 def _answered(task: AgentTask, body: SubmitBody) -> TaskShort:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
+from orchestrator.adapters.store import InMemoryPersistenceManager, open_store, sql_lists
 from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import NotFound
 from orchestrator.core.ports import KeptItem, Store, StreamHead, TaskRow
@@ -616,6 +616,40 @@ async def test_both_ends_of_a_list_come_from_an_index(tmp_path: Path) -> None:
             assert index in plan
             assert "TEMP B-TREE" not in plan
             assert "SCAN tasks\n" not in f"{plan}\n"
+
+
+@pytest.mark.parametrize("users", [None, ["ann"], ["ann", "bob", "cleo"]])
+@pytest.mark.parametrize("before", [None, (NOW, TaskId("t-5"))])
+async def test_a_list_of_tasks_comes_from_an_index(
+    tmp_path: Path, users: list[str] | None, before: tuple[datetime, TaskId] | None
+) -> None:
+    """Whatever is asked for, in every order: nothing is sorted, and no table is read from its beginning."""
+    lists = {
+        "newest": sql_lists.list_tasks(None, None, users, before, 9),
+        "status": sql_lists.list_tasks(TaskStatus.FAILED, None, users, before, 9),
+        "session": sql_lists.list_tasks(None, "s-1", users, before, 9),
+        "session and status": sql_lists.list_tasks(TaskStatus.FAILED, "s-1", users, before, 9),
+        "changed": sql_lists.last_changed(9, before, None, users),
+        "named": sql_lists.heads_from("t-5", 9, users),
+    }
+    indexes = {
+        "newest": "tasks_newest" if users is None else "tasks_by_user (user_id=?",
+        "status": "tasks_by_status (status=?" if users is None else "tasks_by_user_and_status (user_id=? AND status=?",
+        "session": "tasks_by_session (session_id=?",
+        "session and status": "tasks_by_session (session_id=?",
+        "changed": "tasks_changed" if users is None else "tasks_changed_by_user (user_id=?",
+        "named": "(task_id>?" if users is None else "tasks_named_by_user (user_id=? AND task_id>?",
+    }
+    async with opened(tmp_path):
+        pass
+    with closing(sqlite3.connect(tmp_path / "orchestrator.db")) as database:
+        for name, script in lists.items():
+            statement, parameters = next(script)
+            plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            reads = [line for line in plan if "tasks" in line]
+            assert len(reads) == (1 if users is None or "session" in name else len(users))
+            assert all(indexes[name] in line for line in reads), plan
+            assert "TEMP B-TREE" not in str(plan)
 
 
 async def test_a_version_that_is_no_number_is_told_and_not_stumbled_over(tmp_path: Path) -> None:

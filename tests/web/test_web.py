@@ -293,7 +293,7 @@ async def test_an_unknown_model_is_refused_when_it_is_named(tmp_path: Path) -> N
             answer = await server.ask("POST", "/v1/tasks", {**SUBMIT, "model": name})
             error = refused(answer, 404, "not_found")
             assert name.removeprefix("scripted:") in error["message"]
-        assert (await server.ask("GET", "/v1/tasks")).json() == {"tasks": []}
+        assert (await server.ask("GET", "/v1/tasks")).json() == {"tasks": [], "next": None}
         answer = await server.ask("POST", "/v1/tasks", {**SUBMIT, "model": "scripted:hello"})
         assert answer.status_code == 201
 
@@ -422,7 +422,7 @@ async def test_tasks_are_listed_newest_first_by_status_and_limit(server: Server)
     assert [one["prompt"] for one in listed] == ["task 2", "task 1", "task 0"]
     assert len((await server.ask("GET", "/v1/tasks?limit=2")).json()["tasks"]) == 2
     assert len((await server.ask("GET", "/v1/tasks?status=Completed&limit=1")).json()["tasks"]) == 1
-    assert (await server.ask("GET", "/v1/tasks?status=Paused")).json() == {"tasks": []}
+    assert (await server.ask("GET", "/v1/tasks?status=Paused")).json() == {"tasks": [], "next": None}
 
 
 async def test_tasks_are_listed_by_session(server: Server) -> None:
@@ -431,7 +431,22 @@ async def test_tasks_are_listed_by_session(server: Server) -> None:
     listed = (await server.ask("GET", "/v1/tasks?session_id=s-1")).json()["tasks"]
     assert [one["task_id"] for one in listed] == [ids[2], ids[0]]
     assert (await server.ask("GET", "/v1/tasks?session_id=s-1&limit=1")).json()["tasks"][0]["task_id"] == ids[2]
-    assert (await server.ask("GET", "/v1/tasks?session_id=nobody")).json() == {"tasks": []}
+    assert (await server.ask("GET", "/v1/tasks?session_id=nobody")).json() == {"tasks": [], "next": None}
+
+
+async def test_tasks_come_in_pages(server: Server) -> None:
+    """`next` of a page leads to the older ones, and is null where there are none; another value is refused."""
+    ids = [await server.submit([]) for _ in range(5)]
+    paged: list[str] = []
+    after = ""
+    for more in (True, True, False):
+        page = (await server.ask("GET", f"/v1/tasks?limit=2&after={after}")).json()
+        paged += [one["task_id"] for one in page["tasks"]]
+        after = page["next"]
+        assert (after is not None) is more
+    assert paged == ids[::-1]
+    answer = await server.ask("GET", "/v1/tasks?after=2")
+    assert (answer.status_code, answer.json()["error"]["remedy"]) == (422, "Send the last answer's next.")
 
 
 async def test_a_task_that_ended_cannot_be_canceled(server: Server) -> None:

@@ -16,8 +16,7 @@ order of their names; where that cannot be, a deadlock's victim is simply run ag
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -34,18 +33,18 @@ from orchestrator.adapters.store.schema import (
     SET_META,
     needed,
 )
-from orchestrator.adapters.store.script import Rows, Script, text, whole
+from orchestrator.adapters.store.script import Rows, Script
 from orchestrator.core.audit.chain import read_written
 from orchestrator.core.audit.retention import LISTS
 from orchestrator.core.audit.tables import PROMPT_HEAD_CHARS
 from orchestrator.core.errors import ComputerClaimed, InvalidRequest, JournalBroken, NewerSchema
-from orchestrator.core.ports import Receipt, Schedule, TaskRow, Token
+from orchestrator.core.ports import Receipt, Schedule, Token
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import from_us, to_us
+from orchestrator.core.values import to_us
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
 from orchestrator.core.wire.wire import ComputerId
 
@@ -150,10 +149,6 @@ _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
 _LOAD: Final = """SELECT items.data, tasks.version, tasks.head_hash FROM items
     LEFT JOIN tasks ON tasks.task_id = items.task_id WHERE items.task_id = ? ORDER BY items.version"""
-_ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
-    pinned FROM tasks"""
-_NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
-_LATEST_FIRST: Final = "ORDER BY updated_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _HEARD: Final = "heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END"
 _NEXT_NUMBER: Final = f"""UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
@@ -392,65 +387,6 @@ def load_by_request_id(request_id: RequestId, kept: Kept) -> Script[Loaded]:
     """The port's ``load_by_request_id``, as ``load``."""
     rows = yield _RAISED, (request_id,)
     return (yield from load(TaskId(rows[0][0]), kept)) if rows else (None, None)
-
-
-def list_tasks(
-    status: TaskStatus | None, session_id: str | None, users: Collection[str] | None, limit: int
-) -> Script[list[TaskRow]]:
-    """The port's ``list_tasks``."""
-    wanted: dict[str, tuple[str, ...]] = {}
-    if status is not None:
-        wanted["status = ?"] = (status.value,)
-    if session_id is not None:
-        wanted["session_id = ?"] = (session_id,)
-    if users is not None:
-        wanted[among(users)] = tuple(users)
-    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
-    rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*chain.from_iterable(wanted.values()), limit)
-    for row in rows:
-        # The pages of the audit, which read by ``last_changed``, show a task also beside a version that is not a
-        # number.
-        whole(row[2])
-    return [_task_row(*row) for row in rows]
-
-
-def among(users: Collection[str]) -> str:
-    """The condition that a task is of one of these users, each of which is a parameter."""
-    return f"user_id IN ({', '.join('?' * len(users))})"
-
-
-def last_changed(
-    limit: int, before: tuple[datetime, TaskId] | None, begun: datetime | None, users: Collection[str] | None
-) -> Script[list[TaskRow]]:
-    """The port's ``last_changed``."""
-    wanted: dict[str, tuple[str | int, ...]] = {}
-    if before is not None:
-        wanted["(updated_at, task_id) < (?, ?)"] = (to_us(before[0]), before[1])
-    if begun is not None:
-        wanted["created_at <= ?"] = (to_us(begun),)
-    if users is not None:
-        wanted[among(users)] = tuple(users)
-    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
-    rows = yield f"{_ROW} {where} {_LATEST_FIRST}", (*chain.from_iterable(wanted.values()), limit)
-    return [_task_row(*row) for row in rows]
-
-
-def _task_row(
-    task_id: str, status: str, version: int, user_id: str, session_id: str, prompt: str, created_at: int,
-    updated_at: int, computers: str, pinned: int,
-) -> TaskRow:  # fmt: skip
-    return TaskRow(
-        task_id=TaskId(text(task_id)),
-        status=TaskStatus(status),
-        version=version,
-        user_id=text(user_id),
-        session_id=text(session_id),
-        prompt=text(prompt),
-        created_at=from_us(created_at),
-        updated_at=from_us(updated_at),
-        computers=tuple(ComputerId(text(one)) for one in json.loads(computers)),
-        pinned=bool(pinned),
-    )
 
 
 def _computers_for(

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final, TypeVar
 
-from orchestrator.adapters.store import sql, sql_grants, sql_outbox, sql_queue, sql_system
+from orchestrator.adapters.store import sql, sql_grants, sql_lists, sql_outbox, sql_queue, sql_system
 from orchestrator.adapters.store import sql_records as sql_computers
 from orchestrator.adapters.store import sql_records as sql_shared
 from orchestrator.adapters.store import sql_records as sql_sign_ins
@@ -146,7 +146,7 @@ class SqlStore(ABC):
     async def heads_from(
         self, name: str, limit: int = 500, *, users: Collection[str] | None = None
     ) -> list[StreamHead]:
-        return await self._read(lambda _: sql_system.heads_from(name, limit, users))
+        return await self._read(lambda _: sql_lists.heads_from(name, limit, users))
 
     async def last_changed(
         self,
@@ -156,7 +156,7 @@ class SqlStore(ABC):
         begun: datetime | None = None,
         users: Collection[str] | None = None,
     ) -> list[TaskRow]:
-        return await self._read(lambda _: sql.last_changed(limit, before, begun, users))
+        return await self._read(lambda _: sql_lists.last_changed(limit, before, begun, users))
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded)))
@@ -179,9 +179,10 @@ class SqlStore(ABC):
         status: TaskStatus | None = None,
         session_id: str | None = None,
         users: Collection[str] | None = None,
+        before: tuple[datetime, TaskId] | None = None,
         limit: int = 100,
     ) -> list[TaskRow]:
-        return await self._read(lambda _: sql.list_tasks(status, session_id, users, limit))
+        return await self._read(lambda _: sql_lists.list_tasks(status, session_id, users, before, limit))
 
     async def put_blob(self, content: bytes) -> BlobRef:
         return await self._write(lambda now: sql.put_blob(content, now=now))

@@ -5,7 +5,7 @@ A stream's row is locked last, after the rows of whatever is noted in it.
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, get_args
 
@@ -41,10 +41,6 @@ _HEADS: Final = """SELECT task_id, version, head_hash FROM tasks
     UNION ALL SELECT stream, version, head_hash FROM streams"""
 _HEADS_SINCE: Final = """SELECT task_id, version, head_hash FROM tasks WHERE updated_at >= ?
     UNION ALL SELECT stream, version, head_hash FROM streams"""
-_HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ?
-    UNION ALL SELECT stream, version, head_hash FROM streams WHERE stream >= ? ORDER BY 1 LIMIT ?"""
-_THEIR_HEADS_FROM: Final = """SELECT task_id, version, head_hash FROM tasks WHERE task_id >= ? AND {}
-    ORDER BY task_id LIMIT ?"""
 _TOKEN_KINDS: Final[Mapping[str, TokenKind]] = {kind: kind for kind in get_args(TokenKind)}
 _TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
 _ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
@@ -80,26 +76,16 @@ def record(drafts: Sequence[Draft], stream: str, *, now: int) -> Script[list[Age
 def heads() -> Script[list[StreamHead]]:
     """The port's ``heads``."""
     rows = yield _HEADS, ()
-    return sealing.by_stream(_head(*row) for row in rows)
+    return sealing.by_stream(head_row(*row) for row in rows)
 
 
 def heads_since(at: datetime) -> Script[list[StreamHead]]:
     """The port's ``heads_since``."""
     rows = yield _HEADS_SINCE, (to_us(at),)
-    return sealing.by_stream(_head(*row) for row in rows)
+    return sealing.by_stream(head_row(*row) for row in rows)
 
 
-def heads_from(name: str, limit: int, users: Collection[str] | None) -> Script[list[StreamHead]]:
-    """The port's ``heads_from``."""
-    if users is None:
-        rows = yield _HEADS_FROM, (name, name, limit)
-    else:
-        rows = yield _THEIR_HEADS_FROM.format(sql.among(users)), (name, *users, limit)
-    # SQLite sorts bytes behind each text: without a name to go on from, they would be on each page for ever.
-    return [_head(*row) for row in rows if isinstance(row[0], str)]
-
-
-def _head(stream: object, version: object, digest: object) -> StreamHead:
+def head_row(stream: object, version: object, digest: object) -> StreamHead:
     """A head, also where somebody put something else than text and a number into its row: no item has such a one."""
     return StreamHead(TaskId(str(stream)), version if isinstance(version, int) else -1, str(digest))
 

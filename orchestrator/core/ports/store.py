@@ -191,9 +191,13 @@ class TaskPersistenceManager(Protocol):
         status: TaskStatus | None = None,
         session_id: str | None = None,
         users: Collection[str] | None = None,
+        before: tuple[datetime, TaskId] | None = None,
         limit: int = 100,
     ) -> list[TaskRow]:
-        """The newest tasks first; None: of any status, of any session, of any user."""
+        """The newest tasks first; None: of any status, of any session, of any user.
+
+        ``before``: only what comes after a row of this time of creation and id. A page costs what it shows.
+        """
 
     async def put_blob(self, content: bytes) -> BlobRef:
         """Keep ``content`` by its sha256; keeping it twice is one blob."""

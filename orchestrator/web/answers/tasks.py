@@ -183,6 +183,8 @@ class TaskList(AnswerModel):
     """Tasks, the newest first."""
 
     tasks: list[TaskRowAnswer]
+    next: str | None = None
+    """Send it as ``after``; null: there are no older ones."""
 
 
 class CallAnswer(AnswerModel):

@@ -171,7 +171,7 @@ async def test_damage_inside_the_file_is_told(tmp_path: Path) -> None:
         author = Author(clock)
         await store.create(T1, [author.submitted(), *(author.note("x" * 900) for _ in range(200))])
     whole = path.read_bytes()
-    path.write_bytes(whole[: 60 * 4096] + b"\xa5" * (len(whole) - 60 * 4096))
+    path.write_bytes(whole[: 70 * 4096] + b"\xa5" * (len(whole) - 70 * 4096))
     async with opened(path, clock) as store:
         refusal = await refused(OrchestratorError, store.read(T1))
         assert "damaged" in refusal.message

@@ -9,7 +9,9 @@ import { Ago, Empty, Icon, Loading, STATUS, Status, Trouble, statusOf } from "..
 import { StartWithout } from "./start.js";
 import { Submit, isDrafted } from "./submit.js";
 
-const PAGE = 50, MOST = 1000;
+const PAGE = 50;
+// Where each page that was looked at begins, by its status and number: a page knows only where the next one begins.
+const begins = new Map();
 const FILTERS = ["", "Paused", "Running", "Queued", "Completed", "Failed", "Canceled"];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
@@ -31,35 +33,37 @@ function None({ status, page }) {
     <${StartWithout} />`;
 }
 
-function Pages({ page, more, query }) {
-  if (!page && !more) return null;
-  const at = (number) => link("tasks", [], { ...query, page: number || "" });
+function Pages({ page, next, status }) {
+  if (!page && !next) return null;
+  const at = (number, after) => link("tasks", [], after ? { status, page: number, after } : { status });
   return html`<nav class="pages" aria-label="Pages">
-    ${page > 0 ? html`<a class="button" href=${at(page - 1)}>Newer</a>` : html`<span></span>`}
+    ${page > 0 ? html`<a class="button" href=${at(page - 1, begins.get(`${status} ${page - 1}`))}>Newer</a>`
+      : html`<span></span>`}
     <span class="muted">${page * PAGE + 1} to ${page * PAGE + PAGE}</span>
-    ${more ? html`<a class="button" href=${at(page + 1)}>Older</a>` : html`<span></span>`}</nav>`;
+    ${next ? html`<a class="button" href=${at(page + 1, next)}>Older</a>` : html`<span></span>`}</nav>`;
 }
 
 export function Tasks({ query }) {
   const status = FILTERS.includes(query.get("status")) ? query.get("status") : "";
-  const page = Math.min(Math.max(0, Number.parseInt(query.get("page") ?? "0", 10) || 0), MOST / PAGE - 1);
-  // One more than is shown tells whether there are others.
-  const limit = Math.min((page + 1) * PAGE + 1, MOST);
-  const { value, problem, again } = useReading(`/v1/tasks?limit=${limit}${status ? `&status=${status}` : ""}`);
+  const after = query.get("after") ?? "";
+  const page = after ? Math.max(1, Number.parseInt(query.get("page") ?? "1", 10) || 1) : 0;
+  begins.set(`${status} ${page}`, after);
+  const { value, problem, again } = useReading(`/v1/tasks?limit=${PAGE}${status ? `&status=${status}` : ""}${
+    after ? `&after=${encodeURIComponent(after)}` : ""}`);
   const [writing, setWriting] = useState(query.get("new") === "1" || isDrafted());
-  const begins = useRef(null), was = useRef(writing);
+  const opens = useRef(null), was = useRef(writing);
   useEffect(() => {
     // After the form is closed, the focus is on the button that opens it.
-    if (was.current && !writing) begins.current?.focus();
+    if (was.current && !writing) opens.current?.focus();
     was.current = writing;
   }, [writing]);
   useEffect(() => onHint("tasks", again), []);
   useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
   useKeptPlace(Boolean(value));
-  const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
+  const rows = value?.tasks;
   return html`<div class="page narrow">
     <div class="head"><h1>Tasks</h1>${may("submit") && !writing && html`<button type="button" class="primary"
-        ref=${begins} onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
+        ref=${opens} onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
     ${writing && may("submit") && html`<${Submit} onClose=${() => setWriting(false)} />`}
     <nav class="chips" aria-label="Which tasks">${FILTERS.map((name) => html`<a
         href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>
@@ -70,7 +74,6 @@ export function Tasks({ query }) {
     ${rows && (rows.length ? html`<ul class="rows" aria-label="Tasks"
         onClick=${keepPlace}>${rows.map((task) => html`<${Row}
         key=${task.task_id} task=${task} />`)}</ul>` : html`<${None} status=${status} page=${page} />`)}
-    ${rows?.length > 0 && html`<${Pages} page=${page} more=${value.tasks.length > (page + 1) * PAGE}
-        query=${{ status }} />`}
+    ${rows?.length > 0 && html`<${Pages} page=${page} next=${value.next} status=${status} />`}
   </div>`;
 }
