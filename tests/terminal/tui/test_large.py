@@ -166,7 +166,7 @@ async def test_the_audit_reads_like_a_diary(tmp_path: Path) -> None:
 def test_the_words_are_those_of_the_page() -> None:
     """States of tasks and of computers, kinds of items and of computers."""
     ui, computers, auditing = (
-        (PAGE / name).read_text("utf-8") for name in ("lib/ui.js", "views/computers.js", "views/auditing.js")
+        (PAGE / name).read_text("utf-8") for name in ("lib/ui.js", "lib/computers.js", "views/auditing.js")
     )
     assert words(ui, "STATUS") == {status: states.word_of(status) for status in words(ui, "STATUS")}
     assert words(auditing, "KINDS") == KINDS
