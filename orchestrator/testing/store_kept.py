@@ -1,4 +1,4 @@
-"""The contracts of exact content: S59 to S62, pages of items, rows and blobs for an audit."""
+"""The contracts of exact content: S59 to S62 and S111, pages of items, rows and blobs for an audit."""
 
 import hashlib
 import json
@@ -29,6 +29,22 @@ async def s59_kept_items(store: Store, clock: ManualClock) -> None:
     assert only.data == encode_item(noted)
     assert await store.kept_items(T1, 3) == []
     assert await store.kept_items("t9") == []
+
+
+async def s111_kept_journals(store: Store, clock: ManualClock) -> None:
+    """The rows of several tasks come with their first items, as each of both comes alone; without unknown names."""
+    author = Author(clock)
+    names = ("t1", "t2", "t3")
+    for count, name in enumerate(names, start=1):
+        await store.create(TaskId(name), [author.submitted(), *(author.note() for _ in range(count))])
+    await store.record([author.draft(NodeStopped())])
+    found = await store.kept_journals(["t3", "nobody", "t1", SYSTEM_STREAM], 3)
+    assert [one.row for one in found] == [await store.kept_task(name) for name in ("t1", "t3")]
+    assert [one.items for one in found] == [await store.kept_items(name, limit=3) for name in ("t1", "t3")]
+    assert [len(one.items) for one in found] == [2, 3]
+    many = await store.kept_journals([*names, *(f"nobody {number}" for number in range(1200))])
+    assert [one.row["task_id"] for one in many] == list(names)
+    assert await store.kept_journals([]) == []
 
 
 async def s60_kept_rows(store: Store, clock: ManualClock) -> None:

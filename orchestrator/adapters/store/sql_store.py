@@ -28,6 +28,7 @@ from orchestrator.core.ports import (
     EntryRow,
     KeptBlob,
     KeptItem,
+    KeptJournal,
     KeptRow,
     KeptTable,
     Lease,
@@ -322,6 +323,9 @@ class SqlStore(ABC):
 
     async def kept_task(self, task_id: str) -> KeptRow | None:
         return await self._read(lambda _: sql_kept.kept_task(task_id))
+
+    async def kept_journals(self, names: Sequence[str], most: int = 500) -> list[KeptJournal]:
+        return await self._read(lambda _: sql_kept.kept_journals(names, most))
 
     async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
         return await self._read(lambda _: sql_kept.blob_sizes(names))

@@ -20,6 +20,7 @@ from orchestrator.core.ports import (
     BlobMark,
     KeptBlob,
     KeptItem,
+    KeptJournal,
     KeptRow,
     KeptTable,
     StreamHead,
@@ -188,6 +189,9 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
 
 _ITEMS: Final = "SELECT version, item_id, data FROM items WHERE task_id = ? AND version > ? ORDER BY version LIMIT ?"
 _COUNTED: Final = """SELECT task_id, COUNT(*), MAX(version) FROM items {} GROUP BY task_id ORDER BY task_id LIMIT ?"""
+_TASKS: Final = f"SELECT {', '.join(COLUMNS['tasks'])} FROM tasks WHERE task_id IN ({{}}) ORDER BY task_id"
+_FIRST_ITEMS: Final = """SELECT task_id, version, item_id, data FROM items WHERE task_id IN ({}) AND version <= ?
+    ORDER BY task_id, version"""
 _TASK: Final = f"SELECT {', '.join(COLUMNS['tasks'])} FROM tasks WHERE task_id = ?"
 _BLOBS: Final = "SELECT sha256 FROM blobs WHERE sha256 > ? ORDER BY sha256 LIMIT ?"
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
@@ -224,6 +228,23 @@ def kept_task(task_id: str) -> Script[KeptRow | None]:
     """The port's ``kept_task``."""
     rows = yield _TASK, (task_id,)
     return dict(zip(COLUMNS["tasks"], rows[0], strict=True)) if rows else None
+
+
+def kept_journals(names: Sequence[str], most: int) -> Script[list[KeptJournal]]:
+    """The port's ``kept_journals``."""
+    found: list[KeptJournal] = []
+    for start in range(0, len(names), _MOST_NAMES):
+        part = tuple(names[start : start + _MOST_NAMES])
+        marks = ", ".join("?" * len(part))
+        rows = yield _TASKS.format(marks), part
+        items = yield _FIRST_ITEMS.format(marks), (*part, most)
+        journals = {str(row[0]): KeptJournal(dict(zip(COLUMNS["tasks"], row, strict=True)), []) for row in rows}
+        for task_id, version, item_id, data in items:
+            if task_id in journals:
+                kept = KeptItem(version if isinstance(version, int) else -1, str(item_id), _bytes(data))
+                journals[task_id].items.append(kept)
+        found += journals.values()
+    return found
 
 
 def kept_blobs(after: str | None, limit: int) -> Script[list[KeptBlob]]:

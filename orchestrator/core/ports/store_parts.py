@@ -44,6 +44,13 @@ class KeptItem(NamedTuple):
     data: bytes
 
 
+class KeptJournal(NamedTuple):
+    """A task's row and its items, as they are kept."""
+
+    row: KeptRow
+    items: list[KeptItem]
+
+
 class KeptBlob(NamedTuple):
     """What is kept under a blob's name, which should be its sha256."""
 
@@ -74,6 +81,9 @@ class KeptRecords(Protocol):
 
     async def kept_task(self, task_id: str) -> KeptRow | None:
         """A task's row; None: there is none."""
+
+    async def kept_journals(self, names: Sequence[str], most: int = 500) -> list[KeptJournal]:
+        """The rows of these tasks and their first items, ``most`` of each, at one moment; without the unknown ones."""
 
     async def strange(self) -> list[str]:
         """Objects of the database that are not of the store's schema, such as a trigger, in a sentence each."""

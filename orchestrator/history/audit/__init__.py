@@ -1,5 +1,6 @@
 """The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
 
+from orchestrator.history.audit.bulk import processes_here
 from orchestrator.history.audit.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -41,6 +42,7 @@ __all__ = [
     "newest_of",
     "news_of",
     "page_of",
+    "processes_here",
     "read_heads",
     "stories_of",
     "streams_of",

@@ -122,12 +122,10 @@ class Books:
 
 
 @dataclass
-class Stream:
-    """One stream, page by page."""
+class Reading:
+    """What the items of one stream say, item by item."""
 
-    store: Records
     name: str
-    head: Anchor
     books: Books
     task: AgentTask | None = None
     """The fold so far; None: nothing was folded, or no more can be."""
@@ -138,55 +136,9 @@ class Stream:
     """What this page's items raised."""
     says: Says = field(default_factory=Says)
     """What its items say of the tables."""
-    row: KeptRow | None = None
-    """The row as it was before its items were read; None: it has none."""
 
-    async def verified(self, anchor: Anchor | None, away: Mapping[int, str] = MappingProxyType({})) -> list[Fault]:
-        """The faults of it; ``away``: the hashes that left the host, by their versions."""
-        check = StreamCheck(self.name, anchor, away)
-        try:
-            row = self.row = await self.store.kept_task(self.name)
-            if row is not None:
-                self.head = anchor_of(row)
-            async for page in self._pages():
-                await asyncio.to_thread(self._take, page, check)
-                await self._look_up(check)
-        except OrchestratorError as error:
-            return [*check.faults, beside(self.name, "unreadable", f"{self.name} cannot be read: {error.message}")]
-        found = check.end(self.head)
-        if row is not None and self.task is not None and not found:
-            found += task_row_faults(row, self.task)
-            found += queue_faults(row, self.task, self.books.now(self.store.clock))
-            self.says.work = self.books.work[self.name] = work_of(self.task, row)
-        return found
-
-    def line(self, run: int) -> Line | None:
-        """The facts to note of it, now that nothing is wrong with it; None: it is read each time."""
-        if self.row is None or self.says.work is None or not self.says.whole or not may_be_noted(self.name):
-            return None
-        return Line(self.head, row_digest(self.row), run, self.says.encoded())
-
-    async def _pages(self) -> AsyncIterator[list[KeptItem]]:
-        """Its items up to its head; a task that is at work may grow meanwhile."""
-        after = 0
-        while page := await self.store.kept_items(self.name, after, PAGE):
-            last = page[-1].version
-            if last <= after:
-                yield [one for one in page if one.version > after]
-                raise OrchestratorError("The version of a row is not a number.")
-            after = last
-            if after > self.head[0] and await self._grew():
-                yield [one for one in page if one.version <= self.head[0]]
-                return
-            yield page
-
-    async def _grew(self) -> bool:
-        """Whether the head is newer than it was: only then are items after it no fault."""
-        row = await self.store.kept_task(self.name)
-        newer = anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
-        return newer != self.head
-
-    def _take(self, page: Sequence[KeptItem], check: StreamCheck) -> None:
+    def take(self, page: Sequence[KeptItem], check: StreamCheck) -> None:
+        """Some more of its items."""
         for kept in page:
             self.books.items += 1
             written = read_written(kept.data)
@@ -233,6 +185,69 @@ class Stream:
         # The outcome of its finished steps says nothing about later ones.
         self.task = changed(task, turns=())
 
+    def row_faults(self, row: KeptRow, task: AgentTask, now: int) -> list[Fault]:
+        """Where its row is not what its items make it, once all were taken."""
+        self.says.work = work_of(task, row)
+        return [*task_row_faults(row, task), *queue_faults(row, task, now)]
+
+    def line_of(self, row: KeptRow, run: int) -> Line | None:
+        """The facts to note of it, now that nothing is wrong with it; None: it is read each time."""
+        if self.says.work is None or not self.says.whole or not may_be_noted(self.name):
+            return None
+        return Line(anchor_of(row), row_digest(row), run, self.says.encoded())
+
+
+@dataclass
+class Stream(Reading):
+    """One stream of a store, page by page."""
+
+    store: Records = field(kw_only=True)
+    head: Anchor = field(kw_only=True)
+    row: KeptRow | None = None
+    """The row as it was before its items were read; None: it has none."""
+
+    async def verified(self, anchor: Anchor | None, away: Mapping[int, str] = MappingProxyType({})) -> list[Fault]:
+        """The faults of it; ``away``: the hashes that left the host, by their versions."""
+        check = StreamCheck(self.name, anchor, away)
+        try:
+            row = self.row = await self.store.kept_task(self.name)
+            if row is not None:
+                self.head = anchor_of(row)
+            async for page in self._pages():
+                await asyncio.to_thread(self.take, page, check)
+                await self._look_up(check)
+        except OrchestratorError as error:
+            return [*check.faults, beside(self.name, "unreadable", f"{self.name} cannot be read: {error.message}")]
+        found = check.end(self.head)
+        if row is not None and self.task is not None and not found:
+            found += self.row_faults(row, self.task, self.books.now(self.store.clock))
+            self.books.work[self.name] = work_of(self.task, row)
+        return found
+
+    def line(self, run: int) -> Line | None:
+        """The facts to note of it, now that nothing is wrong with it; None: it is read each time."""
+        return None if self.row is None else self.line_of(self.row, run)
+
+    async def _pages(self) -> AsyncIterator[list[KeptItem]]:
+        """Its items up to its head; a task that is at work may grow meanwhile."""
+        after = 0
+        while page := await self.store.kept_items(self.name, after, PAGE):
+            last = page[-1].version
+            if last <= after:
+                yield [one for one in page if one.version > after]
+                raise OrchestratorError("The version of a row is not a number.")
+            after = last
+            if after > self.head[0] and await self._grew():
+                yield [one for one in page if one.version <= self.head[0]]
+                return
+            yield page
+
+    async def _grew(self) -> bool:
+        """Whether the head is newer than it was: only then are items after it no fault."""
+        row = await self.store.kept_task(self.name)
+        newer = anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
+        return newer != self.head
+
     async def _look_up(self, check: StreamCheck) -> None:
         """Whether the records that this page names are there."""
         named, self.named = self.named, {}
@@ -244,12 +259,13 @@ class Stream:
             elif one.size not in (None, size):
                 check.fault(version, "blob", f"{one.what}, kept as {sha256}, has {size} bytes and had {one.size}")
             elif one.is_directory:
-                await self._look_into(sha256, one, version, check)
+                await self.look_into(sha256, one, version, check)
         if self.requests:
             check.faults += request_faults(self.requests, self.name, await self.store.raised_by(self.requests))
             self.requests = []
 
-    async def _look_into(self, sha256: str, directory: Named, version: int, check: StreamCheck) -> None:
+    async def look_into(self, sha256: str, directory: Named, version: int, check: StreamCheck) -> None:
+        """Whether the files of a directory are there."""
         files = set(files_listed(await self.store.get_blob(sha256)))
         if directory.but and await self.store.blob_sizes([directory.but]):
             files -= set(files_listed(await self.store.get_blob(directory.but)))

@@ -22,10 +22,11 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
+from orchestrator.history.audit.bulk import Bulk
 from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints, heads_of, number
 from orchestrator.history.audit.heads import Line, Noted, Says, Verified, VerifiedNote, row_digest
 from orchestrator.history.audit.heads_tree import AuditBroken
-from orchestrator.history.audit.stream import Books, Records, Stream, anchor_of
+from orchestrator.history.audit.stream import PAGE, Books, Records, Stream, anchor_of
 from orchestrator.history.audit.tables import faults_beside, looked, requests_known, rows_beside, rows_of, unlisted
 
 # -- Verifying a store: every stream, what its items name, and the tables beside them
@@ -79,19 +80,21 @@ async def verify_store(
     away: Noted = _NOTHING,
     told: Told = _nobody,
     full: bool | None = True,
+    processes: int = 0,
 ) -> Verification:
     """Every stream against its chain, its row and the checkpoint, and the tables against the items.
 
     ``checkpoints`` None: this store has no directory for one. ``away``: hashes that left the host. ``told`` hears how
     many streams of how many are done. Where something was pruned meanwhile, it is done again. ``full``: whether every
     item and every blob is read; else streams that are as they were verified last are not. None: if it takes seconds.
+    ``processes``: how many may work on a large store beside this one.
     """
     for _ in range(_TRIES):
         heads = await heads_of(store)
         version, _ = heads.get(SYSTEM_STREAM, (0, ""))
         if full is None:
             full = sum(number(last) for last, _ in heads.values()) <= FULL_UP_TO
-        found = await _Verifying(store, checkpoints, away, told, full=full or bool(away)).done()
+        found = await _Verifying(store, checkpoints, away, told, full=full or bool(away), processes=processes).done()
         if not found.faults or not await _removed_since(store, version):
             break
     return found
@@ -115,6 +118,7 @@ class _Verifying:
     away: Noted
     told: Told
     full: bool
+    processes: int = 0
     books: Books = field(default_factory=Books)
     faults: list[Fault] = field(default_factory=list)
     within: list[Fault] = field(default_factory=list)
@@ -146,7 +150,7 @@ class _Verifying:
         heads = await heads_of(store)
         anchors = checkpoint.streams if checkpoint is not None else {}
         same = {} if earlier is None or self.full else await self._unchanged(earlier, heads, anchors)
-        await self._streams(heads, anchors, same, run)
+        at_once = await self._streams(heads, anchors, same, run)
         elsewhere = {
             stream: max(self.away[stream].items()) for stream in self.away.keys() - heads.keys() - anchors.keys()
         }
@@ -157,7 +161,8 @@ class _Verifying:
         if self.checkpoints is not None:
             recorded = await _recorded(store, books, self.checkpoints)
             faults += await _unrecorded(recorded, self.checkpoints, checkpoint)
-        unread = set(same)
+        # Whether these have more items than their heads say is not known yet.
+        unread = {*same, *at_once}
         beyond = await looked("items", unlisted(store, heads, unread))
         faults += [*self.within, *await self._looked_into(unread, heads, anchors), *beyond]
         if known > books.requests:
@@ -179,7 +184,8 @@ class _Verifying:
 
     async def _streams(
         self, heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor], same: Mapping[str, Line], run: int
-    ) -> None:
+    ) -> set[str]:
+        """Read all streams but those of the note; the tasks that were read many at a time."""
         names = sorted(same)
         for start in range(0, len(names), _NOTED_AT_ONCE):
             part = names[start : start + _NOTED_AT_ONCE]
@@ -188,14 +194,32 @@ class _Verifying:
             table = await self.store.raised_by([one for raised in requests.values() for one in raised])
             for task_id, raised in requests.items():
                 self.within += request_faults(raised, task_id, table)
-        for done, name in enumerate(sorted(heads.keys() - same.keys()), start=len(same)):
-            self.told(done, len(heads))
-            stream = Stream(self.store, name, heads[name], self.books)
-            wrong = await stream.verified(anchors.get(name), self.away.get(name, _NO_HASHES))
-            self.within += wrong
-            line = None if wrong else stream.line(run)
-            if line is not None:
-                self.clean[name] = line
+        names = sorted(heads.keys() - same.keys())
+        bulk, at_once = Bulk(self.store, anchors, run, self.processes), set[str]()
+        with contextlib.closing(bulk):
+            step = bulk.begin(len(names))
+            for start in range(0, len(names), step):
+                part = names[start : start + step]
+                self.told(len(same) + start, len(heads))
+                small = [name for name in part if heads[name][0] <= PAGE and name not in self.away]
+                clean = await bulk.clean(small, self.books.now(self.store.clock))
+                for name in part:
+                    if name in clean:
+                        self.books.take_noted(name, clean[name].says)
+                        self.clean[name] = clean[name].line
+                    else:
+                        await self._stream(name, heads[name], anchors.get(name), run)
+                at_once |= clean.keys()
+        return at_once
+
+    async def _stream(self, name: str, head: Anchor, anchor: Anchor | None, run: int) -> None:
+        """Read one stream by itself, and say what is wrong."""
+        stream = Stream(name, self.books, store=self.store, head=head)
+        wrong = await stream.verified(anchor, self.away.get(name, _NO_HASHES))
+        self.within += wrong
+        line = None if wrong else stream.line(run)
+        if line is not None:
+            self.clean[name] = line
 
     def _take_noted(self, names: Sequence[str], same: Mapping[str, Line]) -> dict[str, list[str]]:
         """What was noted of streams, taken for read; the requests that they raised."""
@@ -213,7 +237,8 @@ class _Verifying:
         """The faults of streams that were taken for read and have more or fewer items than they should."""
         found: list[Fault] = []
         for name in sorted(names):
-            found += await Stream(self.store, name, heads[name], Books()).verified(anchors.get(name))
+            stream = Stream(name, Books(), store=self.store, head=heads[name])
+            found += await stream.verified(anchors.get(name))
         return found
 
     # -- the note ------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from orchestrator.core.audit.chain import Fault
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.values import from_us, to_us
-from orchestrator.history.audit import Checkpoints, Noted, Verification, verify_store
+from orchestrator.history.audit import Checkpoints, Noted, Verification, processes_here, verify_store
 from orchestrator.history.store_move.sides import Side, asked, counts_of, reading, schema_of
 from orchestrator.runtime.clock import SystemClock
 
@@ -116,7 +116,8 @@ async def verify_store_at(
                 f"The store has schema {schema}, and this version verifies {SCHEMA}.",
                 remedy="Start the server once, or verify with the version that wrote it.",
             )
-        return await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full)
+        processes = processes_here()
+        return await verify_store(_Kept(side), checkpoints, away=away, told=told, full=full, processes=processes)
 
 
 async def _damage(side: Side) -> list[str]:
