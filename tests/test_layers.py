@@ -41,6 +41,7 @@ MOST_ARROWS = 45
 
 INSIDE_FUNCTIONS: dict[tuple[str, str], frozenset[str]] = {
     ("terminal", "serve"): frozenset({"app"}),
+    ("terminal", "cells_move"): frozenset({"history"}),
     ("terminal", "route"): frozenset({"app"}),
     ("terminal", "store_admin"): frozenset({"app"}),
     ("terminal", "offline_verify"): frozenset({"history"}),

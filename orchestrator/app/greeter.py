@@ -112,7 +112,8 @@ class JournalGreeter:
     async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
         """Runs that are not open brackets of the task that holds the computer's claim.
 
-        Only that task can have open brackets there: a claim is not released while one is open.
+        Only that task can have open brackets there: a claim is not released while one is open. Of a computer that
+        moves to another cell in this moment none is closed here: its tasks are there.
         """
         if not run_ids:
             return []
@@ -123,6 +124,9 @@ class JournalGreeter:
             # Which of them are open nobody can tell here, and none may be forgotten before that.
             return []
         still_open = {record.run_id for record in task.open_runs} if task is not None else set()
+        # Looked at last: what was read before a move is as it was, and after it nothing here counts.
+        if run_ids and (await self._store.computer(computer)).frozen is not None:
+            return []
         return [run_id for run_id in run_ids if run_id not in still_open]
 
     async def labelled(self, computer: ComputerId, label: str, former_labels: tuple[str, ...]) -> None:

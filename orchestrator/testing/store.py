@@ -13,6 +13,7 @@ from orchestrator.testing import (
     store_computers,
     store_journal,
     store_kept,
+    store_moves,
     store_outbox,
     store_queue,
     store_records,
@@ -43,6 +44,7 @@ STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
         store_computers,
         store_retention,
         store_outbox,
+        store_moves,
     )
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""

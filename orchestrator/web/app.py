@@ -313,6 +313,8 @@ class Endpoints(
             is_known(websocket, identity.token_hash)
             self.sockets.check_room(identity)
         except OrchestratorError as error:
+            if kind == "computer" and isinstance(error, Unauthenticated) and await self.shown_the_way(websocket):
+                return None
             await self._noted(websocket, error)
             if kind == "computer":
                 await self.turned_away(websocket, error)

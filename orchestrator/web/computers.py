@@ -17,16 +17,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
 from orchestrator.computers.hub import Admission, CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
-from orchestrator.computers.hub.known_computers import Refusals, Refused
+from orchestrator.computers.hub.known_computers import Refusals, Refused, frozen_refusal
 from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
 from orchestrator.core.ports import ComputerInfo, Computers, Identity
 from orchestrator.core.task.limits import Budget
 from orchestrator.core.task.system_facts import ComputerLabelled, ComputerReleased, KeysSent
 from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import as_cells
+from orchestrator.core.wire.cells import MOVED
 from orchestrator.core.wire.identity import ComputerRecord, frozen_remedy, frozen_sentence
+from orchestrator.core.wire.link import ComputerLink
 from orchestrator.core.wire.screen_messages import of_keys, of_text
-from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, ComputerId, from_wire
+from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, HELLO_WITHIN_S, ComputerId, from_wire
 from orchestrator.engine.tasks import person
 from orchestrator.runtime.logs import SALT
 from orchestrator.web.answers.base import (
@@ -49,11 +51,12 @@ from orchestrator.web.answers.tasks import (
     NodeList,
     Position,
 )
-from orchestrator.web.auth import token_hash
+from orchestrator.web.auth import bearer_of, token_hash
 from orchestrator.web.base import Room, no_computer
-from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, read_body
+from orchestrator.web.bodies import MAX_OPEN_BYTES, KeysBody, LabelBody, offered, read_body
 from orchestrator.web.errors import error_form
 from orchestrator.web.events import EventStream
+from orchestrator.web.sockets import accepted
 
 # -- The endpoints to computers: who is there, which are frozen and why, and letting one come back
 
@@ -233,6 +236,27 @@ class ComputerEndpoints(Room):
         self._remember(websocket, error, identity.name)
         await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
         return False
+
+    async def shown_the_way(self, websocket: WebSocket) -> bool:
+        """Tell a computer that moved to another cell where that is; its token is worth nothing else here."""
+        token = bearer_of(websocket.headers.get("authorization"))
+        row = await self.service.store.find_token(token_hash(token)) if token else None
+        if row is None or row.kind != "computer":
+            return False
+        fact = (await self.service.store.computer(ComputerId(row.name))).frozen
+        if fact is None or fact.reason != MOVED:
+            return False
+        await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
+        socket, link = accepted(websocket), ComputerLink(0.0)
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(HELLO_WITHIN_S):
+                hello = await socket.receive()
+            link.receive(hello or b"", 0.0)
+            link.refuse(**frozen_refusal(fact)._asdict())
+            while (frame := link.next_frame()) is not None:
+                await socket.send(frame)
+        await socket.close(1008, "this computer is in another cell")
+        return True
 
     async def turned_away(self, websocket: WebSocket, error: OrchestratorError) -> None:
         """Remember a handshake that was refused, with whose token it was if that is known."""

@@ -337,6 +337,23 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             doubtful_below=41,
         ),
     ),
+    (
+        SYSTEM,
+        system_facts.ComputersArrived(
+            cell="east",
+            bundle="d" * 64,
+            computers=(ComputerId("3"),),
+            welcomed=(
+                system_facts.ComputerWelcomed(
+                    computer=ComputerId("3"),
+                    side=system_facts.ComputerSide(computer_id=3, boot="b-1", at=_AT, label="farm"),
+                    number=42,
+                ),
+            ),
+            tasks={"t-golden": 17},
+            grants=(GrantId("g-0123456789abcdef"),),
+        ),
+    ),
     (SYSTEM, system_facts.Agreed(name="installation", value="i-0123456789abcdef")),
     (_ALICE, facts.TaskPinned()),
     (_ALICE, facts.TaskUnpinned()),
@@ -381,6 +398,17 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
 _RAN = facts.Ran(path="farm.lua", sha256="e" * 64, ended="observed", seconds=10.05, waits_for="key")
 
 GROWN: tuple[tuple[str, Actor, Fact], ...] = (
+    (
+        "moved",
+        SYSTEM,
+        system_facts.ComputerFrozen(
+            computer=ComputerId("3"),
+            reason="moved",
+            cell="west",
+            url="wss://west.example.org/computer",
+            bundle="d" * 64,
+        ),
+    ),
     (
         "workflow",
         SYSTEM,

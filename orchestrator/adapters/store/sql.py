@@ -258,7 +258,8 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     sealing.check_drafts(drafts, numbered=wanted.number_for is not None)
     head = yield from head_of(task_id)
     if head is None:
-        raise sealing.no_task(task_id)
+        # Who held it and finds it gone has lost it: it moved to another cell.
+        raise sealing.no_task(task_id) if token is None else sealing.lease_lost(task_id)
     if token is not None and not holds(head.entry, token):
         raise sealing.lease_lost(task_id)
     claim = () if token is None else wanted.claim

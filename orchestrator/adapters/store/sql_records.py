@@ -67,7 +67,7 @@ def welcome(asked: Sequence[Welcome], *, now: int) -> Script[list[int | None]]:
     done = {item.item_id: item.fact.number for item in there if isinstance(item.fact, ComputerWelcomed)}
     for at in sorted(range(len(asked)), key=lambda at: asked[at].name):
         name, coming, note = asked[at]
-        record = yield from _locked(name)
+        record = yield from locked(name)
         if note is not None and note.item_id in done:
             numbers[at] = done[note.item_id]
         elif record.frozen is None:
@@ -90,7 +90,7 @@ def hear(asked: Sequence[tuple[ComputerId, Heard]]) -> Script[None]:
 def freeze(note: Draft, *, now: int) -> Script[bool]:
     """The port's ``freeze_computer``."""
     fact = sealing.freezing(note)
-    record = yield from _locked(fact.computer)
+    record = yield from locked(fact.computer)
     if record.frozen is not None:
         return False
     yield _FREEZE, (fact.model_dump_json(), to_us(note.at), fact.computer)
@@ -100,7 +100,7 @@ def freeze(note: Draft, *, now: int) -> Script[bool]:
 
 def label(note: Draft, *, now: int) -> Script[bool]:
     """The port's ``label_computer``."""
-    record = yield from _locked(sealing.labelling(note).computer)
+    record = yield from locked(sealing.labelling(note).computer)
     done = sealing.labelled(note, record)
     if done is None:
         return False
@@ -113,7 +113,7 @@ def label(note: Draft, *, now: int) -> Script[bool]:
 def release(note: Draft, *, now: int) -> Script[bool]:
     """The port's ``release_computer``."""
     fact = sealing.releasing(note)
-    record = yield from _locked(fact.computer)
+    record = yield from locked(fact.computer)
     if record.frozen is None:
         return False
     number = sealing.number_of_release(record)
@@ -122,7 +122,7 @@ def release(note: Draft, *, now: int) -> Script[bool]:
     return True
 
 
-def _locked(name: ComputerId) -> Script[ComputerRecord]:
+def locked(name: ComputerId) -> Script[ComputerRecord]:
     """The computer's record, whose row is made if there is none."""
     rows = yield _LOCKED, (name,)
     if not rows:

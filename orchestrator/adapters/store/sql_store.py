@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final, TypeVar
 
-from orchestrator.adapters.store import sql, sql_grants, sql_lists, sql_outbox, sql_queue, sql_system
+from orchestrator.adapters.store import sql, sql_grants, sql_lists, sql_moves, sql_outbox, sql_queue, sql_system
 from orchestrator.adapters.store import sql_records as sql_computers
 from orchestrator.adapters.store import sql_records as sql_shared
 from orchestrator.adapters.store import sql_records as sql_sign_ins
@@ -25,6 +25,7 @@ from orchestrator.core.ports import (
     BlobMark,
     Clock,
     Coming,
+    Departure,
     EntryRow,
     KeptBlob,
     KeptItem,
@@ -46,7 +47,7 @@ from orchestrator.core.ports import (
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.task.system_facts import GrantId
+from orchestrator.core.task.system_facts import ComputersArrived, GrantId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
 from orchestrator.core.wire.wire import ComputerId
@@ -334,6 +335,15 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql_kept.raised_by(request_ids))
 
     # -- retention -----------------------------------------------------------------------
+
+    async def depart_computers(self, names: Sequence[ComputerId], cell: str, url: str) -> Departure:
+        return await self._write(lambda now: sql_moves.depart(names, cell, url, now=now))
+
+    async def forget_departure(self, bundle: str) -> None:
+        return await self._write(lambda _: sql_moves.forget(bundle))
+
+    async def arrive_computers(self, bundle: bytes, cell: str) -> ComputersArrived:
+        return await self._write(lambda now: sql_moves.arrive(bundle, cell, now=now))
 
     async def touch_blobs(self, names: Sequence[str]) -> dict[str, int]:
         return await self._write(lambda now: sql_retention.touch_blobs(names, now=now))

@@ -348,11 +348,17 @@ def prune_task(note: Draft, *, now: int) -> Script[bool]:
     if any(sql_grants.outlives_its_task(one, now) for one in given) or (yield from _is_referred_to(task_id)):
         return False
     yield from sql_queue.give_back_all(task_id, now=now)
+    yield from take_out(note, now=now)
+    return True
+
+
+def take_out(note: Draft, *, now: int) -> Script[None]:
+    """Remove the task that a ``task_pruned`` names, whose claims were given back, with the note."""
+    task_id = sealing.pruning(note).task_id
     for statement in _PRUNE:
         yield statement, (task_id,)
     yield _BURY, (task_id, now)
     yield from noted(note, now)
-    return True
 
 
 def _is_referred_to(task_id: TaskId) -> Script[bool]:

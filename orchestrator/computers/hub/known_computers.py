@@ -12,6 +12,7 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import ComputerInfo
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.wire import wire
+from orchestrator.core.wire.cells import MOVED
 from orchestrator.core.wire.identity import (
     NOTHING_HEARD,
     Heard,
@@ -175,7 +176,8 @@ def refusal(hello: wire.Hello) -> Refusal | None:
 
 def frozen_refusal(fact: ComputerFrozen) -> Refusal:
     """How a frozen computer is turned away."""
-    return Refusal("frozen", frozen_sentence(fact), frozen_remedy(fact))
+    place = wire.Cell(name=fact.cell, url=fact.url) if fact.reason == MOVED else None
+    return Refusal(MOVED if place else "frozen", frozen_sentence(fact), frozen_remedy(fact), place)
 
 
 def copied_refusal(computer: wire.ComputerId, genuine: int, came: int) -> Refusal:

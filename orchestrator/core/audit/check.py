@@ -19,7 +19,7 @@ from orchestrator.core.policy import Effect, severity
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, RequestId
 from orchestrator.core.task.items import Actor, AgentTaskItem
-from orchestrator.core.task.system_facts import GrantId, GrantRevoked, TaskPruned
+from orchestrator.core.task.system_facts import ComputersArrived, GrantId, GrantRevoked, TaskPruned
 from orchestrator.core.values import RunId, Value
 
 FindingKind = Literal[
@@ -72,7 +72,7 @@ def standing_of(items: Iterable[AgentTaskItem], known: Standing | None = None) -
             grants.update((one.grant_id, one) for one in item.fact.grants)
         elif isinstance(item.fact, GrantRevoked):
             revoked.setdefault(item.fact.grant_id, item.at)
-        elif isinstance(item.fact, TaskPruned):
+        elif isinstance(item.fact, TaskPruned | ComputersArrived):
             pruned.update(item.fact.grants)
     return Standing(grants, revoked, frozenset(pruned))
 
@@ -99,7 +99,9 @@ class _Auditor:
         self.found: list[Finding] = []
         self._standing = standing
         self._whole = whole
-        self._rights = rights
+        self._book = rights
+        self._rights: RightsBook | None = None
+        """The book, for an item of this cell; None: nobody's right is looked up."""
         self._user = self._owner = ""
         self._calls: dict[CallId, Call] = {}
         self._requests: dict[RequestId, Request] = {}
@@ -109,6 +111,8 @@ class _Auditor:
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item."""
+        here = self._book is not None and not self._book.is_of_another_cell(item)
+        self._rights = self._book if here else None
         if self._rights is not None and (why := self._rights.why_not(item, {self._user, self._owner})):
             self._find(item, "without_right", why)
         match item.fact:

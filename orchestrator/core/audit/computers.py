@@ -22,6 +22,7 @@ from orchestrator.core.task.system_facts import (
     ComputerFrozen,
     ComputerLabelled,
     ComputerReleased,
+    ComputersArrived,
     ComputerSide,
     ComputerWelcomed,
 )
@@ -47,6 +48,11 @@ class _Told:
     """The least that was heard."""
 
 
+def _told(fact: ComputerWelcomed) -> _Told:
+    """What a welcome tells of its computer."""
+    return _Told(welcomed=fact, doubtful_below=fact.doubtful_below, boot=fact.side.boot, heard=fact.heard)
+
+
 @dataclass
 class ComputerBook:
     """The computers as the items tell them."""
@@ -67,9 +73,10 @@ class ComputerBook:
                 if self._of(fact.computer).frozen is not None:
                     why = f"computer {fact.computer} was welcome while it was frozen, and nobody had released it"
                     self.impossible.append(fault_of(item.task_id, item.version, "impossible", why))
-                self.told[fact.computer] = _Told(
-                    welcomed=fact, doubtful_below=fact.doubtful_below, boot=fact.side.boot, heard=fact.heard
-                )
+                self.told[fact.computer] = _told(fact)
+            case ComputersArrived() as fact:
+                self.told.update({computer: _Told() for computer in fact.computers})
+                self.told.update({one.computer: _told(one) for one in fact.welcomed})
             case ComputerFrozen() as fact:
                 self._of(fact.computer).frozen = item
             case ComputerLabelled() as fact:

@@ -19,7 +19,7 @@ from orchestrator.core.audit.tables import MADE_US, Row, Rows
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, GrantId, TaskPruned
+from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, ComputersArrived, GrantId, TaskPruned
 from orchestrator.core.values import to_us
 
 # -- What of a store may go: which ended tasks, oldest first, and which blobs nobody needs
@@ -175,6 +175,11 @@ class PruneBook:
         if item.task_id == SYSTEM_STREAM and isinstance(item.fact, TaskPruned):
             self.told.setdefault(item.fact.task_id, item.fact)
             self.at.setdefault(item.fact.task_id, to_us(item.at))
+        elif isinstance(item.fact, ComputersArrived):
+            # A task that had left for another cell came back, longer than it was.
+            for task_id in item.fact.tasks:
+                self.told.pop(task_id, None)
+                self.at.pop(task_id, None)
 
     def explains(self, stream: str, anchor: Anchor) -> bool:
         """Whether a task that a checkpoint knows may be missing."""

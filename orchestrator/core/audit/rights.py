@@ -21,6 +21,7 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import (
     AwayValue,
     ComputerReleased,
+    ComputersArrived,
     DirectoryChanged,
     GrantId,
     GroupValue,
@@ -72,6 +73,12 @@ class RightsBook:
         """The people of each group, from a time on."""
         self._away: defaultdict[str, list[tuple[datetime, AwayValue | None]]] = defaultdict(list)
         """Who decided for whom, from a time on."""
+        self._arrived: dict[str, int] = {}
+        """Tasks that came from another cell, and the version of their last item from there."""
+
+    def is_of_another_cell(self, item: AgentTaskItem) -> bool:
+        """Whether the item was written in the cell that its task came from: who had which right is known there."""
+        return item.version <= self._arrived.get(item.task_id, 0)
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item of any stream; those of one stream come in their order."""
@@ -91,6 +98,8 @@ class RightsBook:
                 self._pairing.update(name for name, may in fact.roles.items() if "pair" in may)
                 self._freezing.update(name for name, may in fact.roles.items() if "freeze" in may)
                 self.self_approval = self.self_approval or fact.self_approval
+            case ComputersArrived() as fact:
+                self._arrived.update(fact.tasks)
             case TokenIssued() as fact:
                 self._held[fact.holder_kind, fact.name].append(_Held(frozenset(fact.roles), item.at))
             case DirectoryChanged(about="group") as fact:

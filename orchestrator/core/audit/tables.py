@@ -20,7 +20,14 @@ from orchestrator.core.approval.grants import Grant
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Fault, beside, fault_of
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.task.system_facts import OWNER, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
+from orchestrator.core.task.system_facts import (
+    OWNER,
+    ComputersArrived,
+    GrantRevoked,
+    TaskPruned,
+    TokenIssued,
+    TokenRevoked,
+)
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.values import to_us
 
@@ -93,6 +100,8 @@ class GrantBook:
             case TaskPruned() as fact:
                 self.pruned.update(fact.grants)
                 self.used.update(fact.uses)
+            case ComputersArrived() as fact:
+                self.pruned.update(fact.grants)
 
     def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
         """Where the rows, as they were before and after the items were read, are not what the items say."""

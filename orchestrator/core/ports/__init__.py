@@ -34,6 +34,7 @@ from orchestrator.core.ports.store_parts import (
     BackupRow,
     BlobMark,
     Common,
+    Departure,
     EntryRow,
     KeptBlob,
     KeptItem,
@@ -41,6 +42,7 @@ from orchestrator.core.ports.store_parts import (
     KeptRecords,
     KeptRow,
     KeptTable,
+    Moves,
     NoticeRow,
     Outbox,
     PolicyRow,
@@ -68,6 +70,7 @@ __all__ = [
     "ComputerInfo",
     "ComputerLine",
     "Computers",
+    "Departure",
     "EntryRow",
     "Identity",
     "KeptBlob",
@@ -80,6 +83,7 @@ __all__ = [
     "Message",
     "Messenger",
     "ModelReply",
+    "Moves",
     "NoticeRow",
     "Outbox",
     "PlayersDesk",
@@ -107,7 +111,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Common, Outbox, Protocol):
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, Moves, SignIns, Common, Outbox, Protocol):
     """All in one: every adapter keeps task and queue entry in one row."""
 
 

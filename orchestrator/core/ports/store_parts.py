@@ -7,7 +7,13 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
-from orchestrator.core.task.system_facts import ComputerBackedUp, DirectoryChanged, Notable, NoticeState
+from orchestrator.core.task.system_facts import (
+    ComputerBackedUp,
+    ComputersArrived,
+    DirectoryChanged,
+    Notable,
+    NoticeState,
+)
 from orchestrator.core.wire.wire import ComputerId
 
 # -- The port of an audit: what is kept, as it is kept -----------------------------------
@@ -165,6 +171,44 @@ class Retention(Protocol):
 
     async def list_backups(self, computer: ComputerId | None = None) -> list[BackupRow]:
         """The backups of a computer (None: of all), the newest first."""
+
+
+# -- The port of moves between cells, each of which has a store of its own
+
+
+class Departure(NamedTuple):
+    """Computers that left for another cell."""
+
+    bundle: str
+    """The sha256 of all that is theirs, which is kept as a blob until the other cell has it."""
+    computers: tuple[ComputerId, ...]
+    tasks: tuple[TaskId, ...] = ()
+    """The tasks that went with them; none where they had left before."""
+    staying: tuple[TaskId, ...] = ()
+    """Ended tasks that stay, because they are of other computers as well."""
+
+
+class Moves(Protocol):
+    """The two transactions of a move, and the bundle between them."""
+
+    async def depart_computers(self, names: Sequence[ComputerId], cell: str, url: str) -> Departure:
+        """Take away all that is of these computers, and keep it as a blob; done again, it answers the same bundle.
+
+        Their tokens are revoked. Each is frozen as ``moved``, with the cell and ``url``, its computers' channel. Each
+        of their tasks is taken out with a ``task_pruned``, in whatever state it is: its holder loses the lease.
+        Raises NotFound; Conflict for a computer that is frozen, and for a task that is not over and works on others
+        too; InvalidRequest where it is too much for one move.
+        """
+
+    async def forget_departure(self, bundle: str) -> None:
+        """Let a bundle go that the other cell has; one that is not there is no fault."""
+
+    async def arrive_computers(self, bundle: bytes, cell: str) -> ComputersArrived:
+        """Put in what a bundle from ``cell`` has, with its ``computers_arrived``; done again, it answers what it did.
+
+        A task that was held is due at once. Grants of a session are revoked: other tasks there may use them too.
+        Raises Conflict for a computer or a task that is here already; InvalidRequest for a bundle of another version.
+        """
 
 
 # -- The port of what the nodes of one store have in common: the policy, singleton jobs, and agreed values

@@ -177,9 +177,10 @@ class ComputerSide(Value):
     """Other labels that it had since it was paired; an empty one: it had none for a time."""
 
 
-FreezeReason = Literal["disk_restored", "journal_lost", "store_restored", "other_computer", "two_computers"]
+FreezeReason = Literal["disk_restored", "journal_lost", "store_restored", "other_computer", "two_computers", "moved"]
 """What does not fit: the computer's journal is older than one that was heard of, or gone; the store is
-older than what the computer has seen; the token came from a computer of another id; two live at once."""
+older than what the computer has seen; the token came from a computer of another id; two live at once; it is in
+another cell now."""
 
 
 class ComputerFrozen(Value):
@@ -192,6 +193,12 @@ class ComputerFrozen(Value):
     """What was compared: ``heard`` and ``number`` of the store, ``found_seq`` and ``highest`` of the computer."""
     sides: tuple[ComputerSide, ...] = ()
     """Who was welcome last, if anybody was, then who came."""
+    cell: str = Field(default="", exclude_if=is_empty)
+    """Of one that moved: the cell where it is now."""
+    url: str = Field(default="", exclude_if=is_empty)
+    """The computers' channel of that cell."""
+    bundle: str = Field(default="", exclude_if=is_empty)
+    """The sha256 of all that went with it, which is kept until the cell has it."""
 
 
 class ComputerWelcomed(Value):
@@ -211,6 +218,23 @@ class ComputerWelcomed(Value):
     """The highest ``journal_seq`` that counts from here on."""
     doubtful_below: int = 0
     """The outcome of calls below this number is unknown."""
+
+
+class ComputersArrived(Value):
+    """Computers came from another cell, with the tasks that are theirs; the chains of these tasks go on here."""
+
+    kind: Literal["computers_arrived"] = "computers_arrived"
+    cell: str
+    """The cell that they left."""
+    bundle: str
+    """The sha256 of all that came, as ``computer_frozen`` there has it."""
+    computers: tuple[ComputerId, ...]
+    welcomed: tuple[ComputerWelcomed, ...] = ()
+    """Those of them that were ever welcome there: who has the name, as the tables here have it now."""
+    tasks: dict[str, int] = Field(default_factory=dict)
+    """Each task with the version of its last item from there: the rights of people to these items are that cell's."""
+    grants: tuple[GrantId, ...] = ()
+    """The grants that these tasks used and another task gave, which stayed there."""
 
 
 class Agreed(Value):
@@ -408,6 +432,7 @@ SystemFact = (
     | ComputerLabelled
     | ComputerReleased
     | ComputerWelcomed
+    | ComputersArrived
     | Agreed
     | ComputerBackedUp
     | BackupRemoved

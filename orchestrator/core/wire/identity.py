@@ -196,6 +196,7 @@ _REASONS: Final[dict[FreezeReason, str]] = {
     "store_restored": "the orchestrator's store was put back to an older state: the computer has seen more than it",
     "other_computer": "its token came from a computer with another id, which a copied disk or world would explain",
     "two_computers": "two computers live with its identity, which a copied world would explain",
+    "moved": "it is in another cell now",
 }
 COPIES: Final = frozenset({"other_computer", "two_computers"})
 """The reasons for which there are two sides to choose from."""
@@ -224,12 +225,16 @@ def why_frozen(reason: FreezeReason) -> str:
 
 def frozen_sentence(fact: ComputerFrozen) -> str:
     """A sentence about it for people."""
+    if fact.reason == "moved":
+        return f"Computer {fact.computer} is in the cell {fact.cell} now. Nothing is sent to it from here."
     return f"Computer {fact.computer} is frozen: {why_frozen(fact.reason)}. Nothing is sent to it."
 
 
 def frozen_remedy(fact: ComputerFrozen) -> str:
     """What a person does about it."""
     release = f"cc-orchestrator computers release {fact.computer}"
+    if fact.reason == "moved":
+        return f"It finds that cell by itself; ask there. `cc-orchestrator cells move {fact.computer}` moves it back."
     if fact.reason in COPIES:
         return (
             f"Switch off the one that is not to have this name, or pair it anew under another; then `{release}`: "

@@ -12,6 +12,8 @@ from orchestrator.core.errors import InvalidRequest, said_of
 from orchestrator.runtime.cells import load_cells
 from orchestrator.terminal.cli.common import AsJson, print_json
 
+_NO_STORE = "A move opens both stores itself: write `store` into the tables of both cells."
+
 CellsPath = Annotated[
     Path, typer.Option("--cells", metavar="FILE", help="The file that lists the cells. Default cells.toml.")
 ]
@@ -67,3 +69,34 @@ def cells_list(cells: CellsPath = _CELLS, as_json: AsJson = False) -> None:
         return
     for one in rows:
         typer.echo(f"{one.name:16}  {one.url}{'  default' if one.name == found.default else ''}")
+
+
+@cells_app.command("move", epilog="Example: cc-orchestrator cells move farm --from east --to west")
+def cells_move(
+    computers: Annotated[list[str], typer.Argument(metavar="COMPUTER...", help="The computers that move together.")],
+    source: Annotated[str, typer.Option("--from", metavar="CELL", help="The cell where they are.")],
+    target: Annotated[str, typer.Option("--to", metavar="CELL", help="The cell where they go.")],
+    cells: CellsPath = _CELLS,
+    as_json: AsJson = False,
+) -> None:
+    """Move computers from one cell to another, with their tasks, backups and tokens.
+
+    A task goes on in the other cell where it was, also in the middle of a call. Servers on PostgreSQL go on meanwhile,
+    and a server on SQLite has to be stopped. If a move is interrupted, give the same command again.
+    """
+    from orchestrator.history.moves import move
+
+    found = load_cells(cells)
+    here, there = found.must(source), found.must(target)
+    if here == there or not here.store or not there.store:
+        raise InvalidRequest(
+            f"{source} and {target} are one cell." if here == there else "The file does not say where both stores are.",
+            remedy="Name two cells." if here == there else _NO_STORE,
+        )
+    moved = asyncio.run(move(here, there, computers))
+    if as_json:
+        print_json({"from": source, "to": target, **moved._asdict()})
+        return
+    typer.echo(f"{', '.join(moved.computers)} moved from {source} to {target}, with {len(moved.tasks)} tasks.")
+    if moved.staying:
+        typer.echo(f"Ended tasks that are of other computers too stay in {source}: {', '.join(moved.staying)}.")

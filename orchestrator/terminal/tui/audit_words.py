@@ -51,6 +51,7 @@ KINDS: Final[Mapping[str, str]] = {
     "computer_frozen": "Computer frozen",
     "computer_labelled": "Computer labelled",
     "computer_released": "Computer released",
+    "computers_arrived": "Computers came from another cell",
     "computer_welcomed": "Computer connected",
     "agreed": "Agreed between nodes",
     "computer_backed_up": "Backup made",

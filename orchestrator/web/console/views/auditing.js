@@ -14,6 +14,7 @@ export const KINDS = {
   token_revoked: "Token revoked", signed_in: "Signed in", signed_out: "Signed out",
   grant_revoked: "Grant taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
   computer_frozen: "Computer frozen", computer_labelled: "Computer labelled", computer_released: "Computer released",
+  computers_arrived: "Computers came from another cell",
   computer_welcomed: "Computer connected", agreed: "Agreed between nodes", computer_backed_up: "Backup made",
   backup_removed: "Backup removed", directory_changed: "Group or owner changed",
   keys_sent: "Keys typed", task_pruned: "Task pruned",
