@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,40 @@ def test_an_unknown_bench_is_a_usage_error() -> None:
     code, _, complaints = bench("--only", "weather")
     assert code == 2
     assert "memory" in complaints
+
+
+def simulated(*arguments: str) -> str:
+    """What the simulation of cells prints."""
+    command = [sys.executable, "-P", "-m", "bench.cells", *arguments]
+    env = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+
+
+def test_the_simulation_of_cells_gives_the_same_table_for_the_same_seed(tmp_path: Path) -> None:
+    """With the costs that a report of the bench has; another seed gives another table."""
+    line = {"bench": "whole", "what": "a step of 20", "value": 6.0, "beside": 0.4}
+    (tmp_path / "report.json").write_text(json.dumps({"lines": [line]}))
+    small = ("--cells", "3", "--computers", "900", "--from", str(tmp_path / "report.json"))
+    table = simulated(*small)
+    assert "welcome_s=0.003, step_s=0.006, commit_s=0.0002" in table
+    assert simulated(*small) == table
+    assert simulated(*small, "--seed", "2") != table
+
+
+def test_the_simulation_of_cells_keeps_its_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each computer is welcome once, never more in a second than are admitted, and nobody before the cell is back."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    cells = import_module("bench.cells")
+    costs = cells.Costs(admitted_s=50, welcome_s=0.01)
+    for back_s, found_s in ((0, 0), (30, 0), (20, 40)):
+        seen = cells.reconnecting(600, costs, 7, back_s=back_s, found_s=found_s)
+        assert len(seen.connected) == sum(seen.admitted.values()) == 600
+        assert max(seen.admitted.values()) <= 50 + 1
+        assert seen.connected[0] >= max(back_s, found_s)
+        # The line is served without a gap: admission alone says how long it takes.
+        assert seen.connected[-1] <= max(back_s, found_s) + 600 / 50 + 2 * cells.LAST_DELAY_S
+        assert bool(seen.at_router) == (back_s > 0)
+    quick, slow = (cells.stepping(200, cells.Costs(commit_s=one), 7) for one in (0.002, 0.2))
+    assert quick[0] > slow[0] > 0
+    # Each of the four commits waits for one group that is under way, at most.
+    assert quick[1] < 4 * 0.2 <= slow[1] <= 4 * 0.4 + 1
