@@ -60,10 +60,18 @@ class PostgresServer:
     """A PostgreSQL server in a new directory, to be used as a context.
 
     ``settings`` are added to those of a server whose data nobody needs tomorrow; ``fast`` False: it
-    flushes to the disk as one in earnest does.
+    flushes to the disk as one in earnest does. ``of``: the server whose streaming replica this is, until it is promoted.
     """
 
-    def __init__(self, *, fast: bool = True, directory: Path | None = None, settings: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        *,
+        fast: bool = True,
+        directory: Path | None = None,
+        settings: Mapping[str, str] = {},
+        of: "PostgresServer | None" = None,
+    ) -> None:
+        self._of = of
         # Short: the path of a socket has at most 107 characters.
         self.directory = Path(tempfile.mkdtemp(prefix="cc-pg-", dir=directory))
         self._data = self.directory / "data"
@@ -88,17 +96,28 @@ class PostgresServer:
         if self._user is not None:
             shutil.chown(self.directory, self._user)
         self.directory.chmod(0o755)
-        word = self.directory / "word"
-        word.write_text(PASSWORD)
-        how = ("-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
-        auth = (f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256")
-        self._run("initdb", *how, *auth, "-D", str(self._data))
+        if self._of is not None:
+            self._copy(self._of)
+        else:
+            self._make()
         for _ in range(5):
             self.port = free_port()
             with suppress(RuntimeError):
                 self.start()
                 return
         raise RuntimeError(f"PostgreSQL did not start: {self.log()[-2000:]}")
+
+    def _copy(self, primary: "PostgresServer") -> None:
+        # It can only ask for what there is to be had: the copy is whole once it is replayed.
+        source = ("-h", str(primary.directory), "-p", str(primary.port), "-U", "postgres")
+        self._run("pg_basebackup", *source, "-R", "-X", "stream", "-c", "fast", "-D", str(self._data))
+
+    def _make(self) -> None:
+        word = self.directory / "word"
+        word.write_text(PASSWORD)
+        how = ("-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+        auth = (f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256")
+        self._run("initdb", *how, *auth, "-D", str(self._data))
 
     def __exit__(self, _kind: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
         self.kill()
