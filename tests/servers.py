@@ -60,7 +60,8 @@ class PostgresServer:
     """A PostgreSQL server in a new directory, to be used as a context.
 
     ``settings`` are added to those of a server whose data nobody needs tomorrow; ``fast`` False: it
-    flushes to the disk as one in earnest does. ``of``: the server whose streaming replica this is, until it is promoted.
+    flushes to the disk as one in earnest does. ``of``: the server of which this is a
+    streaming replica, until it is promoted.
     """
 
     def __init__(

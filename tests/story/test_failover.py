@@ -1,4 +1,4 @@
-"""A replica of PostgreSQL takes over: the nodes find it by their URL with two hosts, and nothing acknowledged is lost."""
+"""A replica of PostgreSQL takes over: the nodes find it by a URL with two hosts, and nothing acknowledged is lost."""
 
 import asyncio
 from pathlib import Path
