@@ -10,9 +10,11 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
+from orchestrator.app.greeter import JournalGreeter
 from orchestrator.core.ports import SYSTEM_STREAM
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.wire import wire
+from orchestrator.core.wire.wire import ComputerId, RunId
 from tests.harness.endpoints import Writing, stream
 from tests.harness.support import Disk, StubClient, dialed, hello
 from tests.harness.whole_server import Server, connected, running
@@ -367,3 +369,14 @@ async def test_refused_handshakes_are_remembered(server: Server) -> None:
     for _ in range(101):
         await server.http.get("/computer")
     assert len(server.orchestrator.hub.refusals.last()) == 100
+
+
+async def test_no_run_of_a_computer_that_moves_in_this_moment_is_closed(tmp_path: Path) -> None:
+    """Its tasks are in the other cell, which asks for their outcomes: here no task holds its claim any more."""
+    async with running(tmp_path) as server:
+        await server.computer("farm")
+        greeter = JournalGreeter(server.orchestrator.service)
+        run = RunId("r-1")
+        assert await greeter.closed_runs(ComputerId("farm"), [run]) == [run]
+        await server.orchestrator.store.depart_computers([ComputerId("farm")], "west", "wss://west/computer")
+        assert await greeter.closed_runs(ComputerId("farm"), [run]) == []

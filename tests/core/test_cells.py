@@ -75,8 +75,8 @@ def since() -> Since:
 
 
 def test_a_computer_that_moved_says_where_it_is() -> None:
-    assert frozen_sentence(FROZEN) == "Computer 3 is in the cell west now. Nothing is sent to it from here."
-    assert "moves it back" in frozen_remedy(FROZEN)
+    assert frozen_sentence(FROZEN) == "Computer 3 is frozen: it is in another cell now, west. Nothing is sent to it."
+    assert "finds that cell by itself" in frozen_remedy(FROZEN)
 
 
 def test_a_computer_that_arrived_is_the_one_that_it_was_there() -> None:

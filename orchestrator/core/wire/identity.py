@@ -225,16 +225,17 @@ def why_frozen(reason: FreezeReason) -> str:
 
 def frozen_sentence(fact: ComputerFrozen) -> str:
     """A sentence about it for people."""
-    if fact.reason == "moved":
-        return f"Computer {fact.computer} is in the cell {fact.cell} now. Nothing is sent to it from here."
-    return f"Computer {fact.computer} is frozen: {why_frozen(fact.reason)}. Nothing is sent to it."
+    where = f", {fact.cell}" if fact.cell else ""
+    return f"Computer {fact.computer} is frozen: {why_frozen(fact.reason)}{where}. Nothing is sent to it."
 
 
 def frozen_remedy(fact: ComputerFrozen) -> str:
     """What a person does about it."""
     release = f"cc-orchestrator computers release {fact.computer}"
     if fact.reason == "moved":
-        return f"It finds that cell by itself; ask there. `cc-orchestrator cells move {fact.computer}` moves it back."
+        return (
+            f"It finds that cell by itself. To give its name to another computer here: `{release}`, then pair that one."
+        )
     if fact.reason in COPIES:
         return (
             f"Switch off the one that is not to have this name, or pair it anew under another; then `{release}`: "
