@@ -1,4 +1,4 @@
-"""The contracts of computers: S63 to S69, S90, S93, S122: last heard, last welcome, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69, S90, S93, S109: last heard, last welcome, freezing, release, revocation."""
 
 import asyncio
 from dataclasses import replace
@@ -289,7 +289,7 @@ async def s69_revoked_tokens_are_counted(store: Store, clock: ManualClock) -> No
     assert await store.count_revoked() == 2
 
 
-async def s122_many_come_at_once(store: Store, clock: ManualClock) -> None:
+async def s109_many_come_at_once(store: Store, clock: ManualClock) -> None:
     """Each is told its own number, a frozen one none, and each welcome is one item; done again, it answers the same."""
     author = Author(clock)
     names = [ComputerId(f"c{number}") for number in range(40)]

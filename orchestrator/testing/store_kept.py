@@ -1,4 +1,4 @@
-"""The contracts of exact content: S59 to S62 and S111, pages of items, rows and blobs for an audit."""
+"""The contracts of exact content: S59 to S62 and S106, pages of items, rows and blobs for an audit."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ async def s59_kept_items(store: Store, clock: ManualClock) -> None:
     assert await store.kept_items("t9") == []
 
 
-async def s111_kept_journals(store: Store, clock: ManualClock) -> None:
+async def s106_kept_journals(store: Store, clock: ManualClock) -> None:
     """The rows of several tasks come with their first items, as each of both comes alone; without unknown names."""
     author = Author(clock)
     names = ("t1", "t2", "t3")

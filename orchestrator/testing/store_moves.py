@@ -15,7 +15,7 @@ URL = "wss://west.example.org/computer"
 TOKEN = TokenRow("a" * 64, "computer", COMPUTER, ("id:3", "owner:alice"))
 
 
-async def s130_a_computer_leaves_whole(store: Store, clock: ManualClock) -> None:
+async def s110_a_computer_leaves_whole(store: Store, clock: ManualClock) -> None:
     """Its token ends, it is frozen as moved, its tasks are out with their notes; asked again, it is the same move."""
     author = Author(clock)
     await _welcome(store, author)
@@ -45,7 +45,7 @@ async def s130_a_computer_leaves_whole(store: Store, clock: ManualClock) -> None
     assert await store.get_blob(left.bundle)
 
 
-async def s131_it_comes_in_once(store: Store, clock: ManualClock) -> None:
+async def s111_it_comes_in_once(store: Store, clock: ManualClock) -> None:
     """With the same chain, numbers that go on, its token and its claim; a task that was held is due at once."""
     author = Author(clock)
     number = await _welcome(store, author)
@@ -81,7 +81,7 @@ async def s131_it_comes_in_once(store: Store, clock: ManualClock) -> None:
     await store.forget_departure(left.bundle)
 
 
-async def s132_a_name_that_is_taken_is_refused(store: Store, clock: ManualClock) -> None:
+async def s112_a_name_that_is_taken_is_refused(store: Store, clock: ManualClock) -> None:
     """Nothing of the bundle is kept then, and it can come in once the name is free."""
     author = Author(clock)
     await _welcome(store, author)
@@ -95,7 +95,7 @@ async def s132_a_name_that_is_taken_is_refused(store: Store, clock: ManualClock)
     assert (await store.arrive_computers(bundle, "east")).computers == (COMPUTER,)
 
 
-async def s133_grants_of_a_session_end_with_a_move(store: Store, clock: ManualClock) -> None:
+async def s113_grants_of_a_session_end_with_a_move(store: Store, clock: ManualClock) -> None:
     """Other tasks of the session may use them where they were given; one of the task alone goes on."""
     author = Author(clock)
     await _welcome(store, author)

@@ -189,7 +189,7 @@ async def s35_comes_back_before_park(store: Store, clock: ManualClock) -> None:
     assert await store.lease("node-1", 10) is None
 
 
-async def s120_wait_for_several_computers(store: Store, clock: ManualClock) -> None:
+async def s107_wait_for_several_computers(store: Store, clock: ManualClock) -> None:
     """One transaction wakes all that parked for many computers and, where that is asked, those that claimed them."""
     author, c9 = Author(clock), ComputerId("9")
     for task_id, computer in ((T1, C3), (T2, C8), (TaskId("t3"), c9)):
@@ -206,7 +206,7 @@ async def s120_wait_for_several_computers(store: Store, clock: ManualClock) -> N
     assert (await taken(store)).task_id == "t3"
 
 
-async def s121_computers_that_are_waited_for(store: Store, clock: ManualClock) -> None:
+async def s108_computers_that_are_waited_for(store: Store, clock: ManualClock) -> None:
     """Each is told once, and not for the sake of a task that only waits until another one gives it back."""
     author = Author(clock)
     one, two, three = [await _held(store, author, name) for name in ("t1", "t2", "t3")]

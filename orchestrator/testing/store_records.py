@@ -1,4 +1,4 @@
-"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23, S44 and S110, the tables beside the journal."""
+"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23, S44 and S105, the tables beside the journal."""
 
 import asyncio
 from dataclasses import replace
@@ -14,7 +14,7 @@ from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import GrantId, GrantRevoked
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
 
-# -- The contracts of ``TaskPersistenceManager``, second part: S16 to S23, S44 and S110, what is kept beside the journal
+# -- The contracts of ``TaskPersistenceManager``, second part: S16 to S23, S44 and S105, what is kept beside the journal
 
 T1 = TaskId("t1")
 
@@ -181,7 +181,7 @@ async def s44_lists_of_a_session(store: Store, clock: ManualClock) -> None:
     assert await store.list_tasks(session_id="s-c") == []
 
 
-async def s110_pages_of_tasks(store: Store, clock: ManualClock) -> None:
+async def s105_pages_of_tasks(store: Store, clock: ManualClock) -> None:
     """Pages have each task once in every order, of some users and of many, and hold still while others come."""
     author, users = Author(clock), ("ann", "bob", "cleo")
     for number in range(12):

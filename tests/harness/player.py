@@ -3,10 +3,11 @@
 import asyncio
 import json
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests import forked
 from tests.harness.whole_server import Server
@@ -92,8 +93,14 @@ async def playing(disk: Path, *options: str, number: int = 7) -> AsyncIterator[P
 async def welcomed(server: Server) -> AsyncIterator[None]:
     """What happens inside ends with a computer being welcomed."""
     arrived = asyncio.Event()
-    # Told once a computer was welcomed; nothing else makes a task due here.
-    server.orchestrator.service.bus.subscribe("tasks.due", lambda _: arrived.set())
+
+    def changed(told: Mapping[str, Any]) -> None:
+        """A computer has come, or has gone."""
+        info = server.orchestrator.hub.info(told["computer"])
+        if info is not None and info.online:
+            arrived.set()
+
+    server.orchestrator.service.bus.subscribe("computers", changed)
     yield
     async with asyncio.timeout(HANG_S):
         await arrived.wait()
