@@ -69,6 +69,8 @@ MAKES: Final = {
     ("notifications", "add"),
     # Ollama is asked, which is not here.
     *[("models", "show"), ("models", "pull")],
+    # The stores of the cells are asked, and there are none.
+    ("cells", "move"),
     # A dry run: that there is no such tool is its answer.
     ("policy", "explain"),
 }
