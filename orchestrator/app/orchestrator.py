@@ -42,7 +42,7 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.engine.undo import Undoing
 from orchestrator.engine.workers import Workers
-from orchestrator.history.audit import Checkpoints
+from orchestrator.history.audit import Background, Checkpoints, verify_job
 from orchestrator.history.backups import Transfers
 from orchestrator.history.checkpoints import CheckpointKeeper, HeadsAway, places_of
 from orchestrator.history.policy_store import PolicyKeeper, first_file
@@ -251,9 +251,12 @@ async def open_orchestrator(
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
+        background = Background(ground.store, Checkpoints(settings.data_dir), ground.service.duties)
         page = settings.public_url or url
         notifier = Notifier(ground.service, ground.directory, Messengers(update_secret, page), page)
-        endpoints = _endpoints(ground, undoing, hub, here, models, keeper, transfers, update_secret, notifier)
+        endpoints = _endpoints(
+            ground, undoing, hub, here, models, keeper, background, transfers, update_secret, notifier
+        )
         workers = _workers(ground, undoing, models)
         in_game = InGameCommands(
             undoing, ground.authorizer, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at
@@ -332,6 +335,7 @@ def _endpoints(
     here: Node,
     models: Models,
     keeper: CheckpointKeeper,
+    background: Background,
     transfers: Transfers,
     update_secret: str,
     notifier: Notifier,
@@ -355,8 +359,9 @@ def _endpoints(
         policy=ground.policy,
         directory=ground.directory,
         notifier=notifier,
-        checkpoints=keeper.checkpoints,
-        unsent=keeper.away.alerts,
+        verifying=verify_job(service.store, keeper.checkpoints),
+        background=background,
+        unsent=lambda: [*keeper.away.alerts(), *background.alerts()],
         about=about(settings, undoing.world.workspace, only_demo=settings.only_demo and models.by_name),
         remote_keys=settings.remote_keys,
         update_secret=update_secret,
@@ -411,6 +416,7 @@ async def _at_work(
         kept_up("the look at the policy", endpoints.policy.watch()),
         kept_up("the look at the directory", endpoints.directory.keep(parts.service.bus)),
         kept_up("the keeper of checkpoints", keeper.keep()),
+        kept_up("the verification in the background", endpoints.background.keep()),
         kept_up("the pruner", endpoints.pruner.keep()),
         kept_up("the notifications", endpoints.notifier.keep()),
         kept_up("the look for nodes on another bus", parts.node.unheard.keep()),

@@ -22,7 +22,7 @@ from orchestrator.engine.notifications import Notifier
 from orchestrator.engine.task_status import Proofs
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.undo import Undoing
-from orchestrator.history.audit import Checkpoints
+from orchestrator.history.audit import Background, VerifyJob
 from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals
@@ -125,7 +125,8 @@ class Endpoints(
         policy: PolicyKeeper,
         directory: DirectoryKeeper,
         notifier: Notifier,
-        checkpoints: Checkpoints | None = None,
+        verifying: VerifyJob,
+        background: Background,
         unsent: Callable[[], Sequence[str]] = tuple,
         about: About = NOWHERE,
         remote_keys: str = "owner",
@@ -156,7 +157,7 @@ class Endpoints(
         self.notifier = notifier
         self.trying = asyncio.Lock()
         self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
-        self.checkpoints = checkpoints
+        self.verifying, self.background = verifying, background
         self.unsent = unsent
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)

@@ -21,7 +21,8 @@ from orchestrator.core.undo.telling import told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.audit import (
-    Checkpoints,
+    Background,
+    BackgroundState,
     Place,
     Reach,
     VerifyJob,
@@ -31,7 +32,6 @@ from orchestrator.history.audit import (
     newest_of,
     page_of,
     stories_of,
-    verify_store,
 )
 from orchestrator.history.backups import Backups
 from orchestrator.history.retention import Pruner, Rule
@@ -211,9 +211,8 @@ _CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")
 class AuditEndpoints(Room):
     """``/v1/audit``."""
 
-    checkpoints: Checkpoints | None
-    """None: the store has no directory to keep one in."""
-    _verifying: VerifyJob | None = None
+    background: Background
+    verifying: VerifyJob
 
     async def audit(self, request: Request) -> AuditItems | AuditStories:
         """``GET /v1/audit?task=&system=&request=&by=&kind=&since=&sha256=&after=&limit=&order=&whole=``."""
@@ -241,14 +240,38 @@ class AuditEndpoints(Room):
         """
         self._must_read_all(await self.who(request))
         wait_s = read_number(request, "wait_s", -1.0, 0.0, 60.0)
-        if self._verifying is None:
-            store, checkpoints = self.service.store, self.checkpoints
-            self._verifying = VerifyJob(lambda told, full: verify_store(store, checkpoints, told=told, full=full))
         full = _is_on(request, "full") if request.query_params.get("full") else None
-        found = await self._verifying.ask(None if wait_s < 0 else wait_s, _gone(request), full=full)
+        found = await self.verifying.ask(None if wait_s < 0 else wait_s, _gone(request), full=full)
         if found is None:
-            return as_json(Verifying(done=self._verifying.done, of=self._verifying.of), 202)
+            return as_json(Verifying(done=self.verifying.done, of=self.verifying.of), 202)
         return as_json(found, 200)
+
+    async def audit_verify_cancel(self, request: Request) -> Verifying:
+        """``DELETE /v1/audit/verify``: end the present one, for all who ask."""
+        self._must_read_all(await self.who(request))
+        done, of = self.verifying.done, self.verifying.of
+        if not self.verifying.cancel():
+            raise InvalidDecision("No verification goes on here.", remedy="`cc-orchestrator audit verify` begins one.")
+        return Verifying(done=done, of=of)
+
+    async def audit_background(self, request: Request) -> BackgroundState:
+        """``GET /v1/audit/background``: how far it is, and what it found."""
+        self._must_read_all(await self.who(request))
+        return self.background.state
+
+    async def audit_background_look(self, request: Request) -> BackgroundState:
+        """``POST /v1/audit/background``: look now."""
+        self._must_read_all(await self.who(request))
+        await read_body(request, EmptyBody)
+        self.background.begin()
+        return self.background.state
+
+    async def audit_background_cancel(self, request: Request) -> BackgroundState:
+        """``DELETE /v1/audit/background``: end the present look."""
+        self._must_read_all(await self.who(request))
+        if not self.background.cancel():
+            raise InvalidDecision("No look goes on here.", remedy="`cc-orchestrator audit background` begins one.")
+        return self.background.state
 
     async def audit_check(self, request: Request) -> Findings:
         """``GET /v1/audit/check?task=``: calls that ran and were not allowed, calls that were allowed and never ran."""

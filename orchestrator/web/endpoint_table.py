@@ -14,7 +14,7 @@ from orchestrator.core.task.facts import TaskFact
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.undo.messages import UndoRequest
-from orchestrator.history.audit import Verification
+from orchestrator.history.audit import BackgroundState, Verification
 from orchestrator.web import bodies as forms
 from orchestrator.web.answers import base, history, tasks
 
@@ -393,6 +393,26 @@ _AUDIT: Final = (
                 "1: read every item and all bytes. 0: go on from what was verified last. Default: 1 if it is quick.",
             ),
         ),
+    ),
+    Endpoint(
+        "DELETE", "/v1/audit/verify", "audit_verify_cancel", "audit",
+        "End the verification that goes on, for all who ask; what it has read is noted.",
+        _ok("How far it was.", history.Verifying), {409: "none goes on"}, who="reviewer",
+    ),
+    Endpoint(
+        "GET", "/v1/audit/background", "audit_background", "audit",
+        "See how far the verification in the background is, and what it found.",
+        _ok("Its progress and its faults.", BackgroundState), who="reviewer",
+    ),
+    Endpoint(
+        "POST", "/v1/audit/background", "audit_background_look", "audit",
+        "Have the verification in the background look now.",
+        _ok("Its progress and its faults.", BackgroundState), body=forms.EmptyBody, who="reviewer",
+    ),
+    Endpoint(
+        "DELETE", "/v1/audit/background", "audit_background_cancel", "audit",
+        "End the present look of the verification in the background; the next one reads the same again.",
+        _ok("Its progress and its faults.", BackgroundState), {409: "none goes on"}, who="reviewer",
     ),
     Endpoint(
         "GET", "/v1/audit/check", "audit_check", "audit",

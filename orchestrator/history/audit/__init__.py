@@ -1,5 +1,6 @@
 """The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
 
+from orchestrator.history.audit.background import Background, BackgroundState
 from orchestrator.history.audit.bulk import processes_here
 from orchestrator.history.audit.checkpoint import (
     Checkpoint,
@@ -14,12 +15,14 @@ from orchestrator.history.audit.heads import MARK, TRUSTED_NAME, HeadsLine, Note
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.pages import Place, Reach, names_of, newest_of, page_of
 from orchestrator.history.audit.stream import Records, Told, as_written, check_store, stories_of, streams_of
-from orchestrator.history.audit.verification import Verification, VerifyJob, verify_store
+from orchestrator.history.audit.verification import Verification, VerifyJob, verify_job, verify_store
 
 __all__ = [
     "MARK",
     "TRUSTED_NAME",
     "AuditBroken",
+    "Background",
+    "BackgroundState",
     "Checkpoint",
     "Checkpoints",
     "HeadsLine",
@@ -46,5 +49,6 @@ __all__ = [
     "read_heads",
     "stories_of",
     "streams_of",
+    "verify_job",
     "verify_store",
 ]

@@ -18,11 +18,11 @@ from pydantic import AwareDatetime
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, Fault, beside, gone, heads_digest
 from orchestrator.core.audit.tables import request_faults
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import NotPending, OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
-from orchestrator.history.audit.bulk import Bulk
+from orchestrator.history.audit.bulk import Bulk, processes_here
 from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints, heads_of, number
 from orchestrator.history.audit.heads import Line, Noted, Says, Verified, VerifiedNote, row_digest
 from orchestrator.history.audit.heads_tree import AuditBroken
@@ -382,6 +382,11 @@ class VerifyJob:
                     return None
                 if self._job in {None, job}:
                     self._over(job)
+                    if job.cancelled():
+                        raise NotPending(
+                            f"The verification was canceled after {self.done} of {self.of} streams.",
+                            remedy="What it had read is noted: `audit verify --since-last` goes on from there.",
+                        )
                     return await job
                 job = self._begun(full)
         finally:
@@ -403,6 +408,11 @@ class VerifyJob:
             self._job = asyncio.create_task(self.verify(self._told, full))
         return self._job
 
+    def cancel(self) -> bool:
+        """End the present one, for all who ask. False: there is none."""
+        job, self._job = self._job, None
+        return job is not None and job.cancel()
+
     async def close(self) -> None:
         """Let go of it."""
         if self._job is not None:
@@ -421,6 +431,12 @@ class VerifyJob:
     def _over(self, job: "asyncio.Task[Verification]") -> None:
         if self._job is job:
             self._job = None
+
+
+def verify_job(store: Records, checkpoints: Checkpoints) -> VerifyJob:
+    """The verifications of one store."""
+    processes = processes_here()
+    return VerifyJob(lambda told, full: verify_store(store, checkpoints, told=told, full=full, processes=processes))
 
 
 def _amount(full: bool | None) -> int:

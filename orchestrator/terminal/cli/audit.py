@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
@@ -16,7 +17,7 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, NotFound, StoreBusy
 from orchestrator.core.text.visible import one_line
-from orchestrator.runtime.program import ENV_PREFIX
+from orchestrator.runtime.program import ENV_PREFIX, program
 from orchestrator.terminal.cli.common import (
     AsJson,
     DataDir,
@@ -97,6 +98,9 @@ def verify(
     heads: Annotated[
         Path | None, typer.Option(help="The heads that left this host, as `heads_to` sent them: a file of lines.")
     ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="End the verification that a server is making, for all who wait for it.")
+    ] = False,
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -107,8 +111,14 @@ def verify(
     always read directly: a server that was put back may say what it likes.
 
     Up to some 100,000 items all are read. In a larger store tasks that are as they were verified last are not read
-    again, and the answer says how many; --full reads all of them.
+    again, and the answer says how many; --full reads all of them. Ctrl-C ends it: what it has read is noted, and the
+    next one goes on from there.
     """
+    if cancel:
+        with client_of(url, data_dir) as client:
+            ended = client.request("DELETE", "/v1/audit/verify")
+        typer.echo(f"Canceled after {ended['done']} of {ended['of']} streams.")
+        return
     # A directory that is named is meant, whatever server the environment speaks of.
     elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
     found = None if elsewhere or heads is not None else offline_verify(data_dir, full=full)
@@ -121,8 +131,8 @@ def verify(
         must_be_there(heads)
         found = verify_against(heads, data_dir)
     if found is None:
-        with client_of(url, data_dir) as client:
-            found = _verified_there(client, full)
+        with client_of(url, data_dir) as client, _interruptible() as told:
+            found = _verified_there(client, full, told)
     differs = expect is not None and expect.strip().lower() != found["heads_sha256"]
     if as_json:
         print_json({**found, "expected": expect})
@@ -151,6 +161,48 @@ def check(task: Task = None, as_json: AsJson = False, url: Url = None, data_dir:
             typer.echo("Everything is in order.")
     if any(one["level"] == "violation" for one in found):
         raise typer.Exit(1)
+
+
+@audit_app.command("background")
+def background(
+    now: Annotated[bool, typer.Option("--now", help="Have it look now.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="End the present look.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what the verification in the background of a server found. Exits with 1 when something was changed.
+
+    Every five minutes it reads the tasks that changed since the last look, and the next 1000 of all others.
+    """
+    method = "DELETE" if cancel else "POST" if now else "GET"
+    with client_of(url, data_dir) as client:
+        found = client.request(method, "/v1/audit/background", **({"body": {}} if now else {}))
+    if as_json:
+        print_json(found)
+    else:
+        _print_background(found)
+    if found["faults"]:
+        raise typer.Exit(1)
+
+
+def _print_background(found: dict[str, Any]) -> None:
+    from orchestrator.core.text.visible import one_line
+
+    for fault in found["faults"]:
+        typer.echo(one_line(f"{fault['what']}: {fault['detail']}", limit=600))
+    if not found["here"]:
+        typer.echo("This node has not looked yet: it begins within minutes, or another node does it.")
+        return
+    doing = "It is reading" if found["working"] else "The last look read"
+    typer.echo(f"{doing} {found['done']} of {found['of']} tasks. A look ended last at {found['looked_at'] or '-'}.")
+    typer.echo(
+        f"In turn it has read {found['round_read']} tasks since {found['round_began'] or '-'}, and all of them "
+        f"{found['rounds']} times before."
+    )
+    typer.echo(
+        "It reads no bytes of blobs and no rows of other tables than tasks and requests: `audit verify --full` does."
+    )
 
 
 @audit_app.command("export")
@@ -210,16 +262,16 @@ def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[s
         return None
     # Only the lock keeps a server from starting meanwhile: the store itself is only read.
     try:
-        verified = asyncio.run(verify_store_at(settings.store_url, checkpoints, told=_progress(), full=full))
+        with _interruptible() as told:
+            verified = asyncio.run(verify_store_at(settings.store_url, checkpoints, told=told, full=full))
     finally:
         lock.release()
     found: dict[str, Any] = verified.model_dump(mode="json")
     return found
 
 
-def _verified_there(client: "Client", full: bool | None) -> dict[str, Any]:
+def _verified_there(client: "Client", full: bool | None, told: Callable[[int, int], None]) -> dict[str, Any]:
     """What the server finds, however long it takes; meanwhile how far it is is told."""
-    told = _progress()
     query = urlencode({"wait_s": _ASK_EVERY_S} | ({} if full is None else {"full": int(full)}))
     while True:
         # However busy the server is: a slow answer is one.
@@ -228,6 +280,27 @@ def _verified_there(client: "Client", full: bool | None) -> dict[str, Any]:
             told(1, 0)
             return found
         told(found["done"], found["of"])
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[int, int], None]]:
+    """Tell how far it is, and after Ctrl-C how to go on. Exits with 130 then."""
+    show, so_far = _progress(), (0, 0)
+
+    def told(done: int, of: int) -> None:
+        nonlocal so_far
+        so_far = (done, of) if of else so_far
+        show(done, of)
+
+    try:
+        yield told
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\nCanceled after {so_far[0]} of {so_far[1]} streams. What was read is noted where a checkpoint was made "
+            f"before: `{program()} audit verify --since-last` goes on from there.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
 
 
 def _progress() -> Callable[[int, int], None]:

@@ -22,7 +22,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft, decode_item, hash_holds
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.tasks import TaskService
-from orchestrator.history.audit import Checkpoints, make_checkpoint
+from orchestrator.history.audit import Checkpoints, make_checkpoint, verify_job
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
 from orchestrator.web.auth import TokenAuthorizer, token_hash
@@ -54,7 +54,7 @@ class Endpoints(AuditEndpoints):
         self.service = TaskService(store=store, bus=open_bus("local:"), clock=clock, authorizer=authorizer)
         self.authorizer = authorizer
         self.users = {}
-        self.checkpoints = Checkpoints(directory)
+        self.verifying = verify_job(store, Checkpoints(directory))
 
     def routes(self) -> list[Route]:
         """Where they are."""
