@@ -50,6 +50,8 @@ GRACE: Final = timedelta(hours=1)
 FIRST_S: Final = 60.0
 """Seconds after the start, so that servers that run for an hour at a time prune, too."""
 EVERY_S: Final = 3600.0
+_SWEEP_EVERY: Final = timedelta(days=1)
+_LAST_ID: Final = TaskId("\U0010ffff")
 DUTY: Final = "pruning"
 _BATCH: Final = 64
 """Blobs of one sweeping transaction: some megabytes that are given back to the disk."""
@@ -107,6 +109,8 @@ class Pruner:
     """The rule of the settings."""
     first_s: float = FIRST_S
     every_s: float = EVERY_S
+    _swept: datetime | None = None
+    """When all was weighed last, or when that was put off first; None: neither since the start."""
     _running: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def keep(self) -> None:
@@ -120,11 +124,36 @@ class Pruner:
             await asyncio.sleep(self.every_s)
 
     async def by_settings(self) -> None:
-        """Prune by the settings, if they set a limit; of several nodes one does."""
-        if self.rule and await self.service.duties.take(DUTY, 2 * self.every_s):
-            done = await self.prune(self.rule, SYSTEM)
-            if done.tasks or done.blobs:
-                logger.info("pruned %d tasks and %d blobs, %d bytes", len(done.tasks), done.blobs, done.bytes)
+        """Prune by the settings, if they set a limit; of several nodes one does.
+
+        By age alone only what is old is looked at; all is weighed once a day, to sweep blobs.
+        """
+        if not self.rule or not await self.service.duties.take(DUTY, 2 * self.every_s):
+            return
+        now = self.service.clock.now()
+        if self.rule.bytes is None and self.rule.days is not None:
+            went = await self._by_age(self.rule, now - timedelta(days=self.rule.days))
+            if went:
+                logger.info("pruned %d tasks", went)
+            if now - (self._swept or now) < _SWEEP_EVERY and not (went and self._swept is None):
+                self._swept = self._swept or now
+                return
+        done = await self.prune(self.rule, SYSTEM)
+        self._swept = now
+        if done.tasks or done.blobs:
+            logger.info("pruned %d tasks and %d blobs, %d bytes", len(done.tasks), done.blobs, done.bytes)
+
+    async def _by_age(self, rule: Rule, until: datetime) -> int:
+        """Remove the tasks that are too old, as far as the store lets each go; how many."""
+        went = 0
+        async with self._running:
+            before = (until, _LAST_ID)
+            while rows := await self.service.store.last_changed(_BATCH, before=before):
+                for row in rows:
+                    if row.status not in _OPEN and not row.pinned:
+                        went += await self._prune(row.task_id, rule.says("age"), SYSTEM)
+                before = (rows[-1].updated_at, rows[-1].task_id)
+        return went
 
     async def prune(self, rule: Rule, by: Actor, *, dry_run: bool = False) -> Outcome:
         """Remove what a rule lets go, and what nobody needs; ``dry_run``: only say it."""

@@ -16,6 +16,7 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store import InMemoryPersistenceManager, open_store, sql_lists
+from orchestrator.adapters.store.sql_system import _REFERRING
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import NotFound
@@ -661,6 +662,7 @@ async def test_both_ends_of_a_list_come_from_an_index(tmp_path: Path) -> None:
         "ORDER BY updated_at DESC, task_id DESC LIMIT 9": "tasks_changed",
         "SELECT task_id, version, head_hash FROM tasks WHERE task_id >= 'a' UNION ALL "
         "SELECT stream, version, head_hash FROM streams WHERE stream >= 'a' ORDER BY 1 LIMIT 9": "(task_id>?)",
+        _REFERRING.replace("?", "'t-1'"): "tasks_pinned",
         "SELECT task_id, COUNT(*), MAX(version) FROM items WHERE task_id > 'a' GROUP BY task_id "
         "ORDER BY task_id LIMIT 9": "COVERING INDEX",
     }

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.adapters.bus import open_bus
 from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
 from orchestrator.core.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.core.task import facts
@@ -454,3 +455,29 @@ class Forged:
         if not isinstance(item.fact, TaskPruned):
             return item
         return item.model_copy(update={"fact": item.fact.model_copy(update=self._changes)})
+
+
+async def test_by_age_alone_only_what_is_old_is_looked_at(tmp_path: Path) -> None:
+    """What is younger is read once a day, to sweep blobs, or after the first tasks went."""
+    statements: list[str] = []
+    clock = ManualClock()
+    store = SqlitePersistenceManager(tmp_path / "orchestrator.db", clock=clock, trace=statements.append)
+
+    async def read() -> set[str]:
+        statements.clear()
+        await retention.pruner.by_settings()
+        return {f"t{number}" for number in range(9) if any(f"'t{number}'" in one for one in statements)}
+
+    try:
+        retention = Retention(store, clock)
+        retention.pruner.rule = MONTH
+        for number in range(9):
+            await retention.task(f"t{number}", days=20 - number / 2)
+        assert await read() == set()
+        clock.advance(timedelta(days=11).total_seconds())
+        assert await read() == {f"t{number}" for number in range(9)}, "a day went by: all is weighed"
+        clock.advance(timedelta(hours=20).total_seconds())
+        assert await read() == {"t3"}
+        assert await retention.tasks() == {f"t{number}" for number in range(4, 9)}
+    finally:
+        await store.close()

@@ -130,6 +130,8 @@ _CHANGED: Final = (
     "CREATE INDEX tasks_by_user_and_status ON tasks (user_id, status, created_at, task_id)",
     "CREATE INDEX tasks_changed_by_user ON tasks (user_id, updated_at, task_id, created_at)",
     "CREATE INDEX tasks_named_by_user ON tasks (user_id, task_id)",
+    # The tasks that keep others: each pruning looks whether one of them refers to what goes.
+    "CREATE INDEX tasks_pinned ON tasks (task_id) WHERE pinned = 1",
     # A person's waiting tasks in the order in which they are leased, and from person to person.
     "CREATE INDEX tasks_turns ON tasks (user_id, priority DESC, due, task_id) WHERE due IS NOT NULL",
     # Whose turn it is: when the last turn of each user started, and when it ended, in turns and not in time.

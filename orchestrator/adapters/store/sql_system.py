@@ -293,9 +293,10 @@ _OLD: Final = "SELECT size FROM blob_marks WHERE sha256 = ? AND touched <= ? /* 
 _SWEEP: Final = ("DELETE FROM blobs WHERE sha256 = ?", "DELETE FROM blob_marks WHERE sha256 = ?")
 _PINNED: Final = "SELECT pinned FROM tasks WHERE task_id = ?"
 _GIVEN: Final = "SELECT data, uses, revoked FROM grants WHERE task_id = ? /* FOR UPDATE */"
-_REFERRING: Final = """SELECT items.data FROM items JOIN tasks ON items.task_id = tasks.task_id
-    WHERE items.version = 1 AND (tasks.status IN ('Queued', 'Running', 'Paused') OR tasks.pinned = 1)
-    AND tasks.task_id <> ? AND items.data LIKE ?"""
+_REFERRING_FROM: Final = """SELECT items.data FROM tasks JOIN items ON items.task_id = tasks.task_id
+    WHERE items.version = 1 AND tasks.task_id <> ? AND items.data LIKE ? AND tasks."""
+# Two parts, each from an index: with OR all tasks would be read.
+_REFERRING: Final = f"{_REFERRING_FROM}status IN ('Queued', 'Running', 'Paused') UNION ALL {_REFERRING_FROM}pinned = 1"
 _PRUNE: Final = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("items", "requests", "grants", "tasks"))
 _BURY: Final = "INSERT INTO pruned (task_id, pruned_at) VALUES (?, ?)"
 _PRUNED: Final = "SELECT pruned_at FROM pruned WHERE task_id = ?"
@@ -362,7 +363,7 @@ def take_out(note: Draft, *, now: int) -> Script[None]:
 
 
 def _is_referred_to(task_id: TaskId) -> Script[bool]:
-    rows = yield _REFERRING, (task_id, f"%{task_id}%")
+    rows = yield _REFERRING, (task_id, f"%{task_id}%") * 2
     firsts = (decode_item(data).fact for (data,) in rows)
     return any(task_id in referred(one) for one in firsts if isinstance(one, TaskSubmitted))
 

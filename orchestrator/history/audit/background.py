@@ -22,7 +22,7 @@ from orchestrator.core.errors import JournalBroken, NewerSchema, OrchestratorErr
 from orchestrator.core.ports import StreamHead
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.values import Value
-from orchestrator.history.audit.bulk import AT_ONCE, Bulk
+from orchestrator.history.audit.bulk import Bulk
 from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.stream import PAGE, Books, Records, Stream
@@ -36,6 +36,9 @@ DUTY: Final = "verification"
 _TURNS: Final = 3
 _SLACK: Final = timedelta(minutes=5)
 _LAST_NAME: Final = "\U0010ffff"
+_AT_ONCE: Final = 20
+_PAUSE_S: Final = 0.05
+"""After each part, which is less work than that: tasks and pages go first."""
 _TRIES: Final = 3
 _BETWEEN_S: Final = 1.0
 
@@ -202,8 +205,8 @@ class Background:
     async def _tasks(self, heads: Mapping[str, Anchor]) -> None:
         names = sorted(name for name in heads if name != SYSTEM_STREAM)
         self._say(of=len(names))
-        for start in range(0, len(names), AT_ONCE):
-            part = names[start : start + AT_ONCE]
+        for start in range(0, len(names), _AT_ONCE):
+            part = names[start : start + _AT_ONCE]
             anchors = await self._signed(part)
             with contextlib.closing(Bulk(self.store, anchors, run=0)) as bulk:
                 small = [name for name in part if heads[name][0] <= PAGE]
@@ -212,6 +215,7 @@ class Background:
                 wrong = [] if name in clean else await self._by_itself(name, heads[name], anchors.get(name))
                 self._note(name, wrong)
             self._say(done=start + len(part))
+            await asyncio.sleep(_PAUSE_S)
 
     async def _by_itself(self, name: str, head: Anchor, anchor: Anchor | None) -> list[Fault]:
         found = await Stream(name, Books(), store=self.store, head=head).verified(anchor)

@@ -50,7 +50,7 @@ WHOLE_BELOW: Final = 32 * 1024
 """Some three hundred streams."""
 _KEY_BYTES: Final = 32
 _AT_ONCE: Final = 5_000
-_LOOKED_AT: Final = 500
+_LOOKED_AT: Final = 200
 """Streams that are looked at with each checkpoint although nothing says that they changed."""
 _LAST_NAME: Final = "\U0010ffff"
 _BESIDE: Final = 78
@@ -347,15 +347,15 @@ async def news_of(
     if since is None or known is None:
         heads = {head.stream: head async for page in _pages_of(store) for head in page}
         missing = set() if known is None else known.streams.keys() - heads.keys()
-        return _news(known, heads.values(), missing, "")
+        return await asyncio.to_thread(_news, known, heads.values(), missing, "")
     changed = await store.heads_since(since)
     if first is None:
-        return _news(known, changed, set(), "")
+        return await asyncio.to_thread(_news, known, changed, set(), "")
     part = await store.heads_from(first, _LOOKED_AT)
     full = len(part) == _LOOKED_AT
     last = part[-1].stream if full else _LAST_NAME
     gone = set(await asyncio.to_thread(known.between, first, last)) - {one.stream for one in (*changed, *part)}
-    return _news(known, (*changed, *part), gone, f"{last}\0" if full else "")
+    return await asyncio.to_thread(_news, known, (*changed, *part), gone, f"{last}\0" if full else "")
 
 
 def _news(known: Checkpoint | None, heads: Iterable[StreamHead], missing: Collection[str], then: str) -> News:
