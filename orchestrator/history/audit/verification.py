@@ -210,6 +210,7 @@ class _Verifying:
                     else:
                         await self._stream(name, heads[name], anchors.get(name), run)
                 at_once |= clean.keys()
+        self.told(len(heads), len(heads))
         return at_once
 
     async def _stream(self, name: str, head: Anchor, anchor: Anchor | None, run: int) -> None:

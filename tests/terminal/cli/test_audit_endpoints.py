@@ -22,7 +22,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft, decode_item, hash_holds
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.tasks import TaskService
-from orchestrator.history.audit import Checkpoints, make_checkpoint, verify_job
+from orchestrator.history.audit import Background, Checkpoints, make_checkpoint, verify_job
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
 from orchestrator.web.auth import TokenAuthorizer, token_hash
@@ -55,12 +55,22 @@ class Endpoints(AuditEndpoints):
         self.authorizer = authorizer
         self.users = {}
         self.verifying = verify_job(store, Checkpoints(directory))
+        self.background = Background(store, Checkpoints(directory), self.service.duties)
 
     def routes(self) -> list[Route]:
         """Where they are."""
         return [
             Route("/v1/audit", answering(self.audit, 200, self.within_reach), methods=["GET"]),
             Route("/v1/audit/verify", self.audit_verify, methods=["GET"]),
+            Route("/v1/audit/verify", answering(self.audit_verify_cancel, 200, self.within_reach), methods=["DELETE"]),
+            *(
+                Route("/v1/audit/background", answering(handler, 200, self.within_reach), methods=[method])
+                for method, handler in (
+                    ("GET", self.audit_background),
+                    ("POST", self.audit_background_look),
+                    ("DELETE", self.audit_background_cancel),
+                )
+            ),
             Route("/v1/audit/check", answering(self.audit_check, 200, self.within_reach), methods=["GET"]),
         ]
 
@@ -524,6 +534,37 @@ async def test_a_verification_ends_when_its_asker_hangs_up(tmp_path: Path) -> No
         store.go_on.set()
         assert (await endpoints.get("/verify")).json()["faults"] == []
         assert store.times == 2
+
+
+async def test_a_verification_is_canceled_for_all_who_wait(tmp_path: Path) -> None:
+    """The command says how far it was; whoever waited hears how to go on."""
+    async with held(tmp_path) as (endpoints, store):
+        assert "No verification goes on here" in (await endpoints.cli("verify", "--cancel")).stderr
+        waiting = asyncio.create_task(endpoints.get("/verify"))
+        await within(store.reached.wait())
+        done = await endpoints.cli("verify", "--cancel")
+        assert (done.returncode, done.stdout) == (0, "Canceled after 2 of 2 streams.\n")
+        answer = await waiting
+        assert (answer.status_code, "--since-last" in answer.json()["error"]["remedy"]) == (409, True)
+
+
+async def test_the_command_shows_what_the_background_found(tmp_path: Path) -> None:
+    """It exits with 1 where something was changed, and says what a look does not read."""
+    async with audit_server(tmp_path, fill_in_order) as endpoints:
+        assert "This node has not looked yet" in (await endpoints.cli("background")).stdout
+        assert "No look goes on here" in (await endpoints.cli("background", "--cancel")).stderr
+        tamper(tmp_path, "UPDATE tasks SET user_id = 'mallory' WHERE task_id = 't2'")
+        assert (await endpoints.cli("background", "--now")).returncode == 0
+        async with asyncio.timeout(HANG_S):
+            while not (await endpoints.get("/background")).json()["looked_at"]:
+                pass
+        done = await endpoints.cli("background")
+        assert done.returncode == 1
+        assert "row: " in done.stdout
+        assert "The last look read 2 of 2 tasks." in done.stdout
+        assert "`audit verify --full` does" in done.stdout
+        refused = await endpoints.get("/background", "alice")
+        assert refused.status_code == 403
 
 
 async def test_who_wants_all_read_has_a_verification_begin_again(tmp_path: Path) -> None:
