@@ -33,6 +33,7 @@ from orchestrator.history.audit import (
     Reach,
     Verification,
     bulk,
+    checkpoint,
     heads_of,
     make_checkpoint,
     newest_of,
@@ -338,6 +339,27 @@ async def test_what_no_time_tells_is_found_in_its_turn(tmp_path: Path, edit: str
             await make_checkpoint(store, checkpoints, NOW, news=news)
     finally:
         await store.close()
+
+
+async def test_tasks_that_came_with_an_earlier_time_are_signed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as by an import: where the few in turn have news, all others are looked at as well."""
+    monkeypatch.setattr(checkpoint, "_LOOKED_AT", 10)
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 15)
+    clock = ManualClock()
+    store, checkpoints = Counting(clock=clock), Checkpoints(tmp_path, whole_below=0)
+    author = await filled(store, clock, 5)
+    await _noted(store, checkpoints, author)
+    for number in range(5, MANY):
+        await store.create(named(number), [author.submitted()])
+    clock.advance(86_400)
+    news = await news_of(store, checkpoints, clock.now(), "")
+    assert set(news.changed) == {"system", *(named(number) for number in range(5, MANY))}
+    assert (news.next, news.missing) == ("", frozenset())
+    await make_checkpoint(store, checkpoints, NOW, news=news)
+    later = await news_of(store, checkpoints, clock.now(), "")
+    assert (set(later.changed), later.next) == (set(), f"{named(8)}\0")
 
 
 # -- verifications -----------------------------------------------------------------------

@@ -351,11 +351,22 @@ async def news_of(
     changed = await store.heads_since(since)
     if first is None:
         return await asyncio.to_thread(_news, known, changed, set(), "")
-    part = await store.heads_from(first, _LOOKED_AT)
-    full = len(part) == _LOOKED_AT
-    last = part[-1].stream if full else _LAST_NAME
-    gone = set(await asyncio.to_thread(known.between, first, last)) - {one.stream for one in (*changed, *part)}
-    return await asyncio.to_thread(_news, known, (*changed, *part), gone, f"{last}\0" if full else "")
+    found, gone, limit = {head.stream: head for head in changed}, set[str](), _LOOKED_AT
+    while True:
+        part = await store.heads_from(first, limit)
+        last = part[-1].stream if len(part) == limit else _LAST_NAME
+        gone |= set(await asyncio.to_thread(known.between, first, last)) - {one.stream for one in part} - found.keys()
+        others = [one for one in part if one.stream not in found]
+        found |= {one.stream: one for one in others}
+        first = f"{last}\0" if last != _LAST_NAME else ""
+        # Where one is new that no time told of, such as after an import, there are more of its kind.
+        if not first or not await asyncio.to_thread(_has_news, known, others):
+            return await asyncio.to_thread(_news, known, found.values(), gone, first)
+        limit = _AT_ONCE
+
+
+def _has_news(known: Checkpoint, heads: Iterable[StreamHead]) -> bool:
+    return any(known.streams.get(one.stream) != (one.version, one.hash) for one in heads)
 
 
 def _news(known: Checkpoint | None, heads: Iterable[StreamHead], missing: Collection[str], then: str) -> News:
