@@ -465,19 +465,19 @@ async def test_by_age_alone_only_what_is_old_is_looked_at(tmp_path: Path) -> Non
 
     async def read() -> set[str]:
         statements.clear()
-        await retention.pruner.by_settings()
+        await old.pruner.by_settings()
         return {f"t{number}" for number in range(9) if any(f"'t{number}'" in one for one in statements)}
 
     try:
-        retention = Retention(store, clock)
-        retention.pruner.rule = MONTH
+        old = Retention(store, clock)
+        old.pruner.rule = MONTH
         for number in range(9):
-            await retention.task(f"t{number}", days=20 - number / 2)
+            await old.task(f"t{number}", days=20 - number / 2)
         assert await read() == set()
         clock.advance(timedelta(days=11).total_seconds())
         assert await read() == {f"t{number}" for number in range(9)}, "a day went by: all is weighed"
         clock.advance(timedelta(hours=20).total_seconds())
         assert await read() == {"t3"}
-        assert await retention.tasks() == {f"t{number}" for number in range(4, 9)}
+        assert await old.tasks() == {f"t{number}" for number in range(4, 9)}
     finally:
         await store.close()
