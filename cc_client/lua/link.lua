@@ -107,7 +107,10 @@ local function after_session(self)
       return later(self, 0)
     end
     self.route:missed()
-    tell(self, why.refused(url, what and { code = "moved", message = what, remedy = remedy } or session.refused))
+    tell(
+      self,
+      why.refused(url, what and { code = "moved", message = what, remedy = remedy } or session.refused)
+    )
     return later(self, LAST_DELAY_S)
   elseif session.welcomed then
     self.failures, self.told = 0, nil

@@ -108,7 +108,9 @@ end
 function Route:follow(cell)
   if not self:allows(cell.url) then
     return nil,
-      "The server names a cell at " .. cell.url:sub(1, 100) .. ", and this computer's token does not go there.",
+      "The server names a cell at "
+        .. cell.url:sub(1, 100)
+        .. ", and this computer's token does not go there.",
       "If it is right, add a line `hosts NAME` with its host to /" .. CONNECTION .. "."
   elseif self.hops >= MAX_HOPS then
     self.hops = 0

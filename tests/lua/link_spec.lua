@@ -138,21 +138,24 @@ describe("link", function()
     expect(tries()).to_be(1)
   end)
 
-  it("dials again when the server tells it to, spread out, and goes on with its own delays after that", function()
-    local link, machine, dialled = linked()
-    link:tick()
-    local shortest_ms, longest_ms = math.huge, 0
-    for _ = 1, 12 do
-      local said = "Invalid handshake response getStatus: 503 Many computers come at once, retry after 17 s"
-      link:event({ "websocket_failure", dialled[#dialled].url, said })
-      local waited_ms = wait_for_dial(link, machine, dialled)
-      shortest_ms, longest_ms = math.min(shortest_ms, waited_ms), math.max(longest_ms, waited_ms)
+  it(
+    "dials again when the server tells it to, spread out, and goes on with its own delays after that",
+    function()
+      local link, machine, dialled = linked()
+      link:tick()
+      local shortest_ms, longest_ms = math.huge, 0
+      for _ = 1, 12 do
+        local said = "Invalid handshake response getStatus: 503 Many computers come at once, retry after 17 s"
+        link:event({ "websocket_failure", dialled[#dialled].url, said })
+        local waited_ms = wait_for_dial(link, machine, dialled)
+        shortest_ms, longest_ms = math.min(shortest_ms, waited_ms), math.max(longest_ms, waited_ms)
+      end
+      expect(shortest_ms >= 15900 and longest_ms <= 18200).to_be(true)
+      expect(longest_ms - shortest_ms > 300).to_be(true)
+      link:event({ "websocket_failure", dialled[#dialled].url, "Could not connect" })
+      expect(wait_for_dial(link, machine, dialled) <= 1200).to_be(true)
     end
-    expect(shortest_ms >= 15900 and longest_ms <= 18200).to_be(true)
-    expect(longest_ms - shortest_ms > 300).to_be(true)
-    link:event({ "websocket_failure", dialled[#dialled].url, "Could not connect" })
-    expect(wait_for_dial(link, machine, dialled) <= 1200).to_be(true)
-  end)
+  )
 
   it("tries again when it may not even dial", function()
     local link, machine, dialled = linked()
@@ -169,7 +172,9 @@ describe("link", function()
     local function refuse(place)
       local url = dialled[#dialled].url
       link:event({ "websocket_success", url, socket() })
-      local said = '{"type":"refused","code":"moved","message":"m","cell":{"name":"west","url":"' .. place .. '"}}\n'
+      local said = '{"type":"refused","code":"moved","message":"m","cell":{"name":"west","url":"'
+        .. place
+        .. '"}}\n'
       link:event({ "websocket_message", url, said, true })
     end
     link:tick()

@@ -68,18 +68,21 @@ describe("route", function()
     expect((forged:now())).to_be(HOME)
   end)
 
-  it("asks home in between where the remembered cell does not answer, and at once where that knows no token", function()
-    local route = installed("-- c", HOME, "ccc_east.S", "farm", "ab", "cell " .. CELL)
-    local dialled = {}
-    for _ = 1, 6 do
-      dialled[#dialled + 1] = (route:now()) == HOME
-      route:missed()
+  it(
+    "asks home in between where the remembered cell does not answer, and at once where that knows no token",
+    function()
+      local route = installed("-- c", HOME, "ccc_east.S", "farm", "ab", "cell " .. CELL)
+      local dialled = {}
+      for _ = 1, 6 do
+        dialled[#dialled + 1] = (route:now()) == HOME
+        route:missed()
+      end
+      expect(dialled).to_be({ false, false, false, true, false, true })
+      route:arrived(CELL, nil)
+      route:missed(true)
+      expect((route:now())).to_be(HOME)
     end
-    expect(dialled).to_be({ false, false, false, true, false, true })
-    route:arrived(CELL, nil)
-    route:missed(true)
-    expect((route:now())).to_be(HOME)
-  end)
+  )
 
   it("is sent on four times, and then waits", function()
     local route = at(HOME)

@@ -60,7 +60,7 @@ def show(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what happened, in the order in which it did; without secrets."""
+    """Show what happened, in order, without secrets."""
     from orchestrator.core.audit.presentation import audit_line, story_lines
 
     if file is not None:
@@ -144,7 +144,10 @@ def verify(
 
 @audit_app.command("check")
 def check(task: Task = None, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Report what ran unapproved, and what was approved and never ran. Exits with 1 at a violation."""
+    """Report what ran unapproved, or was approved and never ran.
+
+    Exits with 1 at a violation.
+    """
     from orchestrator.core.text.visible import one_line
 
     with client_of(url, data_dir) as client:
@@ -171,7 +174,9 @@ def background(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what the verification in the background of a server found. Exits with 1 when something was changed.
+    """Show what a server verifies in the background, and what it found.
+
+    Exits with 1 when something was changed.
 
     Every five minutes it reads the tasks that changed since the last look, and the next 1000 of all others.
     """

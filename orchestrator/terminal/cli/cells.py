@@ -79,7 +79,9 @@ def cells_move(
     cells: CellsPath = _CELLS,
     as_json: AsJson = False,
 ) -> None:
-    """Move computers from one cell to another, with their tasks, backups and tokens.
+    """Move computers to another cell, with all that is theirs.
+
+    Their tasks, backups and tokens go with them.
 
     A task goes on in the other cell where it was, also in the middle of a call. Servers on PostgreSQL go on meanwhile,
     and a server on SQLite has to be stopped. If a move is interrupted, give the same command again.
