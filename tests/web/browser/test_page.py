@@ -238,6 +238,8 @@ async def test_a_hundred_and_fifty_tasks_are_pages_of_them(server: Server, seats
     await expect(seat.page.get_by_text("101 to 150")).to_be_visible()
     await expect(seat.page.get_by_role("link", name="Older")).to_have_count(0)
     await expect(seat.page.locator(".rows li")).to_have_count(50)
+    await seat.page.get_by_role("link", name="Newer").click()
+    await expect(seat.page.get_by_text("51 to 100")).to_be_visible()
     await seat.page.get_by_role("link", name="Failed", exact=True).click()
     await expect(seat.page.locator(".rows .status-Failed")).to_have_count(50)
     await seat.go("tasks")
