@@ -174,7 +174,7 @@ def background(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what a server verifies in the background, and what it found.
+    """Show what a server verifies in the background.
 
     Exits with 1 when something was changed.
 
