@@ -8,7 +8,6 @@ from orchestrator.core.approval.people import Freeze
 from orchestrator.core.errors import JournalBroken, NewerSchema
 from orchestrator.core.ports import Store, TaskRow
 from orchestrator.core.task.facts import TaskEnded, TaskId
-from orchestrator.core.task.limits import told
 from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import Outcome
@@ -45,7 +44,7 @@ async def waits_for(task: AgentTask, store: Store, world: Environment, freeze: F
         claimant = await store.claimant(computer)
         if not looks and claimant not in (None, task.task_id):
             return f"waiting for computer {computer}, on which {claimant} works"
-    return told(task.failures[-1]) if task.failures else ""
+    return task.failures[-1].told if task.failures else ""
 
 
 @dataclass

@@ -9,7 +9,7 @@ from orchestrator.client import Client
 from orchestrator.core.undo.plan import Listing
 from orchestrator.core.wire.wire import SettledCall
 from orchestrator.engine.actor import programs
-from orchestrator.terminal.interactive import left_behind
+from orchestrator.terminal.changes_left import left_behind
 from orchestrator.testing import ManualClock
 from tests.contract.parts import ByHand, Playing, by_hand, policy, sha256
 from tests.contract.test_10_tampering import tamper

@@ -2,15 +2,12 @@
 
 import pytest
 
-from orchestrator.core.task.facts import FailedBecause
+from orchestrator.core.task.facts import AT_ONCE, FailedBecause
 from orchestrator.core.task.limits import (
-    AT_ONCE,
     MAX_FAILED,
     MAX_UNANSWERED,
     failed,
-    is_worth_a_line,
     pause_s,
-    told,
     why_it_ends,
 )
 from orchestrator.core.wire.wire import ComputerId
@@ -55,8 +52,8 @@ def test_pauses_double_after_a_few_and_stay_under_a_minute() -> None:
 
 def test_one_missed_answer_is_no_news() -> None:
     """A failure is always told; a computer that does not answer first after a few tries, then each tenth."""
-    assert is_worth_a_line(failing("failed", 1).task.failures[0])
-    worth = [n for n in range(1, MAX_UNANSWERED + 1) if is_worth_a_line(failing("unanswered", n).task.failures[0])]
+    assert failing("failed", 1).task.failures[0].is_worth_a_line
+    worth = [n for n in range(1, MAX_UNANSWERED + 1) if failing("unanswered", n).task.failures[0].is_worth_a_line]
     assert worth == [AT_ONCE + 1, 10, 20]
 
 
@@ -64,8 +61,8 @@ def test_the_sentences_name_the_count_the_reason_and_the_computer() -> None:
     """What a person reads while it is tried, and as it ends."""
     own = failing("failed", 2).task.failures[0]
     missed = failing("unanswered", 4).task.failures[0]
-    assert told(own) == f"tried 2 of {MAX_FAILED} times: the disk is full"
-    assert told(missed).startswith("waiting for a computer that does not answer, tried 4 of ")
+    assert own.told == f"tried 2 of {MAX_FAILED} times: the disk is full"
+    assert missed.told.startswith("waiting for a computer that does not answer, tried 4 of ")
     assert why_it_ends(own) == "It was tried 2 times and does not go on. the disk is full"
     assert why_it_ends(missed, ComputerId("3")).startswith("Computer 3 was connected but did not do ")
     assert why_it_ends(missed).startswith("The computer was connected")

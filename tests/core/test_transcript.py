@@ -5,9 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import CallId, TaskId
+from orchestrator.core.task.facts import CANNOT_BE_KNOWN, CallId, TaskId
 from orchestrator.core.task.items import decode_item, encode_item
 from orchestrator.core.task.limits import failed
 from orchestrator.core.task.system_facts import SystemFact

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.terminal.interactive import how
+from orchestrator.terminal.changes_left import how
 
 LEFT = {"changes": 3, "automatic": False, "tasks": [], "unknown": 0, "outcome": None, "outcomes": []}
 DONE = {

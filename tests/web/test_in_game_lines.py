@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
 from orchestrator.core.task import facts
+from orchestrator.core.task.facts import CANNOT_BE_KNOWN
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.web.in_game.commands import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
 from orchestrator.web.in_game.lines import Narrator, as_body, in_game

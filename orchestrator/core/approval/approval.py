@@ -42,10 +42,6 @@ DECISIONS: Final[Mapping[str, tuple[DecisionAction, ...]]] = {
 """Which verbs a request takes, by the reason it was raised for."""
 MAX_ASKED_AGAIN: Final = 2
 """How often ``check`` has the computer asked once more; then it cannot be known from there."""
-CANNOT_BE_KNOWN: Final = (
-    "It cannot be known whether this was done: the computer was asked again twice and cannot say. Look in the game, "
-    "then mark it done, mark it failed, or retry it."
-)
 WHO_DECIDES: Final = (
     "By default reviewers and admins decide their own tasks and those of submitters and programs; the setting is "
     "`serve --approvers`."

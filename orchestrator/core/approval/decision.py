@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, Final
 
 from orchestrator.core.approval.approval import (
-    CANNOT_BE_KNOWN,
     DECISIONS,
     MAX_ASKED_AGAIN,
     CallDecision,
@@ -29,7 +28,7 @@ from orchestrator.core.policy.command_line import runs_of, runs_one_program
 from orchestrator.core.reply.response import canonical_args
 from orchestrator.core.task import facts
 from orchestrator.core.task.choices import chosen, options_of
-from orchestrator.core.task.facts import CallId, Fact, ToolCall
+from orchestrator.core.task.facts import CANNOT_BE_KNOWN, CallId, Fact, ToolCall
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest, changed
 from orchestrator.core.text.redact import restore

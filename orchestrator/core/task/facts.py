@@ -6,7 +6,7 @@ each form since version 0.6.0. Such a field is left out while it has its default
 the version before go on with what does not use it.
 """
 
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Any, Final, Literal, NewType
 
 from pydantic import AwareDatetime, Field
 
@@ -37,6 +37,16 @@ Partial = Literal["at_end", "at_once"]
 Limit = Literal[
     "max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed", "rejections", "repeats", "window", "quota"
 ]
+
+
+CANNOT_BE_KNOWN: Final = (
+    "It cannot be known whether this was done: the computer was asked again twice and cannot say. Look in the game, "
+    "then mark it done, mark it failed, or retry it."
+)
+"""The note of a call in a request whose computer was asked often enough."""
+AT_ONCE: Final = 3
+"""Answers that a connected computer may miss before each next try is given a pause."""
+_TOLD_EACH: Final = 10
 
 
 class BlobRef(Value):
@@ -628,6 +638,17 @@ class WorkFailed(Value):
     """The failures of this sort, with this one, since the task last got on."""
     most: int
     """With so many the task ends."""
+
+    @property
+    def told(self) -> str:
+        """Why a task does not go on now, for people."""
+        tried = f"tried {self.count} of {self.most} times: {self.reason}"
+        return tried if self.because == "failed" else f"waiting for a computer that does not answer, {tried}"
+
+    @property
+    def is_worth_a_line(self) -> bool:
+        """Whether the log of a task tells it: an answer that was missed once or twice is not news."""
+        return self.because == "failed" or self.count == AT_ONCE + 1 or self.count % _TOLD_EACH == 0
 
 
 class WorkFrozen(Value):

@@ -99,13 +99,10 @@ MAX_FAILED: Final = 5
 """Failures in a row after which a task ends."""
 MAX_UNANSWERED: Final = 25
 """The same for a connected computer that is busy or does not answer: about a quarter of an hour of pauses."""
-AT_ONCE: Final = 3
-"""Answers that a connected computer may miss before each next try is given a pause."""
 _PAUSE_S: Final = 1.0
 _SHORT_PAUSES: Final = 5
 _MAX_PAUSE_S: Final = 60.0
 _MAX_REASON: Final = 1000
-_TOLD_EACH: Final = 10
 
 
 def failed(task: AgentTask, reason: str, because: FailedBecause, effect: str = "") -> WorkFailed:
@@ -124,17 +121,6 @@ def failed(task: AgentTask, reason: str, because: FailedBecause, effect: str = "
 def pause_s(count: int) -> float:
     """Seconds before a computer that did not answer so often is asked again."""
     return min(_MAX_PAUSE_S, _PAUSE_S * 2.0 ** max(0, count - _SHORT_PAUSES))
-
-
-def told(failure: WorkFailed) -> str:
-    """Why a task does not go on now, for people."""
-    tried = f"tried {failure.count} of {failure.most} times: {failure.reason}"
-    return tried if failure.because == "failed" else f"waiting for a computer that does not answer, {tried}"
-
-
-def is_worth_a_line(failure: WorkFailed) -> bool:
-    """Whether the log of a task tells it: an answer that was missed once or twice is not news."""
-    return failure.because == "failed" or failure.count == AT_ONCE + 1 or failure.count % _TOLD_EACH == 0
 
 
 def why_it_ends(failure: WorkFailed, computer: ComputerId | None = None) -> str:

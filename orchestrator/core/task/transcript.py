@@ -5,15 +5,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from orchestrator.core.approval.approval import CANNOT_BE_KNOWN
 from orchestrator.core.approval.workflow import told_person
 from orchestrator.core.evidence.report import report, says_the_model
 from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.choices import numbered
-from orchestrator.core.task.facts import CallId
+from orchestrator.core.task.facts import CANNOT_BE_KNOWN, CallId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.task.limits import is_worth_a_line, told
 
 _TOLD: Final = {
     "reminded": "It still waits for a person, and will expire soon",
@@ -98,8 +96,8 @@ class Transcript:
                 return [f"[ANSWER] {fact.answer}"]
             case facts.LimitReached():
                 return [f"[LIMIT] {fact.detail}"]
-            case facts.WorkFailed() if is_worth_a_line(fact):
-                return [f"[WAITING] {_sentence(told(fact))}"]
+            case facts.WorkFailed() if fact.is_worth_a_line:
+                return [f"[WAITING] {_sentence(fact.told)}"]
             case facts.WorkFrozen():
                 return [f"[FROZEN] by {fact.by}{f': {fact.reason}' if fact.reason else ''}"]
             case facts.TaskEnded():

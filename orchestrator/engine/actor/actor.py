@@ -24,7 +24,7 @@ from orchestrator.core.ports import ChatModel, Lease
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
-from orchestrator.core.task.limits import AT_ONCE, next_deadline, overdue, pause_s
+from orchestrator.core.task.limits import next_deadline, overdue, pause_s
 from orchestrator.core.task.states import ACTIVE_PHASES
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
@@ -203,7 +203,7 @@ class TaskActor:
             return None
         if missing is not None:
             return Wait(computer=missing)
-        if failure.count <= AT_ONCE and not isinstance(error, CallVoid):
+        if failure.count <= facts.AT_ONCE and not isinstance(error, CallVoid):
             return None
         return Wait(seconds=pause_s(failure.count))
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Final
 
 from orchestrator.core.approval.approval import (
-    CANNOT_BE_KNOWN,
     MAX_ASKED_AGAIN,
     OPEN_STATES,
     CallState,
@@ -22,7 +21,7 @@ from orchestrator.core.evidence.checks import NO_PROGRAM
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, severity, stricter
 from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import Observed
+from orchestrator.core.task.facts import CANNOT_BE_KNOWN, Observed
 from orchestrator.core.task.limits import overdue
 from orchestrator.core.task.task import CallRecord, changed
 from orchestrator.engine.actor.checks import ShownChecks

@@ -4,15 +4,21 @@ Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unrea
 4 no such thing, 130 left by Ctrl-C, 141 the reader of the output went away (``| head``).
 """
 
+import gc
 import os
 import sys
 
 __all__ = ["main"]
 
+_NEW_OBJECTS = 100_000
+"""Objects that are made before the collector looks for garbage."""
+
 
 def main() -> None:
     """The entry point: errors are sentences, never tracebacks, from the first import on."""
     _open_standard_streams()
+    # What a command imports stays: to look through it for garbage again and again is a tenth of a short command.
+    gc.set_threshold(_NEW_OBJECTS)
     try:
         from orchestrator.terminal.cli.commands import run_command_line
 

@@ -86,7 +86,7 @@ def leave(task: dict[str, Any], as_json: bool, where: str, *, asks: bool = True)
 
 
 def tell_leftovers(client: "Client", task_id: str, where: str, *, succeeded: bool = False) -> None:
-    from orchestrator.terminal.interactive import left_behind
+    from orchestrator.terminal.changes_left import left_behind
 
     for line in left_behind(client, task_id, where, succeeded=succeeded):
         typer.echo(line, err=True)

@@ -322,7 +322,7 @@ def _by_now(task: dict[str, Any]) -> dict[str, str]:
 
 def _details(task: dict[str, Any], where: str) -> list[str]:
     from orchestrator.core.text.visible import one_line
-    from orchestrator.terminal.interactive import how
+    from orchestrator.terminal.changes_left import how
     from orchestrator.terminal.output import counted, elapsed
 
     most = task["max_steps"]
