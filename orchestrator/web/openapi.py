@@ -17,8 +17,9 @@ from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchestrator.core.undo.messages import Outcome, TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
 from orchestrator.core.wire import review, wire
-from orchestrator.web.answers.base import Error
+from orchestrator.web.answers.base import Error, describe
 from orchestrator.web.answers.history import AuditItems
 from orchestrator.web.endpoint_table import ENDPOINTS, EVENTS, Answer, Endpoint, Param
 
@@ -66,6 +67,10 @@ _SHOWN: Final[Mapping[str, list[Mapping[str, list[str]]]]] = {
     "computer": [_BEARER],
 }
 """The proofs that other endpoints take than a person's token: another token, or the cookie of a browser."""
+_UNDOS: Final[Mapping[str, type[BaseModel]]] = {
+    one.__name__: one for one in (Outcome, TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest)
+}
+"""The core's messages about an undo: the core reads no source, so their fields are described here."""
 _SHARPER: Final[Mapping[str, Mapping[str, Any]]] = {
     "ResumeRequest": {
         "oneOf": [
@@ -268,6 +273,8 @@ class _Schemas:
     def _add(self, models: Mapping[_Model, _Mode], prefix: str = "") -> None:
         refs, whole = models_json_schema(list(models.items()), ref_template=f"{_REF}{prefix}{{model}}")
         for name, one in whole["$defs"].items():
+            if name in _UNDOS:
+                describe(one, _UNDOS[name])
             self.definitions[prefix + name] = {**_tidy(one), **_SHARPER.get(prefix + name, {})}
         self._refs |= {model: dict(refs[model, mode]) for model, mode in models.items()}
 

@@ -17,7 +17,7 @@ from orchestrator.core.values import Value
 class Outcome(BaseModel):
     """What became of a task that takes another's changes back, or carries out what it rehearsed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task_id: str
     status: TaskStatus
@@ -38,11 +38,7 @@ class Outcome(BaseModel):
 # -- What people ask of an undo, and what they are told of it: the same at every endpoint
 
 
-class _Told(Value):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class UndoRequest(_Told):
+class UndoRequest(Value):
     """Which changes of a task are taken back, and what becomes of places that somebody changed since."""
 
     model_config = ConfigDict(strict=True)
@@ -88,7 +84,7 @@ def wanted_paths(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(spelled(canonical_path(unspelled(path))) for path in paths)
 
 
-class _Somewhere(_Told):
+class _Somewhere(Value):
     place: str
     """Such as ``farm:startup.lua``; of this host ``workspace:notes.txt``."""
     computer: str | None
@@ -120,7 +116,7 @@ class UndoPlace(_Somewhere):
     """What it is now; null: nobody could look."""
 
 
-class UndoLimit(_Told):
+class UndoLimit(Value):
     """What no undo takes back."""
 
     step: int
@@ -129,7 +125,7 @@ class UndoLimit(_Told):
     what: str
 
 
-class UndoOffer(_Told):
+class UndoOffer(Value):
     """What a task that is over left changed, and what became of it."""
 
     changes: int

@@ -23,12 +23,12 @@ Timestamp = Annotated[AwareDatetime, PlainSerializer(datetime.isoformat)]
 """With ``+00:00`` for UTC, where models of the core write ``Z``."""
 
 
-def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
+def describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Describe the fields in a model's schema by the texts below them.
 
     As pydantic's ``use_attribute_docstrings``, which reads the source at each start of a server, when nobody asked yet.
     """
-    for one in model.__mro__[: model.__mro__.index(AnswerModel)]:
+    for one in model.__mro__[: model.__mro__.index(BaseModel)]:
         for name, text in _texts(one):
             if (field := schema["properties"].get(model.model_fields[name].alias or name)) is not None:
                 field.setdefault("description", text)
@@ -44,7 +44,7 @@ def _texts(model: type) -> Iterator[tuple[str, str]]:
 
 
 class AnswerModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_describe)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=describe)
 
     @classmethod
     def made_from(cls, source: object, /, **others: Any) -> Self:
