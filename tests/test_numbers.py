@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.computers.hub import admission, mirror
 from orchestrator.runtime import logs
-from orchestrator.terminal import progress as metering
+from orchestrator.terminal import meter as metering
 from orchestrator.web import browsers, connections, events, oidc, peers, people, provider, reviewer, sockets, watch
 
 DOCS = Path(__file__).parent.parent / "docs"

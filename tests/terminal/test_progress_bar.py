@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from orchestrator.terminal.meter import Meter, Pace, bar
 from orchestrator.terminal.output import Screen
-from orchestrator.terminal.progress import Meter, Pace, bar
 
 
 class Clock:

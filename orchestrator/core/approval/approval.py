@@ -6,9 +6,10 @@ from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
+from orchestrator.core import policy
 from orchestrator.core.approval.grants import GrantSpec
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.policy import PolicyDecision, RiskLevel
 from orchestrator.core.task.facts import CallId, DecisionAction, Observed, OnReject, OnTimeout, RequestId, TaskId
 from orchestrator.core.task.items import canonical_json
 from orchestrator.core.task.states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
@@ -62,7 +63,7 @@ def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], comput
 
 def _one_spelling(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with the game's paths as it reads them; this host reads its own otherwise, so they stay."""
-    spec = BUILT_IN_CATALOG.get(tool)
+    spec = policy.BUILT_IN_CATALOG.get(tool)
     spelled = dict(args)
     for name in spec.path_args if spec is not None and spec.plugin == "cc" else ():
         # A text that is not a path of the game is denied, and never compared.

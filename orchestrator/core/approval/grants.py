@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, field_validator, model_validator
 
-from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, RiskLevel, severity
+from orchestrator.core import policy
+from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel, severity
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.text.paths import can_match, canonical_path, path_matches
 from orchestrator.core.values import ComputerId, Value, is_empty, is_none
@@ -93,7 +94,7 @@ class Grant(Value):
         """The grant as it may be used: one without a risk covers no more than the least that its tool can have."""
         if self.risk is not None:
             return self
-        spec = BUILT_IN_CATALOG.get(self.tool)
+        spec = policy.BUILT_IN_CATALOG.get(self.tool)
         return self.model_copy(update={"risk": RiskLevel.LOW if spec is None else spec.governance.risk})
 
 
@@ -113,12 +114,12 @@ class GrantState(Value):
 
 def own_paths(tool: str, args: Mapping[str, Any]) -> tuple[str, ...]:
     """The paths of a call, which are also the globs of a grant that nobody widened: none of them has a ``*``."""
-    return tuple(canonical_path(str(args[name])) for name in BUILT_IN_CATALOG[tool].path_args if name in args)
+    return tuple(canonical_path(str(args[name])) for name in policy.BUILT_IN_CATALOG[tool].path_args if name in args)
 
 
 def fixed_args(tool: str, args: Mapping[str, Any], *, any_content: bool) -> dict[str, Any]:
     """The arguments that a pattern keeps fixed: always a command line and the arguments of a program (promise G3)."""
-    spec = BUILT_IN_CATALOG[tool]
+    spec = policy.BUILT_IN_CATALOG[tool]
     loose = {*spec.path_args, *(spec.text_args if any_content else ())}
     return {name: value for name, value in args.items() if name not in loose}
 
@@ -148,7 +149,7 @@ def covers(
         return False
     if (tool, computer, identity) != (grant.tool, grant.computer, grant.identity):
         return False
-    if tool in RUNNERS and dict(state) != grant.files:
+    if tool in policy.RUNNERS and dict(state) != grant.files:
         return False
     if grant.scope == "call":
         return call_digest == grant.call_digest

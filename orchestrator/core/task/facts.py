@@ -10,9 +10,10 @@ from typing import Annotated, Any, Final, Literal, NewType
 
 from pydantic import AwareDatetime, Field
 
+from orchestrator.core import policy
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.approval.workflow import Workflow
-from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel, Undo
+from orchestrator.core.policy import PolicyDecision, RiskLevel, Undo
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.undo.wanted import Restoration
@@ -77,7 +78,7 @@ class ToolCall(Value):
     @property
     def plugin_name(self) -> str:
         """The tool's plugin; ``unknown`` for a tool outside the catalog."""
-        spec = BUILT_IN_CATALOG.get(self.tool)
+        spec = policy.BUILT_IN_CATALOG.get(self.tool)
         return spec.plugin if spec else "unknown"
 
     @property

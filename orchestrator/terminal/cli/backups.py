@@ -47,8 +47,8 @@ def watched(client: "Client", what: str | None, computer: str, *, as_json: bool)
     """
     import sys
 
+    from orchestrator.terminal.meter import Meter, hint_line
     from orchestrator.terminal.output import Screen
-    from orchestrator.terminal.progress import Meter, hint_line
 
     over, writing = threading.Event(), threading.Lock()
     screen = Screen.of(sys.stderr)

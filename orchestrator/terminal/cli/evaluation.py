@@ -60,9 +60,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     It starts a server of its own with the shipped policy. Success is checked on the files, the programs and the
     journal, and not taken from the model. Ctrl-C ends it with what there is.
     """
-    from orchestrator.terminal.evaluation import TASKS, Evaluation, tasks_in, tasks_named
+    from orchestrator.terminal import evaluation as playing
 
-    chosen = tasks_named(task or [], TASKS if tasks is None else tasks_in(tasks))
+    chosen = playing.tasks_named(task or [], playing.TASKS if tasks is None else playing.tasks_in(tasks))
     if listing:
         _list(chosen, as_json=as_json)
         return
@@ -74,7 +74,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "num-ctx": num_ctx or "",
         "num-predict": num_predict or "",
     }
-    evaluation = Evaluation(
+    evaluation = playing.Evaluation(
         model=model,
         tasks=chosen,
         repeat=repeat,

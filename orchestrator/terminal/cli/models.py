@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from orchestrator.adapters.models.kept_models import KeptModel, Progress, Seen
     from orchestrator.adapters.models.ollama_server import ModelFacts
     from orchestrator.adapters.models.options import OllamaOptions, ServerOptions
+    from orchestrator.terminal.meter import Meter
     from orchestrator.terminal.output import Screen
-    from orchestrator.terminal.progress import Meter
 
 models_app = typer.Typer(invoke_without_command=True, help="List Ollama's models, look at one, or get one.")
 
@@ -426,7 +426,7 @@ class _Showing:
     _status: str = ""
 
     def __post_init__(self) -> None:
-        from orchestrator.terminal.progress import Meter
+        from orchestrator.terminal.meter import Meter
 
         self.meter = Meter(self.name, self.screen, say=_line, apart_s=0.0)
 

@@ -204,8 +204,8 @@ def _told(found: Any) -> Iterator[str]:
 @contextmanager
 def _metered(name: str, *, as_json: bool) -> Iterator[Telling]:
     """Shows how far it has come on standard error: a bar on a terminal, else a line now and then."""
+    from orchestrator.terminal.meter import Meter, hint_line
     from orchestrator.terminal.output import Screen
-    from orchestrator.terminal.progress import Meter, hint_line
 
     screen = Screen.of(sys.stderr)
     meter = Meter(name, screen, say=lambda line: typer.echo(line, err=True))

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from orchestrator.core.task import facts
-from orchestrator.core.task.items import AgentTaskItem
+if TYPE_CHECKING:
+    from orchestrator.core.task import facts
+    from orchestrator.core.task.items import AgentTaskItem
 
 Reply = Mapping[str, Any]
 """A reply of a model, as the schema has it."""
@@ -62,8 +63,8 @@ class Seen:
     """The remains of a task that has ended: its computers and its journal."""
 
     computers: Mapping[str, Standing]
-    items: Sequence[AgentTaskItem]
-    ended: facts.TaskEnded | None
+    items: "Sequence[AgentTaskItem]"
+    ended: "facts.TaskEnded | None"
     """None: it was left before it ended."""
 
     def computer(self, name: str = "") -> Standing:

@@ -10,14 +10,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, SiblingView
-from orchestrator.core.policy import RiskLevel
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
-from orchestrator.core.task.facts import OnTimeout
 from orchestrator.core.text.patch import unified_diff
 from orchestrator.core.text.visible import one_line, visible
+
+if TYPE_CHECKING:
+    # Commands that show only what an undo or a backup does have no request.
+    from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, SiblingView
+    from orchestrator.core.task.facts import OnTimeout
 
 # -- Lines of safe text: what every page of the console is made of, and how a terminal shows them
 
@@ -240,15 +241,15 @@ _EXPLANATION_CHARS: Final = 1000
 _RESULT_CHARS: Final = 200
 """Characters of a sibling's result: it is context, and the details have all of it."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
-_THEN: Final[Mapping[OnTimeout, str]] = {
+_THEN: Final["Mapping[OnTimeout, str]"] = {
     "stay_paused": "the task waits",
     "continue": "the task goes on without it",
     "cancel": "the task is canceled",
 }
-_GRAVE: Final = frozenset({RiskLevel.HIGH, RiskLevel.CRITICAL, RiskLevel.UNKNOWN})
+_GRAVE: Final = frozenset({"high", "critical", "unknown"})
 
 
-def describe(request: HitlResponse, *, again: bool = False, now: datetime | None = None) -> list[str]:
+def describe(request: "HitlResponse", *, again: bool = False, now: datetime | None = None) -> list[str]:
     """A request as lines of safe text: nothing that would run is cut, nothing can move the cursor.
 
     ``again``: another request of its task was shown before, so that of the goal only the beginning is.
@@ -257,7 +258,7 @@ def describe(request: HitlResponse, *, again: bool = False, now: datetime | None
     return [line.text for line in page(request, again=again, now=now)]
 
 
-def page(request: HitlResponse, *, again: bool = False, now: datetime | None = None) -> list[Line]:
+def page(request: "HitlResponse", *, again: bool = False, now: datetime | None = None) -> list[Line]:
     """As :func:`describe`, with the style of each line.
 
     It never fails: a request that cannot be drawn is shown as it came.
@@ -268,7 +269,7 @@ def page(request: HitlResponse, *, again: bool = False, now: datetime | None = N
         return as_it_came(request)
 
 
-def details(request: HitlResponse, calls: Iterable[RequestedCallView]) -> list[Line]:
+def details(request: "HitlResponse", calls: "Iterable[RequestedCallView]") -> list[Line]:
     """All that is known of some calls of a request, as JSON: whole arguments, digests, hashes and rules."""
     try:
         about = request.model_dump(mode="json", exclude={"tool_calls"})
@@ -278,7 +279,7 @@ def details(request: HitlResponse, calls: Iterable[RequestedCallView]) -> list[L
         return as_it_came(request)
 
 
-def as_it_came(request: HitlResponse) -> list[Line]:
+def as_it_came(request: "HitlResponse") -> list[Line]:
     """A request as plain JSON in ASCII, for when nothing better can be made of it."""
     try:
         data: Any = request.model_dump(mode="json", warnings=False)
@@ -291,7 +292,7 @@ def as_it_came(request: HitlResponse) -> list[Line]:
     ]
 
 
-def short(call: RequestedCallView) -> str:
+def short(call: "RequestedCallView") -> str:
     """A call on one line, for lists: what, where, on what, and how much of it changes."""
     what = _named(call.tool, call.computer)
     first = next((text_of(call.args[name]) for name in ("path", "command") if name in call.args), "")
@@ -313,7 +314,7 @@ def time_left(until: datetime, now: datetime) -> str:
     return f"{seconds} s"
 
 
-def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
+def _head(request: "HitlResponse", again: bool, now: datetime) -> Iterator[Line]:
     title = "A person has to look" if request.reason == "outcome_unknown" else "A person has to decide"
     style: Style = "alarm" if request.risk in _GRAVE else "title"
     yield Line(f"── {title} ─ risk: {request.risk.value} ─ task {one_line(request.task_id)}", style)
@@ -339,13 +340,13 @@ def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
             yield from _sibling(sibling)
 
 
-def holder_of(request: HitlResponse, now: datetime) -> str:
+def holder_of(request: "HitlResponse", now: datetime) -> str:
     """The person whose claim of a request holds by ``now``; empty: nobody's does."""
     team = request.team
     return team.claimed_by if team and team.claimed_until and now < team.claimed_until else ""
 
 
-def told_team(request: HitlResponse, now: datetime) -> str:
+def told_team(request: "HitlResponse", now: datetime) -> str:
     """How far a request of several people is, and who looks at it, on one line; empty: nothing is to be told."""
     team = request.team
     if team is None:
@@ -357,7 +358,7 @@ def told_team(request: HitlResponse, now: datetime) -> str:
     return one_line("; ".join(told))
 
 
-def _team(request: HitlResponse, now: datetime) -> Iterator[Line]:
+def _team(request: "HitlResponse", now: datetime) -> Iterator[Line]:
     """The people of a request: who approved it, who looks at it, and what they say."""
     if told := told_team(request, now):
         yield Line(f"  {told}", "warning", prose=True)
@@ -369,19 +370,19 @@ def _team(request: HitlResponse, now: datetime) -> Iterator[Line]:
         yield from field(f"{comment.by} says", comment.text, prose=True)
 
 
-def _sibling(sibling: SiblingView) -> Iterator[Line]:
+def _sibling(sibling: "SiblingView") -> Iterator[Line]:
     call = f"{_named(sibling.tool, sibling.computer)} {one_line(as_json(sibling.args), limit=_RESULT_CHARS)}"
     gave = "" if sibling.result is None else f": {one_line(sibling.result, limit=_RESULT_CHARS)}"
     for text in (call, f"  {sibling.state.value}{gave}"):
         yield Line(BAR + text, prose=True)
 
 
-def _calls(calls: tuple[RequestedCallView, ...]) -> Iterator[Line]:
+def _calls(calls: "tuple[RequestedCallView, ...]") -> Iterator[Line]:
     for number, call in enumerate(calls, start=1):
         yield from _call(call, f"[{number}/{len(calls)}] " if len(calls) > 1 else "")
 
 
-def _call(call: RequestedCallView, number: str) -> Iterator[Line]:
+def _call(call: "RequestedCallView", number: str) -> Iterator[Line]:
     yield Line(f"  {number}{_named(call.tool, call.computer)}", "call")
     yield from _arguments(call)
     observed = call.observed
@@ -404,8 +405,10 @@ def _call(call: RequestedCallView, number: str) -> Iterator[Line]:
     yield from _verdict(call)
 
 
-def _arguments(call: RequestedCallView) -> Iterator[Line]:
+def _arguments(call: "RequestedCallView") -> Iterator[Line]:
     """All arguments, those of the tool first and in its order; what the diff shows only there."""
+    from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
+
     model = ALL_TOOL_ARGS.get(call.tool)
     declared = [name for name in model.model_fields if name in call.args] if model else []
     for name in dict.fromkeys((*declared, *call.args)):
@@ -414,7 +417,7 @@ def _arguments(call: RequestedCallView) -> Iterator[Line]:
         yield from field(name if name in declared else f"argument {name}", text_of(call.args[name]))
 
 
-def _verdict(call: RequestedCallView) -> Iterator[Line]:
+def _verdict(call: "RequestedCallView") -> Iterator[Line]:
     verdict = call.evaluation
     rules = one_line(", ".join(verdict.matched_rules), limit=WHOLE) or "none"
     yield Line(f"  rule: {rules} ({one_line(verdict.reason, limit=WHOLE)})", prose=True)

@@ -9,8 +9,8 @@ from textual.binding import Binding
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.text.visible import one_line, visible
+from orchestrator.terminal.meter import bar
 from orchestrator.terminal.output import counted, sized
-from orchestrator.terminal.progress import bar
 from orchestrator.terminal.review.request_view import Line, restore_told
 from orchestrator.terminal.tui.dialogs import Ask, Choose, Listing, Show, Ticks
 from orchestrator.terminal.tui.lines_view import begin, moment, name_of, segment
