@@ -3,7 +3,6 @@
 Without a terminal nothing is asked, and no hosted model is ever chosen.
 """
 
-import asyncio
 import json
 import logging
 import sys
@@ -144,6 +143,8 @@ def _must_be_possible(settings: Settings, asks: bool) -> None:
 
 
 def _looked(settings: Settings, environ: Mapping[str, str]) -> "Found":
+    import asyncio
+
     from orchestrator.adapters.models.found import look_for_models
 
     ollama = settings.ollama_url or environ.get("OLLAMA_HOST", "")

@@ -1,6 +1,5 @@
 """The audit on the command line: show, verify, check and export."""
 
-import asyncio
 import hashlib
 import json
 import os
@@ -252,6 +251,8 @@ def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[s
 
     ``full`` as of ``verify_store``.
     """
+    import asyncio
+
     from orchestrator.adapters.store.sqlite import FileLock
     from orchestrator.history.audit import Checkpoints
     from orchestrator.history.store_move import verify_store_at
@@ -327,6 +328,8 @@ def _progress() -> Callable[[int, int], None]:
 
 def verify_against(heads: Path, data_dir: Path | None) -> dict[str, Any]:
     """What a verification finds against heads that left the host; a server that holds the store goes on meanwhile."""
+    import asyncio
+
     from orchestrator.history.audit import Checkpoints, read_heads
     from orchestrator.history.store_move import verify_store_at
 
