@@ -25,7 +25,7 @@ from tests.harness.support import call, final, says
 from tests.waiting import HANG_S, within
 
 COMPUTERS = ("farm", "mine", "shop")
-TASKS = 16
+TASKS = 32
 CANCELED = 4
 STIRS = 100
 """Of each outsider: on a busy machine, notes without end would keep every intent from being recorded."""
