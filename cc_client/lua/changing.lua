@@ -86,7 +86,7 @@ local function by_swap(job, method, shot, change, data)
       local stepped, unknown = swap:step(shot)
       if stepped then
         if change.bytes then
-          -- Whoever looks at it next need not hash it again.
+          -- The next look at it does not hash it again.
           files.remember(shot.path, change.bytes, after)
         end
         return answers.done(data, nil, after)
