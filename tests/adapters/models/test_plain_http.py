@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
 
 from orchestrator.adapters.models.plain_http import _MAX_HEAD, _MOST_UNREAD, Answer, PlainHttp
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 OK = b"HTTP/1.1 200 OK\r\n"
 BODY = b"{}"
@@ -151,7 +152,10 @@ async def test_a_server_waits_for_a_slow_reader() -> None:
     size = 64 * _MOST_UNREAD
     wires = Wires([OK + b"Content-Length: %d\r\n\r\n" % size, *[bytes(_MOST_UNREAD)] * 64])
     async with wired(wires) as http:
-        answer = await within(http.request("POST", "/chat", BODY))
+        answer: Any = await within(http.request("POST", "/chat", BODY))
+        async with asyncio.timeout(HANG_S):
+            while answer._connection._transport.is_reading():  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0)
         parts = [len(data) async for data in answer.aiter_raw()]
         await answer.aclose()
     assert sum(parts) == size

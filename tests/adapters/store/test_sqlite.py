@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.schema import OLDEST, SCHEMA
-from orchestrator.core.errors import InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreBusy
+from orchestrator.core.errors import InvalidRequest, JournalBroken, LeaseLost, NewerSchema, OrchestratorError, StoreBusy
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId, ToolStarted
 from orchestrator.core.task.items import AgentTaskItem, ItemId, verify_chain
@@ -273,3 +273,22 @@ async def test_relative_and_absolute_urls(tmp_path: Path, monkeypatch: pytest.Mo
         store = open_store(url, clock=ManualClock())
         await store.close()
         assert (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+async def test_an_item_that_is_changed_after_a_task_was_read_is_found(tmp_path: Path, version: int) -> None:
+    """Also one that was interpreted before, although it keeps its hash; a task that only grew is read to its end."""
+    author, path = Author(ManualClock()), tmp_path / "a.db"
+    async with opened(path) as store, opened(tmp_path / "other.db") as other:
+        first = [author.submitted(), author.note("one")]
+        for one in (store, other):
+            await one.create(T1, first)
+        assert (await store.load(T1)) is not None
+        later = author.note("two")
+        for one in (store, other):
+            await append(one, T1, 2, later)
+        assert await store.load(T1) == await other.load(T1)
+        with closing(sqlite3.connect(path)) as database, database:
+            later_at = """UPDATE items SET data = REPLACE(data, '"at":"2', '"at":"3') WHERE version = ?"""
+            assert database.execute(later_at, (version,)).rowcount == 1
+        await refused(JournalBroken, store.load(T1))
