@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.models import Connecting, OllamaOptions, Pool, ServerOptions, as_chat_model
+from orchestrator.adapters.models.kept_models import kept_models
 from orchestrator.adapters.models.ollama_server import OllamaApi, names_in, with_tag
 from orchestrator.adapters.models.options import endpoints_of
 from orchestrator.adapters.store import open_store
@@ -134,7 +135,7 @@ class Models:
         async with self._looking:
             addresses = [one.url for one in self._ollama().endpoints]
             served = self._served()
-            found = await asyncio.gather(*(asyncio.to_thread(_kept_at, url) for url in addresses))
+            found = await asyncio.gather(*map(_kept_at, addresses))
             return [*found, *([await _served_at(served)] if served.is_own else [])]
 
     async def begin(self, name: str) -> list[asyncio.Task[None]]:
@@ -174,11 +175,9 @@ class Models:
         )
 
 
-def _kept_at(url: str) -> ModelServerRow:
-    from orchestrator.adapters.models.kept_models import kept_models  # with Ollama's own client, which few need
-
+async def _kept_at(url: str) -> ModelServerRow:
     try:
-        kept = kept_models(url)
+        kept = await kept_models(url)
     except ModelFailed as error:
         return ModelServerRow(url=url, trouble=str(error), models=[])
     rows = [

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import CustomPolicy, Policy, load_policy, parse_policy
-from orchestrator.core.wire.wire import sha256_hex
+from orchestrator.core.values import sha256_hex
 
 # -- Plugins of the policy: Python functions that a policy file names and installed packages offer
 #

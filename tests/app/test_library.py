@@ -13,7 +13,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from orchestrator.adapters.models import ScriptedModel
+from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.app.library import execute_task_with_agent
 from orchestrator.core.approval.approval import CallDecision, CallState
 from orchestrator.core.errors import HitlInterventionRequired, InvalidDecision, InvalidRequest, ModelFailed, NotPending

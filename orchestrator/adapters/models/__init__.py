@@ -1,16 +1,16 @@
 """Models behind the port ``ChatModel``: scripted, Ollama's, or anything that pydantic-ai can drive."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from orchestrator.adapters.models.options import OllamaOptions, ServerOptions
 from orchestrator.adapters.models.pool import Pool
-from orchestrator.adapters.models.scripted import SCRIPTS, ScriptedModel
-from orchestrator.adapters.models.truncation import as_it_is
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.ports import ChatModel
 from orchestrator.core.text.visible import one_line
 
-__all__ = ["Connecting", "OllamaOptions", "Pool", "ScriptedModel", "ServerOptions", "as_chat_model"]
+if TYPE_CHECKING:
+    from orchestrator.core.ports import ChatModel
+
+__all__ = ["Connecting", "OllamaOptions", "Pool", "ServerOptions", "as_chat_model"]
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class Connecting(Protocol):
 
 def as_chat_model(
     model: Any, options: OllamaOptions | None = None, pool: Pool | None = None, served: ServerOptions | None = None
-) -> ChatModel:
+) -> "ChatModel":
     """A ChatModel as it is, a pydantic-ai Model wrapped, a name opened.
 
     Names: ``scripted:NAME`` for a shipped script, ``ollama:MODEL`` for a model of an Ollama server (asked
@@ -39,15 +39,19 @@ def as_chat_model(
     if isinstance(model, str):
         return _by_name(model, options, pool, served)
     if hasattr(model, "reply"):
+        from orchestrator.adapters.models.truncation import as_it_is
+
         return as_it_is(model)
     from orchestrator.adapters.models.pydantic_ai import wrapped_model
 
     return wrapped_model(model)
 
 
-def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None, served: ServerOptions | None) -> ChatModel:
+def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None, served: ServerOptions | None) -> "ChatModel":
     kind, _, rest = name.partition(":")
     if kind == "scripted":
+        from orchestrator.adapters.models.scripted import SCRIPTS, ScriptedModel
+
         if rest not in SCRIPTS:
             known = ", ".join(f"scripted:{one}" for one in sorted(SCRIPTS))
             raise InvalidRequest(f"There is no script '{one_line(rest)}'.", remedy=f"There are {known}.")
@@ -67,7 +71,7 @@ def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None, served
     return named_model(name)
 
 
-def _of_server(name: str, served: ServerOptions) -> ChatModel:
+def _of_server(name: str, served: ServerOptions) -> "ChatModel":
     if not name.strip():
         raise InvalidRequest(
             "The name after openai-chat: is missing.",

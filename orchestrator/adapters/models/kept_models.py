@@ -1,8 +1,7 @@
-"""Which models an Ollama server has, and getting one that it does not have: for a person at a terminal.
+"""Which models an Ollama server has, and getting one that it does not have.
 
-Through Ollama's own Python client, which knows these lists; nothing here runs in a server. Its habits
-that do not suit are turned off: it would follow redirects, wait for ever, and send OLLAMA_API_KEY in
-clear (models.md, section 1).
+A pull goes through Ollama's own Python client, which takes longer to import than a list takes. Its habits that do not
+suit are turned off: it would follow redirects, wait for ever, and send OLLAMA_API_KEY in clear (models.md, section 1).
 """
 
 import asyncio
@@ -11,10 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
-
-import httpx
 
 from orchestrator.adapters.models.ollama_errors import AskAnother, broken, missing, unreachable, unwrapped
 from orchestrator.adapters.models.ollama_server import (
@@ -28,19 +25,13 @@ from orchestrator.adapters.models.ollama_server import (
 )
 from orchestrator.adapters.models.options import OllamaOptions
 from orchestrator.core.errors import ModelFailed
-from orchestrator.core.ports import Window
 from orchestrator.core.text.visible import one_line
 
-try:
+if TYPE_CHECKING:
+    import httpx
     import ollama
-except ValueError:
-    # It reads OLLAMA_HOST as it is imported, for a client that nobody here uses, and its error has a part of it. What
-    # that setting means is said by ``options``, without a part of a password.
-    _host = os.environ.pop("OLLAMA_HOST")
-    try:
-        import ollama
-    finally:
-        os.environ["OLLAMA_HOST"] = _host
+
+    from orchestrator.core.ports import Window
 
 # -- A look at a model where it is kept, for people: what each server says of it, and what a task would be given
 
@@ -56,7 +47,7 @@ class Seen:
     """The models that it has."""
     facts: ModelFacts | None = None
     """None: it does not have the model."""
-    window: Window | None = None
+    window: "Window | None" = None
     """The window that a task would get; None: the server does not have the model."""
     version: str = ""
     """The version of Ollama; empty: it does not say."""
@@ -129,6 +120,8 @@ ANSWER_S: Final = 15.0
 SILENCE_S: Final = 600.0
 """Between two words of a pull: a checksum over tens of gigabytes is made without one."""
 _AGAIN: Final = "Type the same command again: it goes on where it stopped."
+_NONSENSE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""The errors of reading an answer as if it were Ollama's, whoever gave it."""
 
 
 @dataclass(frozen=True)
@@ -154,20 +147,28 @@ class Progress:
     """How many bytes there are; 0: not known yet. The number grows when another part becomes known."""
 
 
-def kept_models(url: str) -> list[KeptModel]:
+async def kept_models(url: str) -> list[KeptModel]:
     """The models that a server has, by name. Raises ModelFailed."""
-    with _asked(url, "", ANSWER_S) as client:
-        rows = client.list().models
-    found = [
-        KeptModel(
-            name=row.model or "",
-            size=int(row.size or 0),
-            parameters=(row.details.parameter_size if row.details else "") or "",
-            quantization=(row.details.quantization_level if row.details else "") or "",
-        )
-        for row in rows
-    ]
+    try:
+        listed = await OllamaApi(url, OllamaOptions(url=url, connect_s=CONNECT_S, fact_s=ANSWER_S)).listed()
+        found = [_kept(row) for row in listed["models"]]
+    except Refusal as refusal:
+        # No error of Ollama is a list.
+        is_list = refusal.body.startswith("[")
+        raise _other(url) if is_list else _refused(url, "", refusal.status, refusal.body) from refusal
+    except TimeoutError as error:
+        raise _silent(url, ANSWER_S) from error
+    except _NONSENSE as error:
+        raise _other(url) from error
     return sorted((one for one in found if one.name), key=lambda one: one.name)
+
+
+def _kept(row: Any) -> KeptModel:
+    """A row of the list. Raises _NONSENSE where it is none."""
+    details = row.get("details") or {}
+    texts = (row.get("model"), details.get("parameter_size"), details.get("quantization_level"))
+    name, parameters, quantization = (str(one or "") for one in texts)
+    return KeptModel(name, int(row.get("size") or 0), parameters, quantization)
 
 
 def has(kept: list[KeptModel], name: str) -> bool:
@@ -179,7 +180,7 @@ def pull(url: str, name: str, tell: Callable[[Progress], None]) -> None:
     """Make a server fetch a model; the parts that were fetched stay when it is broken off. Raises ModelFailed."""
     parts: dict[str, tuple[int, int]] = {}
     last = ""
-    with _asked(url, name, SILENCE_S) as client:
+    with _asked(url, name) as client:
         for step in client.pull(name, stream=True):
             last = step.status or ""
             if step.digest and step.total:
@@ -192,12 +193,24 @@ def pull(url: str, name: str, tell: Callable[[Progress], None]) -> None:
 
 
 @contextmanager
-def _asked(url: str, name: str, answer_s: float) -> Iterator[ollama.Client]:
+def _asked(url: str, name: str) -> "Iterator[ollama.Client]":
     """A client whose failures are sentences. Raises ModelFailed."""
+    import httpx
+
+    try:
+        import ollama
+    except ValueError:
+        # It reads OLLAMA_HOST as it is imported, for a client that nobody here uses, and its error has a part of it.
+        # What that setting means is said by ``options``, without a part of a password.
+        host = os.environ.pop("OLLAMA_HOST")
+        try:
+            import ollama
+        finally:
+            os.environ["OLLAMA_HOST"] = host
     parts = urlsplit(url)
     client = ollama.Client(
         host=url,
-        timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
+        timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
         follow_redirects=False,
         trust_env=not is_loopback(parts.hostname or ""),
         auth=_as_it_is if parts.scheme == "https" else _without_key,
@@ -210,23 +223,30 @@ def _asked(url: str, name: str, answer_s: float) -> Iterator[ollama.Client]:
     except (ConnectionError, httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
         raise unreachable(url, error, CONNECT_S) from error
     except httpx.TimeoutException as error:
-        raise ModelFailed(f"Ollama at {url} said nothing for {answer_s:g} s.", remedy=_AGAIN) from error
+        raise _silent(url, SILENCE_S) from error
     except httpx.HTTPError as error:
         raise broken(url, error) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        # The client reads any answer as if it were Ollama's.
-        raise ModelFailed(
-            f"What answers at {url} is not Ollama.", remedy="Say where it listens: OLLAMA_HOST or --ollama-url."
-        ) from error
+    except _NONSENSE as error:
+        raise _other(url) from error
 
 
-def _without_key(request: httpx.Request) -> httpx.Request:
+def _without_key(request: "httpx.Request") -> "httpx.Request":
     request.headers.pop("authorization", None)
     return request
 
 
-def _as_it_is(request: httpx.Request) -> httpx.Request:
+def _as_it_is(request: "httpx.Request") -> "httpx.Request":
     return request
+
+
+def _silent(url: str, answer_s: float) -> ModelFailed:
+    return ModelFailed(f"Ollama at {url} said nothing for {answer_s:g} s.", remedy=_AGAIN)
+
+
+def _other(url: str) -> ModelFailed:
+    return ModelFailed(
+        f"What answers at {url} is not Ollama.", remedy="Say where it listens: OLLAMA_HOST or --ollama-url."
+    )
 
 
 _WHY: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.ports import Window
+from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.text.visible import one_line
 
 DEFAULT_PORT: Final = 11434

@@ -29,10 +29,9 @@ from orchestrator.core.task.system_facts import (
     PolicyLoaded,
     TaskPruned,
 )
-from orchestrator.core.values import from_us
+from orchestrator.core.values import from_us, sha256_hex
 from orchestrator.core.wire.identity import ComputerRecord
 from orchestrator.core.wire.identity import labelled as labelled_side
-from orchestrator.core.wire.wire import sha256_hex
 
 Sealed = tuple[AgentTaskItem, bytes]
 """An item, and its bytes as they are kept."""

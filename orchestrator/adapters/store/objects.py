@@ -16,7 +16,7 @@ from orchestrator.adapters.store.schema import READ_META, SCHEMA, SCHEMA_KEY, Ta
 from orchestrator.adapters.store.script import Script
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Schedule
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 # -- The queue entry and the lease of one task: a value, and the few ways it may change
 #

@@ -34,8 +34,8 @@ from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.errors import InvalidRequest, StoreBusy
 from orchestrator.core.ports import Clock, Coming
 from orchestrator.core.task.items import AgentTaskItem, Draft
+from orchestrator.core.values import ComputerId
 from orchestrator.core.wire.identity import Heard
-from orchestrator.core.wire.wire import ComputerId
 from orchestrator.runtime.gathering import Gathered
 
 T = TypeVar("T")

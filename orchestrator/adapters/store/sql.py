@@ -44,9 +44,8 @@ from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import to_us
+from orchestrator.core.values import ComputerId, to_us
 from orchestrator.core.wire.identity import NOTHING_HEARD, Heard
-from orchestrator.core.wire.wire import ComputerId
 
 # -- The items of a stream as they come out of a store: each is compared with its hash and the item before it
 #

@@ -16,8 +16,7 @@ from orchestrator.adapters.store.sql_system import head_row
 from orchestrator.core.ports import StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.values import from_us, to_us
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId, from_us, to_us
 
 _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
     pinned FROM tasks"""

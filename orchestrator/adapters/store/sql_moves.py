@@ -42,10 +42,9 @@ from orchestrator.core.task.system_facts import (
     TokenIssued,
     TokenRevoked,
 )
-from orchestrator.core.values import from_us
+from orchestrator.core.values import ComputerId, from_us
 from orchestrator.core.wire.cells import MOVED
 from orchestrator.core.wire.identity import ComputerRecord
-from orchestrator.core.wire.wire import ComputerId
 
 FORMAT: Final = 1
 MAX_BUNDLE_BYTES: Final = 256 * 1024 * 1024

@@ -39,9 +39,8 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import ANYBODY, Lease, Token, Turns
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.values import from_us, to_us
+from orchestrator.core.values import ComputerId, from_us, to_us
 from orchestrator.core.wire.identity import Heard
-from orchestrator.core.wire.wire import ComputerId
 
 # -- Many appends as one transaction script: as few statements as one of them alone would take
 #

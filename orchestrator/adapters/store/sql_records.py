@@ -15,9 +15,8 @@ from orchestrator.core.ports.store_parts import MOST_DUTY_S
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.system_facts import ComputerFrozen, ComputerSide, ComputerWelcomed, DirectoryChanged
-from orchestrator.core.values import from_us, to_us
+from orchestrator.core.values import ComputerId, from_us, sha256_hex, to_us
 from orchestrator.core.wire.identity import ComputerRecord, Heard
-from orchestrator.core.wire.wire import ComputerId, sha256_hex
 
 # -- What is kept of each computer, in SQL (see ``sql``): what was heard, who came last, and whether it is frozen
 

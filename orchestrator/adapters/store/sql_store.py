@@ -49,8 +49,8 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import ComputersArrived, GrantId
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import ComputerId
 from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
-from orchestrator.core.wire.wire import ComputerId
 
 T = TypeVar("T")
 

@@ -30,8 +30,7 @@ from orchestrator.core.ports import (
 from orchestrator.core.task.facts import TaskId, TaskSubmitted
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
 from orchestrator.core.task.system_facts import ComputerBackedUp, GrantId
-from orchestrator.core.values import from_us, to_us
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId, from_us, to_us
 
 # -- What belongs to no task, in SQL (see ``sql``): other streams, the heads of all, tokens and revocations
 

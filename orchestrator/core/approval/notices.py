@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Final
 
-from orchestrator.core.approval.presentation import hitl_response
+from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import Fact, QuestionAsked, ReviewNoted, ReviewRequested, TaskEnded
 from orchestrator.core.task.states import CallState
 from orchestrator.core.task.system_facts import ComputerFrozen, Notable
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import cut, one_line
 from orchestrator.core.wire.identity import frozen_sentence
 
@@ -120,6 +119,13 @@ def _quoted(name: str) -> str:
     return "".join(one if re.fullmatch("[A-Za-z0-9._-]", one) else f"%{one.encode().hex('%')}" for one in name)
 
 
+def _view(task: AgentTask, max_chars: int | None = None) -> HitlResponse:
+    # The stores need of this module only the kinds that are notable; the views come with all patterns of secrets.
+    from orchestrator.core.approval.presentation import hitl_response
+
+    return hitl_response(task, max_chars=max_chars)
+
+
 def _sentence(task: AgentTask, fact: Fact) -> str:
     whose = f"A task of {one_line(task.user_id, limit=64)}"
     match fact:
@@ -142,7 +148,7 @@ def _sentence(task: AgentTask, fact: Fact) -> str:
 
 
 def _calls(task: AgentTask) -> str:
-    view = hitl_response(task)
+    view = _view(task)
     named = [f"{one.tool} on {one.computer}" if one.computer else one.tool for one in view.tool_calls]
     listed = ", ".join(one_line(one, limit=80) for one in named[:3])
     return f"{listed}{f' and {len(named) - 3} more' if len(named) > 3 else ''} (risk: {view.risk.value})"
@@ -152,7 +158,7 @@ def _details(task: AgentTask, fact: Fact) -> str:
     parts = [f"Task: {_masked(task, task.prompt)}"]
     match fact:
         case ReviewRequested() | ReviewNoted() if task.request is not None:
-            for one in hitl_response(task, max_chars=_MOST_TEXT).tool_calls:
+            for one in _view(task, _MOST_TEXT).tool_calls:
                 args = json.dumps(one.args, ensure_ascii=False)
                 parts += [f"{one.tool}: {one.observed.diff or cut(args, _MOST_TEXT)[0]}"]
         case QuestionAsked():
@@ -163,6 +169,8 @@ def _details(task: AgentTask, fact: Fact) -> str:
 
 
 def _masked(task: AgentTask, text: str) -> str:
+    from orchestrator.core.text.redact import redact_text
+
     # Masked before it is cut: half of a secret would not be found.
     return cut(redact_text(text, salt=task.tag), _MOST_TEXT)[0]
 

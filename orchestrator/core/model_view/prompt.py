@@ -11,7 +11,6 @@ from string import Template
 from typing import Final
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.text.redact import redact_text
 from orchestrator.core.text.visible import one_line
 
 # -- The instructions before every task: a text with places that are filled in for each
@@ -83,6 +82,9 @@ def unread(refused: Sequence[str], last: str, *, num_predict: int, salt: str) ->
     ``refused`` are the sentences that the model was told, ``last`` is the text of the last reply. ``num_predict`` is
     the limit of a reply in tokens; 0: the model has one of its own. Secrets of the text are redacted with ``salt``.
     """
+    # Its patterns take longer to compile than a short command runs, and this is rare.
+    from orchestrator.core.text.redact import redact_text
+
     cut = all(one.startswith(CUT_OFF) for one in refused)
     parts = [f"{len(refused)} replies in a row could not be read."]
     if cut:

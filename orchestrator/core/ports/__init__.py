@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.ports.bus import Answer, Bus, Clock
 from orchestrator.core.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.core.ports.messenger import Message, Messenger
@@ -50,9 +49,13 @@ from orchestrator.core.ports.store_parts import (
     SignInRow,
     SignIns,
 )
-from orchestrator.core.task.facts import CallId
-from orchestrator.core.task.task import AgentTask
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
+
+if TYPE_CHECKING:
+    # An adapter needs none of this to run, and it is half of a command's start.
+    from orchestrator.core.approval.deciders import Saying
+    from orchestrator.core.task.facts import CallId
+    from orchestrator.core.task.task import AgentTask
 
 __all__ = [
     "ANYBODY",
@@ -138,17 +141,17 @@ class RequestAuthorizer(Protocol):
     async def authenticate(self, authorization: str | None) -> Identity:
         """The identity behind an ``Authorization`` header. Raises Unauthenticated."""
 
-    def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
+    def may_decide(self, identity: Identity, task: "AgentTask", action: "Saying" = "approve") -> bool:
         """Whether this identity may say this to requests and questions of this task."""
 
-    def stands_for(self, identity: Identity, task: AgentTask, said: Mapping[CallId, Saying]) -> str | None:
+    def stands_for(self, identity: Identity, task: "AgentTask", said: "Mapping[CallId, Saying]") -> str | None:
         """For whom this identity may say all of this of the calls: empty for itself, else a person who is away.
 
         None: it may not. By default people who may decide speak for themselves.
         """
         return "" if all(self.may_decide(identity, task, one) for one in said.values()) else None
 
-    def concerns(self, identity: Identity, task: AgentTask) -> bool:
+    def concerns(self, identity: Identity, task: "AgentTask") -> bool:
         """Whether a task's request is one of those that this identity reviews, now or at another step of it."""
         return self.may_decide(identity, task)
 
@@ -156,7 +159,7 @@ class RequestAuthorizer(Protocol):
         """Whether no claim of somebody else holds this identity up."""
         return "admin" in identity.roles
 
-    async def still_decides(self, name: str, task: AgentTask, since: datetime, call_id: CallId) -> bool:
+    async def still_decides(self, name: str, task: "AgentTask", since: datetime, call_id: "CallId") -> bool:
         """Whether the person of this name may now approve a call of this task: a grant counts only while its giver may.
 
         ``since``: when the grant was given. Another person who got the name later did not give it.
@@ -172,11 +175,11 @@ class RequestAuthorizer(Protocol):
         """Whether this identity may look at a computer, and use it where it may submit; by default everybody may."""
         return True
 
-    def who_decides(self, task: AgentTask) -> str:
+    def who_decides(self, task: "AgentTask") -> str:
         """The people who may approve what this task asks, in words that end a sentence; a refusal says it."""
         return "those who may decide"
 
-    def sets_apart(self, identity: Identity, task: AgentTask) -> bool:
+    def sets_apart(self, identity: Identity, task: "AgentTask") -> bool:
         """Whether this identity may not approve because it submitted the task; by default it never is the reason."""
         return False
 

@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from orchestrator.core.wire.identity import Heard
-from orchestrator.core.wire.wire import ComputerId, Desk, RunId, SettledCall, Told
+from orchestrator.core.values import ComputerId, RunId
+
+if TYPE_CHECKING:
+    from orchestrator.core.wire.identity import Heard
+    from orchestrator.core.wire.wire import Desk, SettledCall, Told
 
 OnOutput = Callable[[int, bytes], None]
 """Is told what a running program writes, as it comes: where the part begins in the whole output, and its bytes.
@@ -37,7 +40,7 @@ class ComputerLine(Protocol):
     def capabilities(self) -> Sequence[str]:
         """The capabilities of its client, as it said in ``hello``."""
 
-    def tell(self, message: Told, body: bytes = b"") -> None:
+    def tell(self, message: "Told", body: bytes = b"") -> None:
         """Send an answer soon; nothing is sent to a computer that is gone."""
 
     def keeps_up(self) -> bool:
@@ -50,7 +53,7 @@ class PlayersDesk(Protocol):
     def opened(self, line: ComputerLine) -> None:
         """A computer at which players can ask is connected and welcome."""
 
-    def asked(self, line: ComputerLine, request: Desk, body: bytes) -> None:
+    def asked(self, line: ComputerLine, request: "Desk", body: bytes) -> None:
         """Somebody asked; ``body`` is what they typed."""
 
     def closed(self, line: ComputerLine) -> None:
@@ -101,7 +104,7 @@ class Computers(Protocol):
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
 
-    def heard(self, computer: ComputerId) -> Heard:
+    def heard(self, computer: ComputerId) -> "Heard":
         """The highest ``journal_seq`` that the computer has named, and its boot."""
 
     async def call(
@@ -146,6 +149,6 @@ class Computers(Protocol):
 class Settlement:
     """The outcome of one run: the journal's word, and the result itself where it is still in memory."""
 
-    call: SettledCall
+    call: "SettledCall"
     result: "CallResult | Exception | None" = None
     """None: not finished, or finished and its output lost with a reboot."""

@@ -13,8 +13,8 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED, ComputerSide, GrantId
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import ComputerId
 from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
-from orchestrator.core.wire.wire import ComputerId
 
 SYSTEM_STREAM: Final = audit.SYSTEM_STREAM
 """The stream of what belongs to no task; no task may have its name for an id."""

@@ -14,7 +14,7 @@ from orchestrator.core.task.system_facts import (
     Notable,
     NoticeState,
 )
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
 
 # -- The port of an audit: what is kept, as it is kept -----------------------------------
 

@@ -15,13 +15,14 @@ import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from orchestrator.core.policy import MAX_FORMER_LABELS
 from orchestrator.core.task.system_facts import ComputerFrozen, ComputerSide, FreezeReason
-from orchestrator.core.wire import wire
-from orchestrator.core.wire.messages import Client
-from orchestrator.core.wire.wire import ComputerId
+from orchestrator.core.values import ComputerId
+
+if TYPE_CHECKING:
+    from orchestrator.core.wire.messages import Client, Hello
 
 # -- The keys by which a computer knows that a client comes from the server that it was paired with
 #
@@ -36,7 +37,7 @@ def key_of(secret: str, token_hash: str) -> str:
     return _hmac(secret, f"computer {token_hash}")
 
 
-def signed(client: Client, key: str, boot: str) -> Client:
+def signed(client: "Client", key: str, boot: str) -> "Client":
     """The client as it is offered to a computer that said hello with this boot."""
     said = f"cc-orchestrator client\n{client.version}\n{client.size}\n{client.sha256}\n{boot}"
     return client.model_copy(update={"mac": _hmac(key, said)})
@@ -105,7 +106,7 @@ class Verdict:
 
 def judge(
     record: ComputerRecord,
-    hello: wire.Hello,
+    hello: "Hello",
     side: ComputerSide,
     *,
     token: str,
@@ -170,7 +171,7 @@ def labels_of(side: ComputerSide) -> frozenset[str]:
     return frozenset((side.label, *side.former_labels))
 
 
-def frozen(reason: FreezeReason, record: ComputerRecord, hello: wire.Hello, side: ComputerSide) -> ComputerFrozen:
+def frozen(reason: FreezeReason, record: ComputerRecord, hello: "Hello", side: ComputerSide) -> ComputerFrozen:
     """The fact, with what was compared and both sides."""
     compared = {"heard": record.heard, "number": record.number, "highest": hello.highest}
     if hello.found_seq is not None:
@@ -179,7 +180,7 @@ def frozen(reason: FreezeReason, record: ComputerRecord, hello: wire.Hello, side
     return ComputerFrozen(computer=record.computer, reason=reason, facts=compared, sides=sides)
 
 
-def _sign(record: ComputerRecord, hello: wire.Hello, side: ComputerSide) -> FreezeReason | None:
+def _sign(record: ComputerRecord, hello: "Hello", side: ComputerSide) -> FreezeReason | None:
     if record.known is not None and record.known.computer_id != side.computer_id:
         return "other_computer"
     if hello.found_seq is not None and hello.found_seq < record.heard:

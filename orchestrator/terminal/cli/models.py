@@ -142,10 +142,12 @@ def pull(
 
 def _kept(url: str, there: "dict[str, list[KeptModel]]") -> bool:
     """Note the models of a server; False: it does not tell, and that was said."""
+    import asyncio
+
     from orchestrator.adapters.models.kept_models import kept_models
 
     try:
-        there[url] = kept_models(url)
+        there[url] = asyncio.run(kept_models(url))
     except ModelFailed as error:
         complain(error)
         return False

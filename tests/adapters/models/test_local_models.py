@@ -7,7 +7,8 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel as PlayedModel
 
-from orchestrator.adapters.models import OllamaOptions, ScriptedModel, ServerOptions, as_chat_model
+from orchestrator.adapters.models import OllamaOptions, ServerOptions, as_chat_model
+from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.core.ports import is_local
 
 

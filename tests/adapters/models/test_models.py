@@ -31,10 +31,10 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.usage import RequestUsage
 
-from orchestrator.adapters.models import ScriptedModel, as_chat_model
+from orchestrator.adapters.models import as_chat_model
 from orchestrator.adapters.models import pydantic_ai as adapter
 from orchestrator.adapters.models.pydantic_ai import PydanticAIModel
-from orchestrator.adapters.models.scripted import SCRIPTS
+from orchestrator.adapters.models.scripted import SCRIPTS, ScriptedModel
 from orchestrator.app.library import execute_task_with_agent
 from orchestrator.core.approval.approval import CallDecision
 from orchestrator.core.errors import HitlInterventionRequired, InvalidRequest, ModelFailed

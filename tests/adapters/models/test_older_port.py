@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.models import ScriptedModel, as_chat_model
+from orchestrator.adapters.models import as_chat_model
+from orchestrator.adapters.models.scripted import ScriptedModel
 from orchestrator.adapters.models.truncation import as_it_is
 from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.ports import ChatMessage, ModelReply
