@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
 from orchestrator.adapters.bus.local import LocalBus
-from orchestrator.adapters.store import SqlitePersistenceManager, open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.approval.deciders import Saying
 from orchestrator.core.ports import ChatMessage, Identity, ModelReply, RequestAuthorizer, Store
 from orchestrator.core.task.states import TaskStatus

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-from orchestrator.adapters.store import SqlitePersistenceManager
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.harness.ollama_server import OllamaServer, Wire, listening

@@ -25,7 +25,7 @@ from orchestrator.core.task.system_facts import ComputerFrozen, ComputerReleased
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.history.audit import Checkpoints, verify_store
 from orchestrator.history.audit import verification as verifying
-from orchestrator.history.store_move import copy_store
+from orchestrator.history.store_move.copy import copy_store
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.audit import offline_verify
 from orchestrator.testing.drafts import Author

@@ -13,7 +13,8 @@ import pytest
 from orchestrator.adapters.store import open_store
 from orchestrator.core.errors import OrchestratorError, StoreDamaged
 from orchestrator.core.task.facts import TaskId
-from orchestrator.history.store_move import check_store_at, copy_store
+from orchestrator.history.store_move.copy import copy_store
+from orchestrator.history.store_move.inspection import check_store_at
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.audit import offline_verify
 from orchestrator.testing.drafts import Author

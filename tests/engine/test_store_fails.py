@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store import SqlitePersistenceManager
-from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
 from orchestrator.core.errors import StoreBusy
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, heads_digest
 from orchestrator.core.ports import KeptItem, Store, StreamHead
 from orchestrator.core.task.facts import CancelRequested, Fact, TaskId

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store import InMemoryPersistenceManager, open_store, sql_lists
+from orchestrator.adapters.store import open_store, sql_lists
 from orchestrator.adapters.store.sql_system import _REFERRING
-from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
 from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import NotFound
 from orchestrator.core.ports import KeptItem, KeptJournal, Store, StreamHead, TaskRow

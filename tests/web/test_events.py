@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.store import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import StoreAway
 from orchestrator.core.ports.bus import Hear
 from orchestrator.core.task.facts import TaskId

@@ -1,25 +1,28 @@
 """Stores: the journal of tasks, their queue and the tables beside them, behind one port."""
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.ports import Clock, Store
 from orchestrator.runtime.clock import SystemClock
 
-__all__ = ["InMemoryPersistenceManager", "SqlitePersistenceManager", "open_store"]
+if TYPE_CHECKING:
+    from orchestrator.core.ports import Clock, Store
+
+__all__ = ["open_store"]
 
 _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = ("postgresql://", "postgres://")
 
 
-def open_store(url: str, *, clock: Clock) -> Store:
+def open_store(url: str, *, clock: "Clock") -> "Store":
     """The store of ``memory:``, ``sqlite:///relative/file.db``, ``sqlite:////absolute/file.db`` or ``postgresql://…``.
 
     A PostgreSQL store connects when it is first used; with the system's clock it goes by its server's.
     Raises InvalidRequest for any other URL, and what the adapter raises.
     """
+    from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
+
     if url == "memory:":
         return InMemoryPersistenceManager(clock=clock)
     path = url.removeprefix(_SQLITE)
@@ -35,7 +38,7 @@ def open_store(url: str, *, clock: Clock) -> Store:
     )
 
 
-def _postgresql(url: str, clock: Clock) -> Store:
+def _postgresql(url: str, clock: "Clock") -> "Store":
     try:
         from orchestrator.adapters.store.postgres import PostgresPersistenceManager
     except ModuleNotFoundError as missing:

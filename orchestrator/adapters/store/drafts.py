@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from orchestrator.adapters.store.objects import Entry
-from orchestrator.adapters.store.schema import OLDEST
 from orchestrator.core.approval.notices import notable
 from orchestrator.core.audit.chain import Written, read_written
 from orchestrator.core.audit.shared import told_of
@@ -225,15 +224,6 @@ def not_a_store() -> InvalidRequest:
     return InvalidRequest(
         "This database was made by another program.",
         remedy="Name a file that does not exist yet, or an empty database.",
-    )
-
-
-def of_old_version(what: str, schema: int) -> InvalidRequest:
-    """The refusal of a store, or of its dump, that a version before 0.6 wrote."""
-    return InvalidRequest(
-        f"{what} has schema {schema}, of a version before 0.6; this version reads schema {OLDEST} and later ones.",
-        remedy="Upgrade it with version 0.6 of cc-orchestrator first: start that version on the store, "
-        "or import the dump there and export it again.",
     )
 
 

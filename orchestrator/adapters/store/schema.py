@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from orchestrator.core.errors import InvalidRequest
+
 SCHEMA_KEY: Final = "cc-orchestrator schema"
 """The row of ``meta`` whose value is the schema of the tables."""
 
@@ -271,3 +273,12 @@ def _table(made: sqlite3.Connection, name: str) -> Table:
     )
     key = tuple(column for place, column in sorted((row[5], row[1]) for row in rows if row[5]))
     return Table(name, columns, key)
+
+
+def of_old_version(what: str, schema: int) -> InvalidRequest:
+    """The refusal of a store, or of its dump, that a version before 0.6 wrote."""
+    return InvalidRequest(
+        f"{what} has schema {schema}, of a version before 0.6; this version reads schema {OLDEST} and later ones.",
+        remedy="Upgrade it with version 0.6 of cc-orchestrator first: start that version on the store, "
+        "or import the dump there and export it again.",
+    )

@@ -32,6 +32,7 @@ from orchestrator.adapters.store.schema import (
     SCHEMA_KEY,
     SET_META,
     needed,
+    of_old_version,
 )
 from orchestrator.adapters.store.script import Rows, Script
 from orchestrator.core.audit.chain import read_written
@@ -206,7 +207,7 @@ def migrate(*, fresh: bool, upto: int = SCHEMA) -> Script[None]:
                 remedy="Start a newer version of cc-orchestrator on this store.",
             )
     if not fresh and done < OLDEST:
-        raise sealing.of_old_version("The store", done)
+        raise of_old_version("The store", done)
     for number, step in MIGRATIONS.items():
         if not done < number <= upto:
             continue

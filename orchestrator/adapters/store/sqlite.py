@@ -7,9 +7,7 @@ another that never waits for the first.
 
 import asyncio
 import logging
-import os
 import sqlite3
-import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,65 +19,17 @@ from typing import Final, TypeVar
 
 from orchestrator.adapters.store import drafts as sealing
 from orchestrator.adapters.store import sql, sql_queue
+from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.adapters.store.objects import check_objects, odd_values, strange_in_file
 from orchestrator.adapters.store.schema import SCHEMA, tables_of
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.adapters.store.sqlite_thread import CACHED_STATEMENTS, SqliteThread, drive, explained
-from orchestrator.core.errors import OrchestratorError, StoreBusy
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Clock
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.values import to_us
 from orchestrator.runtime.clock import SystemClock
-
-# -- One process per file: a lock that dies with its holder and says who that is ---------
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        # Windows keeps others from reading a locked byte, so lock one far behind the pid.
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-class FileLock:
-    """The exclusive right to ``path``, kept in the side file ``path.lock`` that holds our pid.
-
-    The operating system frees it when the process ends in whatever way; the side file stays,
-    because removing it would let a third process lock another file of the same name.
-    Raises StoreBusy with the holder's pid.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor: int | None = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            _lock(self._descriptor)
-        except OSError:
-            pid = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
-            self.release()
-            raise StoreBusy(
-                f"The store {path} is open in process {pid or 'unknown'}.",
-                remedy="Stop that process, or use its server; one SQLite file serves one process.",
-            ) from None
-        os.truncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()}\n".encode())
-
-    def release(self) -> None:
-        """Let others have it. Safe to call twice."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
-# -- The embedded store: one SQLite file of the standard library, for one process --------
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import IO, Any, Final, NamedTuple
 
-from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store.schema import OLDEST, SCHEMA, Table, travelling
+from orchestrator.adapters.store.schema import OLDEST, SCHEMA, Table, of_old_version, travelling
 from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
 from orchestrator.history.store_move.sides import (
     Digest,
@@ -126,7 +125,7 @@ class Dump:
         if header.schema > SCHEMA:
             raise _newer(f"{self._name} has schema {header.schema}; this version knows up to {SCHEMA}.")
         if header.schema < OLDEST:
-            raise sealing.of_old_version(self._name, header.schema)
+            raise of_old_version(self._name, header.schema)
         return header
 
     def _row(self, table: Table, line: bytes) -> Row:

@@ -21,6 +21,7 @@ from orchestrator.adapters.store.schema import (
     STAYING_ROWS,
     Column,
     Table,
+    of_old_version,
     travelling,
 )
 from orchestrator.adapters.store.script import Rows, Script, of_a_row
@@ -227,7 +228,7 @@ async def schema_of(side: Side) -> int:
             remedy="Use a newer version of cc-orchestrator for this store.",
         )
     if schema < OLDEST:
-        raise sealing.of_old_version("The store", schema)
+        raise of_old_version("The store", schema)
     return schema
 
 

@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from orchestrator.adapters.store import SqlitePersistenceManager, sql
 from orchestrator.adapters.store import drafts as sealing
+from orchestrator.adapters.store import sql
+from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.adapters.store.objects import odd_values, strange_in_file
 from orchestrator.adapters.store.schema import SCHEMA, STAYS, TRAVELS, Table, tables_of
 from orchestrator.adapters.store.script import Script
-from orchestrator.adapters.store.sqlite import FileLock
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.adapters.store.sqlite_thread import drive, explained
 from orchestrator.core.errors import NotFound, StoreBusy
 from orchestrator.history.store_move.sides import SQLITE, Row, not_empty, schema_of

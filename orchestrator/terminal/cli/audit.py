@@ -253,9 +253,9 @@ def offline_verify(data_dir: Path | None, *, full: bool | None = None) -> dict[s
     """
     import asyncio
 
-    from orchestrator.adapters.store.sqlite import FileLock
+    from orchestrator.adapters.store.file_lock import FileLock
     from orchestrator.history.audit import Checkpoints
-    from orchestrator.history.store_move import verify_store_at
+    from orchestrator.history.store_move.inspection import verify_store_at
 
     settings = settings_of(data_dir=data_dir)
     if settings.store or not (settings.data_dir / "orchestrator.db").exists():
@@ -331,7 +331,7 @@ def verify_against(heads: Path, data_dir: Path | None) -> dict[str, Any]:
     import asyncio
 
     from orchestrator.history.audit import Checkpoints, read_heads
-    from orchestrator.history.store_move import verify_store_at
+    from orchestrator.history.store_move.inspection import verify_store_at
 
     settings = settings_of(data_dir=data_dir)
     verified = asyncio.run(verify_store_at(settings.store_url, Checkpoints(settings.data_dir), read_heads(heads)))

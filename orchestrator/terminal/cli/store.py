@@ -43,7 +43,7 @@ def store_check(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataD
 
     And who works on it. A server may have it open meanwhile. Exits with 1 when something is not as it was written.
     """
-    from orchestrator.history.store_move import check_store_at
+    from orchestrator.history.store_move.inspection import check_store_at
 
     found = asyncio.run(check_store_at(_url(store, data_dir)))
     if as_json:
@@ -68,7 +68,7 @@ def store_export(
 
     A server may have it open meanwhile. The file holds everything, secrets too; only its owner can read it.
     """
-    from orchestrator.history.store_move import export_store
+    from orchestrator.history.store_move.copy import export_store
 
     url = _url(store, data_dir)
     with _metered("export", as_json=as_json) as told, _new(file) as out:
@@ -84,7 +84,7 @@ def store_import(
     data_dir: DataDir = None,
 ) -> None:
     """Fill an empty store from such a file: whole, or not at all."""
-    from orchestrator.history.store_move import import_store
+    from orchestrator.history.store_move.copy import import_store
 
     url = _url(store, data_dir)
     with _metered("import", as_json=as_json) as told, _there(file) as found:
@@ -106,7 +106,7 @@ def store_migrate(
     With --to everything is copied to an empty store, such as from SQLite to PostgreSQL; without it the tables become
     those of this version.
     """
-    from orchestrator.history.store_move import bring_forward, copy_store
+    from orchestrator.history.store_move.copy import bring_forward, copy_store
 
     url = _url(store, data_dir)
     if to is None:
@@ -161,7 +161,7 @@ def _url(store: str | None, data_dir: Path | None) -> str:
 
 def _shown(url: str) -> str:
     """A URL as it may be shown."""
-    from orchestrator.history.store_move import shown
+    from orchestrator.history.store_move.sides import shown
 
     return one_line(shown(url))
 

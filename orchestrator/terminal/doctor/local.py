@@ -18,9 +18,8 @@ from orchestrator.adapters.models.ollama_errors import missing
 from orchestrator.adapters.models.ollama_server import Refusal
 from orchestrator.adapters.models.openai_server import NO_MODELS, ModelServer, refused
 from orchestrator.adapters.models.options import DEFAULT_CTX, OllamaOptions, ServerOptions
-from orchestrator.adapters.store import drafts as sealing
-from orchestrator.adapters.store.schema import NEEDS_KEY, OLDEST, READ_META, SCHEMA, SCHEMA_KEY
-from orchestrator.adapters.store.sqlite import FileLock
+from orchestrator.adapters.store.file_lock import FileLock
+from orchestrator.adapters.store.schema import NEEDS_KEY, OLDEST, READ_META, SCHEMA, SCHEMA_KEY, of_old_version
 from orchestrator.core.connection_problems import Told
 from orchestrator.core.errors import ModelFailed, OrchestratorError, StoreBusy
 from orchestrator.runtime import prompts
@@ -163,7 +162,7 @@ def _schema(path: Path) -> Finding:
         sentence = f"{path} was written by a newer cc-orchestrator (schema {found}, this one knows {known})."
         return Finding("store", "fail", sentence, ("Update cc-orchestrator.",))
     if found < OLDEST:
-        return failed("store", sealing.of_old_version(str(path), found))
+        return failed("store", of_old_version(str(path), found))
     later = "; `serve` brings it up to date" if found < known else ""
     return Finding("store", "ok", f"{path} can be opened, schema {found}{later}.")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.adapters.bus import InstallationBus, LocalBus, installation_of
-from orchestrator.adapters.store import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import NobodyServes
 from orchestrator.core.ports import Answer
 from orchestrator.runtime.clock import SystemClock

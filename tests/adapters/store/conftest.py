@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store import SqlitePersistenceManager
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.testing import ManualClock
 from tests.adapters.store.gate import Gate
 

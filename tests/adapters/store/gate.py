@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from orchestrator.adapters.store import SqlitePersistenceManager
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.task.facts import TaskId
 from tests.waiting import HANG_S
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.store import SqlitePersistenceManager, open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound
 from orchestrator.core.policy import Effect
 from orchestrator.core.ports import Schedule, Store, Token

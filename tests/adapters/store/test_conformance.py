@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.ports import Clock, Store
 from orchestrator.testing import STORE_CONTRACTS, STORE_REOPENING_CONTRACTS, ManualClock, run_store_conformance
 from orchestrator.testing.drafts import OpenStore

@@ -17,9 +17,10 @@ from orchestrator.adapters.store.schema import SCHEMA, travelling
 from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, StoreBusy
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import ItemId, verify_chain
-from orchestrator.history.store_move import bring_forward, check_store_at, copy_store, shown
 from orchestrator.history.store_move import sides as moved_rows
-from orchestrator.history.store_move.sides import pages_of, reading
+from orchestrator.history.store_move.copy import bring_forward, copy_store
+from orchestrator.history.store_move.inspection import check_store_at
+from orchestrator.history.store_move.sides import pages_of, reading, shown
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from orchestrator.adapters.store import SqlitePersistenceManager
+from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.errors import Conflict
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import verify_chain

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.tasks import TaskService, service
 from orchestrator.engine.tasks.service import MissedHints

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from orchestrator.adapters.store import open_store
 from orchestrator.history.audit import Checkpoints, verify_store
-from orchestrator.history.store_move import check_store_at
+from orchestrator.history.store_move.inspection import check_store_at
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.commands import app
 from orchestrator.testing.stub_computer import StubComputer

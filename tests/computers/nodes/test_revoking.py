@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket
 
-from orchestrator.adapters.store import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.errors import StoreAway
 from orchestrator.core.ports import Identity, TokenRow
 from orchestrator.runtime.clock import SystemClock

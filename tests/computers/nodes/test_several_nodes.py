@@ -14,7 +14,8 @@ import asyncpg
 import pytest
 
 from orchestrator.adapters.bus.local import LocalBus
-from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.first_start import started
 from orchestrator.computers.nodes import new_node_id
 from orchestrator.core.errors import Conflict, PolicyUnusable, StoreAway, ToolFailed

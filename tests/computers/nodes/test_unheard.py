@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 from orchestrator.adapters.bus import LocalBus
-from orchestrator.adapters.store import InMemoryPersistenceManager
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.computers.nodes import Presence
 from orchestrator.computers.nodes.node import FOR_S, LOOK_EVERY_S, SURE_AFTER_S, UNHEARD, Unheard
 from orchestrator.testing.drafts import ManualClock

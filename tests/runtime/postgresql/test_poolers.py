@@ -16,7 +16,7 @@ from orchestrator.adapters.store import postgres_links
 from orchestrator.adapters.store.postgres import PostgresPersistenceManager
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway
 from orchestrator.core.task.facts import TaskId
-from orchestrator.history.store_move import check_store_at
+from orchestrator.history.store_move.inspection import check_store_at
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.sessions import SharedSession, must_give_sessions
 from orchestrator.testing import ManualClock

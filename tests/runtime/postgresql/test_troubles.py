@@ -19,7 +19,7 @@ from orchestrator.adapters.store import postgres_links
 from orchestrator.adapters.store.postgres import PostgresPersistenceManager
 from orchestrator.adapters.store.postgres_dialect import explained, not_connected
 from orchestrator.core.errors import BusAway, InvalidRequest, OrchestratorError, StoreAway, StoreBusy
-from orchestrator.history.store_move import check_store_at
+from orchestrator.history.store_move.inspection import check_store_at
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.problems import trouble
 from orchestrator.testing.drafts import refused

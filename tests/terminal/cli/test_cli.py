@@ -17,7 +17,7 @@ import httpx2
 import pytest
 import typer.main
 
-from orchestrator.adapters.store.sqlite import FileLock
+from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.runtime.program import program
 from orchestrator.runtime.settings import Settings

@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from orchestrator.adapters.store.sqlite import FileLock
+from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.runtime.settings import Settings
 from orchestrator.terminal.doctor import Finding, examine
 from orchestrator.terminal.doctor.local import Patient
