@@ -90,8 +90,8 @@ def test_the_limits_are_the_ones_of_the_code() -> None:
     for wanted in (
         f"Protocol version **{wire.PROTOCOL_VERSION}**",
         wire.COMPUTER_SUBPROTOCOL,
-        wire.REVIEWER_SUBPROTOCOL,
-        f"`{wire.REVIEWER_SUBPROTOCOL_1_1}`",
+        review.REVIEWER_SUBPROTOCOL,
+        f"`{review.REVIEWER_SUBPROTOCOL_1_1}`",
         f"header line of at most {wire.MAX_HEADER_BYTES} bytes",
         f"a body of at most {wire.MAX_BODY_BYTES} bytes",
         f"over {wire.MAX_FRAME_BYTES} bytes, or more than {MAX_COMPLAINTS} broken frames",

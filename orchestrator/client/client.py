@@ -399,7 +399,7 @@ class Client:
 
     def _offer(self) -> dict[str, Any]:
         """The facts in a reviewer's handshake."""
-        from orchestrator.core.wire.messages import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
+        from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 
         protocols = [REVIEWER_SUBPROTOCOL_1_1, REVIEWER_SUBPROTOCOL]
         return {"additional_headers": self.authorization, "subprotocols": protocols, "compression": None}

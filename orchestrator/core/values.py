@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 class Value(BaseModel):
     """A frozen value that knows every field it has."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 ComputerId = NewType("ComputerId", str)

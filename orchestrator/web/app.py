@@ -16,7 +16,8 @@ from starlette.websockets import WebSocket
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.ports import Identity
-from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
+from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, ComputerId
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.notifications import Notifier
 from orchestrator.engine.task_status import Proofs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.wire import wire
+from orchestrator.core.wire import review, wire
 from tests import TESTS
 
 GOLDEN = TESTS / "golden" / "computer"
@@ -279,8 +279,8 @@ def test_the_limits_are_those_of_the_protocol() -> None:
     assert (wire.MAX_WHOLE_BYTES, wire.WINDOW_FRAMES, wire.MAX_OUTPUT_BYTES) == (2097152, 8, 4096)
     assert (wire.MAX_OPEN_CALLS, wire.MAX_UNACKNOWLEDGED, wire.MAX_CALL_ID_CHARS) == (8, 64, 24)
     assert wire.COMPUTER_SUBPROTOCOL == "cc-orchestrator.v1"
-    assert wire.REVIEWER_SUBPROTOCOL == "cc-orchestrator.review.v1"
-    assert wire.REVIEWER_SUBPROTOCOL_1_1 == "cc-orchestrator.review.v1.1"
+    assert review.REVIEWER_SUBPROTOCOL == "cc-orchestrator.review.v1"
+    assert review.REVIEWER_SUBPROTOCOL_1_1 == "cc-orchestrator.review.v1.1"
     assert wire.PING_EVERY_S * 2 < wire.SILENCE_S
 
 

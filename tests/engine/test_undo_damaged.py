@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1, sha256_hex
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL_1_1
+from orchestrator.core.wire.wire import sha256_hex
 from tests.engine.test_restoration import Tree
 from tests.harness.endpoints import ByPrompt
 from tests.harness.support import call

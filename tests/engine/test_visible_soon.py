@@ -15,7 +15,7 @@ from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.core.ports import ModelReply
 from orchestrator.core.task.facts import DecisionRecorded, ReviewRequested
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 from tests.harness.commands import on_a_terminal
 from tests.harness.endpoints import stream
 from tests.harness.support import Disk, Listening, call, final, says

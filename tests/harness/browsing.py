@@ -11,7 +11,7 @@ import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL
 from orchestrator.web.events import EVENTS_SUBPROTOCOL
 from tests.harness.whole_server import Server
 from tests.waiting import HANG_S

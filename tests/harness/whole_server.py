@@ -22,7 +22,8 @@ from orchestrator.app import orchestrator as app_orchestrator
 from orchestrator.app.serving import listen, server_of
 from orchestrator.core.ports import ChatModel, Store
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL, Family
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL
+from orchestrator.core.wire.wire import Family
 from orchestrator.runtime.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer

@@ -20,7 +20,8 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task import facts
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import AgentTaskItem, decode_item, verify_chain
-from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL
+from orchestrator.core.wire.wire import COMPUTER_SUBPROTOCOL
 from tests.harness.processes import DyingStore, Kill, Process, prompt, start_computer, start_server, tail, unwrapped
 from tests.servers import NO_TLS
 from tests.waiting import HANG_S

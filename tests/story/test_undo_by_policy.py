@@ -13,7 +13,7 @@ from websockets.exceptions import WebSocketException
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1
+from orchestrator.core.wire.review import REVIEWER_SUBPROTOCOL_1_1
 from tests.harness.commands import cli
 from tests.harness.processes import ALL_WRITES, Kill
 from tests.story.harness import (

@@ -16,7 +16,8 @@ from orchestrator.core.task.facts import Observed, TaskId
 from orchestrator.core.wire import review
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.terminal.cli.review import listed
-from orchestrator.terminal.console import Console, ReviewLoop
+from orchestrator.terminal.console import Console
+from orchestrator.terminal.console.loop import ReviewLoop
 from orchestrator.terminal.review.request_view import describe
 from tests.harness.asked import OLD, console, request, shown
 from tests.harness.support import NEW, WRITE, Disk, Listening, call, final, says

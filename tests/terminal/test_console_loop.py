@@ -17,7 +17,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.messages import TaskChange, UndoOffer
 from orchestrator.core.undo.telling import outcome_of
 from orchestrator.core.wire import review
-from orchestrator.terminal.console import ReviewLoop
+from orchestrator.terminal.console.loop import ReviewLoop
 from orchestrator.terminal.review.channel import OPEN_ENDED, closed_meanwhile, done_of, refused, said_of, taken
 from tests.harness.asked import NOW, console, request
 from tests.harness.support import NEW, WRITE, Disk, Listening, call, final, says

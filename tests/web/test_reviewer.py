@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from orchestrator.core.wire.review import MAX_REVIEW_FRAME_CHARS
-from orchestrator.core.wire.wire import REVIEWER_SUBPROTOCOL_1_1
+from orchestrator.core.wire.review import MAX_REVIEW_FRAME_CHARS, REVIEWER_SUBPROTOCOL_1_1
 from tests.harness.endpoints import ByPrompt
 from tests.harness.support import Disk, call
 from tests.harness.whole_server import Reviewer, Server, connected, running

@@ -93,7 +93,7 @@ def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: Po
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class CallDecision(_Form):

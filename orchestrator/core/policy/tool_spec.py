@@ -22,7 +22,7 @@ Shows = Literal["nothing", "surroundings", "wanted", "content"]
 class ToolArgs(BaseModel):
     """The arguments of a tool; the docstring of each model is the tool's line in the prompt."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class OnComputer(ToolArgs):

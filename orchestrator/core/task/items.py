@@ -84,7 +84,7 @@ class AgentTaskItem(Value):
     hash: str
     fact: Fact
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 _ROLES: Final[dict[str, Literal["user", "assistant", "tool", "system"]]] = {

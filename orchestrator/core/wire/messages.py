@@ -27,9 +27,6 @@ from orchestrator.core.wire.screen_messages import (
 
 PROTOCOL_VERSION: Final = 1
 COMPUTER_SUBPROTOCOL: Final = "cc-orchestrator.v1"
-REVIEWER_SUBPROTOCOL: Final = "cc-orchestrator.review.v1"
-REVIEWER_SUBPROTOCOL_1_1: Final = "cc-orchestrator.review.v1.1"
-"""The subprotocol of reviewers who are told of ended tasks as well."""
 
 MAX_HEADER_BYTES: Final = 4096
 """The header line without its newline: small enough to parse char by char in Lua in 2 ms."""

@@ -5,7 +5,7 @@ After the handshake the server sends a snapshot of everything that waits, then e
 snapshot. A decision carries a ``ref`` of the reviewer's choice, and is answered by it.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -16,12 +16,15 @@ from orchestrator.core.task.facts import EndStatus, QuestionId, RequestId, TaskI
 from orchestrator.core.undo.messages import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
 from orchestrator.core.values import is_empty
 
+REVIEWER_SUBPROTOCOL: Final = "cc-orchestrator.review.v1"
+REVIEWER_SUBPROTOCOL_1_1: Final = "cc-orchestrator.review.v1.1"
+"""The subprotocol of reviewers who are told of ended tasks as well."""
 MAX_REVIEW_FRAME_CHARS = 64 * 1024
 """A decision is small; a larger frame is a mistake."""
 
 
 class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class OpenQuestion(_Message):
@@ -194,8 +197,10 @@ Asked = DecideRequest | AnswerQuestion | UndoTask
 """The messages that a reviewer may send."""
 FromReviewer = Annotated[Asked, Field(discriminator="type")]
 
-_FROM: TypeAdapter[Any] = TypeAdapter(FromReviewer)
-_TO: TypeAdapter[Any] = TypeAdapter(ToReviewer)
+_LATER: Final = ConfigDict(defer_build=True)
+"""They are built when the first frame comes: a command that only lists reads none."""
+_FROM: TypeAdapter[Any] = TypeAdapter(FromReviewer, config=_LATER)
+_TO: TypeAdapter[Any] = TypeAdapter(ToReviewer, config=_LATER)
 
 
 def decode_from_reviewer(text: str) -> Asked:

@@ -27,7 +27,7 @@ Counter = Annotated[int, Field(ge=0, le=MAX_COUNTER)]
 class WireMessage(BaseModel):
     """A message, or a part of one: strict, frozen, and nothing in it that is not known."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Body(WireMessage):

@@ -7,12 +7,10 @@ reads it again by itself and says what is wrong, so that there is one account of
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -77,8 +75,10 @@ class Bulk:
     def begin(self, tasks: int) -> int:
         """How many tasks to ask for at a time, where there are so many."""
         if self.processes and tasks >= _WORTH_IT:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.processes, mp_context=context, initializer=_begun)
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
+            self._pool = ProcessPoolExecutor(self.processes, mp_context=get_context("spawn"), initializer=_begun)
         return AT_ONCE * (2 * self.processes if self._pool is not None else 1)
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Bulk:
 
     async def _worked_out(self, journals: list[KeptJournal], anchors: Mapping[str, Anchor], now: int) -> list[Clean]:
         if self._pool is not None:
-            with suppress(BrokenProcessPool):
+            with suppress(BrokenExecutor):
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._pool, clean_of, journals, anchors, self.run, now)
             self._pool = None

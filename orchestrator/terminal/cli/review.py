@@ -4,7 +4,6 @@ What is decided by name is what was printed: the ids that were named, with the d
 that comes later (promise D4).
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -17,7 +16,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.cli.common import id_of, print_json
-from orchestrator.terminal.console import Console, InputEnded, ReviewLoop
+from orchestrator.terminal.console import Console, InputEnded
 from orchestrator.terminal.review.channel import (
     UNREADABLE,
     body_of,
@@ -92,6 +91,10 @@ def decide_and_print(client: Client, requests: list[str], action: Word, as_json:
 
 def review_all(client: Client, patience_s: float) -> int:
     """Review at the terminal until the person leaves; the exit code. ``patience_s``: as for the loop."""
+    import asyncio
+
+    from orchestrator.terminal.console.loop import ReviewLoop
+
     console = Console.of_terminal()
     loop = ReviewLoop(client, console)
     code = 0

@@ -1,6 +1,5 @@
 """The reviewers' channel: its messages, the requests and questions that wait, and the decisions that are sent."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,8 @@ from orchestrator.core.wire import review
 from orchestrator.terminal.review.request_view import Line, as_json, block, time_left
 
 if TYPE_CHECKING:
+    import asyncio
+
     from websockets.asyncio.client import ClientConnection
 
 # -- The reviewers' channel: its messages, the requests and questions that wait, and the decisions that are sent
@@ -256,7 +257,9 @@ class Outbox:
         if len(frame) > review.MAX_REVIEW_FRAME_CHARS and isinstance(sent, review.DecideRequest):
             # Such as an edited file.
             return await self._posted(sent)
-        outcome: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()
+        from asyncio import get_running_loop  # only the reviewers' socket needs it
+
+        outcome: asyncio.Future[Result | None] = get_running_loop().create_future()
         self._outcomes[sent.ref] = outcome
         await socket.send(frame)
         return await outcome

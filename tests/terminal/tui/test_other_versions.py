@@ -12,7 +12,7 @@ from orchestrator.core.errors import FrameRefused
 from orchestrator.core.task.items import SCHEMA_VERSION
 from orchestrator.core.wire import review
 from orchestrator.terminal.cli.review import decide_named, list_waiting
-from orchestrator.terminal.console import ReviewLoop
+from orchestrator.terminal.console.loop import ReviewLoop
 from orchestrator.terminal.review.channel import OddRequest, OddRequests, messages_of, odd_lines
 from orchestrator.terminal.review.request_view import Line
 from orchestrator.terminal.tui.approvals import Approvals
