@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from orchestrator.app.first_start import ADMIN
+from orchestrator.app.admin import ADMIN
 from orchestrator.app.orchestrator import Orchestrator
 from orchestrator.app.serving import serve
 from orchestrator.core.errors import OrchestratorError

@@ -10,29 +10,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.models import Connecting, OllamaOptions, Pool, ServerOptions, as_chat_model
 from orchestrator.adapters.models.kept_models import kept_models
 from orchestrator.adapters.models.ollama_server import OllamaApi, names_in, with_tag
 from orchestrator.adapters.models.options import endpoints_of
-from orchestrator.adapters.store import open_store
 from orchestrator.core.errors import InvalidRequest, ModelFailed, NotFound
 from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.policy import Policy
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, Workspace, is_local
-from orchestrator.core.task.items import SYSTEM
-from orchestrator.core.task.system_facts import RECORDS, NodeStarted, TokenIssued
+from orchestrator.core.task.system_facts import RECORDS, NodeStarted
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.visible import one_line
-from orchestrator.engine.tasks import TaskService
-from orchestrator.runtime.clock import SystemClock
 from orchestrator.runtime.program import DEFAULT_URL, ENV_PREFIX, program, version
 from orchestrator.runtime.prompts import FILE, SHIPPED_VERSION
 from orchestrator.runtime.settings import Settings
 from orchestrator.tools.workspace import RefusedWorkspace
 from orchestrator.web.answers.base import ModelRow, ModelServerRow
-from orchestrator.web.auth import TokenAuthorizer, issue_token, token_hash
 from orchestrator.web.doctor import About
 
 # -- The models of the tasks, as the settings name them ----------------------------------
@@ -311,10 +305,6 @@ def _without_password(value: str) -> str:
 
 # -- What a start finds in the data directory or makes there, and what the first one says
 
-ADMIN = "admin"
-_MAKING_S = 30.0
-"""Longer than it takes to make a token."""
-
 
 def first_words(settings: Settings, url: str) -> list[str]:
     """What the first start says to its user: where the token is, and what to type next."""
@@ -351,67 +341,3 @@ def prepare(settings: Settings) -> bool:
             remedy="Choose another with --data-dir.",
         ) from None
     return first
-
-
-async def admin_token(service: TaskService, settings: Settings) -> str | None:
-    """Make the admin's token unless its file still fits the store; None: it does.
-
-    Where several nodes share the store, the first makes it; the others make no second one, and say where it is.
-    """
-    async with service.duties.held("admin.token", _MAKING_S):
-        return await _admin_token(service, settings)
-
-
-async def _admin_token(service: TaskService, settings: Settings) -> str | None:
-    path = settings.token_path
-    row = None
-    if path.exists():
-        row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
-    others = await _has_admin(service)
-    # A person who was revoked on purpose stays revoked, as long as somebody else can make tokens.
-    if row is not None and (not row.revoked or others):
-        return None
-    if service.store.shared and others:
-        logger.info(
-            "%s holds no token of this store, which has an admin: copy admin.token from the node that started first, "
-            "let an admin give you a token of your own with `cc-orchestrator people add NAME --role admin`, or, where "
-            "nobody has one any more, run `cc-orchestrator store admin`.",
-            path,
-        )
-        return None
-    token = await _new_admin(service)
-    if path.exists():
-        # It may be the only copy of another installation's.
-        path.replace(path.with_name(f"{path.name}.old"))
-    temporary = path.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(token + "\n")
-    temporary.replace(path)
-    return token
-
-
-async def _new_admin(service: TaskService) -> str:
-    roles = ("submitter", "reviewer", "admin")
-    note = service.draft(TokenIssued(holder_kind="person", name=ADMIN, roles=roles), SYSTEM)
-    return await issue_token(service.store, kind="person", name=ADMIN, roles=roles, at=service.clock.now(), note=note)
-
-
-async def one_more_admin(settings: Settings) -> str:
-    """A new token of the admin in the store of the settings, for a person who can open that store.
-
-    Raises StoreBusy where a server has the store for itself, and the errors of opening a store.
-    """
-    store = open_store(settings.store_url, clock=SystemClock())
-    try:
-        service = TaskService(
-            store=store, bus=LocalBus(), clock=store.clock, authorizer=TokenAuthorizer(store, approvers="requester")
-        )
-        return await _new_admin(service)
-    finally:
-        await store.close()
-
-
-async def _has_admin(service: TaskService) -> bool:
-    """Whether somebody can let people in."""
-    return any("admin" in one.roles and not one.revoked for one in await service.store.list_tokens())

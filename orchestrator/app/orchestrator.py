@@ -14,10 +14,10 @@ from typing import Any, Final
 from orchestrator.adapters.bus import InstallationBus, installation_of, open_bus
 from orchestrator.adapters.messengers import Messengers
 from orchestrator.adapters.store import open_store
+from orchestrator.app.admin import admin_token
 from orchestrator.app.first_start import (
     Models,
     about,
-    admin_token,
     ollama_options,
     prepare,
     server_options,

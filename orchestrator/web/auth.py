@@ -19,8 +19,8 @@ from orchestrator.core.task.rehearsal import is_copy
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.lookalikes import is_mark, why_not, why_not_beside
+from orchestrator.core.values import ComputerId
 from orchestrator.core.wire.cells import route_of
-from orchestrator.core.wire.wire import ComputerId
 
 _NO_TOKEN = "Send a token: Authorization: Bearer TOKEN. The first start wrote one to admin.token in the data directory."
 

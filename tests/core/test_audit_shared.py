@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Fault
 from orchestrator.core.audit.computers import MOST_NUMBER, ComputerBook, Work, claim_faults, work_of
+from orchestrator.core.audit.queue import queue_faults
 from orchestrator.core.audit.shared import (
     DUTY_US,
     AgreedBook,
@@ -15,7 +16,6 @@ from orchestrator.core.audit.shared import (
     PolicyBook,
     Since,
     duty_faults,
-    queue_faults,
 )
 from orchestrator.core.audit.tables import Rows, TokenBook, token_fingerprint
 from orchestrator.core.task import system_facts as told

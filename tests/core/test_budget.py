@@ -3,7 +3,8 @@
 import pytest
 
 from orchestrator.core.task import facts
-from orchestrator.core.task.limits import LEAST_REPLY, Tokens, uncounted
+from orchestrator.core.task.fold import uncounted
+from orchestrator.core.task.limits import LEAST_REPLY, Tokens
 from tests.core.journal import Journal
 
 

@@ -17,7 +17,6 @@ from typing import Final, Literal
 from orchestrator.core.approval.grants import own_paths
 from orchestrator.core.approval.people import TOLD_RIGHTS, Directory, Holder, Right, rights_of
 from orchestrator.core.approval.workflow import DEFAULT_GROUP, ONE_PERSON, Workflow, told_people
-from orchestrator.core.model_view.masks import asks_to_see
 from orchestrator.core.policy import BUILT_IN_CATALOG, RoleRights, severity
 from orchestrator.core.task.facts import CallId, DecisionAction
 from orchestrator.core.task.states import CallState
@@ -117,6 +116,8 @@ class Deciders:
 
     def _releases(self, task: AgentTask) -> bool:
         """Whether an answer shows the model a secret, and the setting wants somebody else to decide."""
+        from orchestrator.core.model_view.masks import asks_to_see  # with all patterns of secrets
+
         asked = (one.call.args.get("question", "") for one in task.calls if one.state is CallState.ASKING)
         return self.approvers != "requester" and any(asks_to_see(str(one)) for one in asked)
 

@@ -25,7 +25,6 @@ from orchestrator.core.task.fold_review import (
     update_call,
 )
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft
-from orchestrator.core.task.limits import uncounted
 from orchestrator.core.task.states import PHASE_TABLE, Phase
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.task.task import AgentTask, CallRecord, Turn, changed
@@ -58,6 +57,8 @@ _STILL_FROZEN: Final = frozenset({"task_pinned", "task_unpinned"})
 """The items that come to a frozen task from outside: any other is made by an actor that goes on."""
 _UNKNOWN: Final = frozenset({CallState.EXECUTING, CallState.OUTCOME_UNKNOWN})
 """Calls that had begun, and of which nobody knows yet what they did."""
+_BYTES_A_TOKEN: Final = 2
+"""A token of JSON and Lua has three or four, so this estimates too many tokens."""
 
 
 def with_findings(task: AgentTask, drafts: Sequence[Draft]) -> list[Draft]:
@@ -219,6 +220,14 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         checking=Checking(wanted=fact.checks),
         created_at=at,
     )
+
+
+def uncounted(prompt: int, reply_bytes: int, *, counted_in: int, counted_out: int) -> int:
+    """The tokens of a request that its server did not count, estimated; ``prompt`` 0: nobody asked for that."""
+    if not prompt:
+        return 0
+    unheard = reply_bytes // _BYTES_A_TOKEN + 1 if not counted_out and reply_bytes else 0
+    return unheard + (0 if counted_in else prompt)
 
 
 def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:

@@ -23,8 +23,6 @@ from orchestrator.core.values import ComputerId
 
 LEAST_REPLY: Final = 16
 """Tokens that the shortest reply needs."""
-_BYTES_A_TOKEN: Final = 2
-"""A token of JSON and Lua has three or four, so this estimates too many tokens."""
 
 
 class Budget:
@@ -79,14 +77,6 @@ class Tokens:
             f"The limit of {self.limit} tokens leaves no room for another request, so none was sent: {used}, and the "
             f"next prompt has up to {self.prompt} ({how})."
         )
-
-
-def uncounted(prompt: int, reply_bytes: int, *, counted_in: int, counted_out: int) -> int:
-    """The tokens of a request that its server did not count, estimated; ``prompt`` 0: nobody asked for that."""
-    if not prompt:
-        return 0
-    unheard = reply_bytes // _BYTES_A_TOKEN + 1 if not counted_out and reply_bytes else 0
-    return unheard + (0 if counted_in else prompt)
 
 
 # -- What a task does next fails: how often that is tried again, after which pauses, and what people are told

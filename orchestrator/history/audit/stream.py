@@ -24,9 +24,10 @@ from orchestrator.core.audit.chain import (
 )
 from orchestrator.core.audit.check import Finding, Standing, check, standing_of
 from orchestrator.core.audit.computers import ComputerBook, Work, work_of
+from orchestrator.core.audit.queue import queue_faults
 from orchestrator.core.audit.retention import BackupBook, PruneBook
 from orchestrator.core.audit.rights import RightsBook
-from orchestrator.core.audit.shared import AgreedBook, DirectoryBook, PolicyBook, SignInBook, Since, queue_faults
+from orchestrator.core.audit.shared import AgreedBook, DirectoryBook, PolicyBook, SignInBook, Since
 from orchestrator.core.audit.story import Story, who_approved
 from orchestrator.core.audit.tables import GrantBook, TokenBook, request_faults, task_row_faults
 from orchestrator.core.errors import InvalidDecision, JournalBroken, NewerSchema, OrchestratorError

@@ -144,7 +144,7 @@ def store_admin(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataD
     A person who can open the store may do this: a server on SQLite has to be stopped for it, nodes on PostgreSQL go on.
     The token is shown once; the making of it is in the audit.
     """
-    from orchestrator.app.first_start import one_more_admin
+    from orchestrator.app.admin import one_more_admin
 
     token = asyncio.run(one_more_admin(settings_of(data_dir=data_dir, store=store)))
     if as_json:
