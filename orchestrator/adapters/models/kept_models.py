@@ -121,7 +121,7 @@ SILENCE_S: Final = 600.0
 """Between two words of a pull: a checksum over tens of gigabytes is made without one."""
 _AGAIN: Final = "Type the same command again: it goes on where it stopped."
 _NONSENSE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""The errors of reading an answer as if it were Ollama's, whoever gave it."""
+"""The errors of reading the answer of another program as if it were Ollama's."""
 
 
 @dataclass(frozen=True)
