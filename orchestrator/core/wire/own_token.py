@@ -15,7 +15,6 @@ import base64
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import zip_longest
 from typing import Final
 
 from orchestrator.core.wire.cells import NAME
@@ -45,6 +44,8 @@ _ROWS: Final = 50
 """Rows of the last texts below which a column may go on: those of a screen."""
 _WIDTH: Final = 256
 """Columns of a screen at most."""
+_SQUARE: Final = 4_096
+"""Rows that are made as long as the longest at one time: a megabyte."""
 _SLOTS: Final = (16_381, 16_369)
 """A block of a form takes a slot by each of these primes: a block of another text meets both in one of fifty cases."""
 _WORTH: Final = 150
@@ -86,7 +87,9 @@ class Sight:
         if text.count("\n") < _LEAST_PIECE - 1:
             return []
         rows = [row[:_WIDTH] for row in text.split("\n")]
-        letters = [_bare(_ascii("".join(column))) for column in zip_longest(*rows, fillvalue="")]
+        width = max(map(len, rows))
+        parts = [_columns(rows[at : at + _SQUARE], width) for at in range(0, len(rows), _SQUARE)]
+        letters = [b"".join(column) for column in zip(*parts, strict=True)]
         joined = b"".join([one for one in letters if len(one) >= _LEAST_PIECE])
         found = _merged(list(self._found(joined, self._met(joined))))
         if not found:
@@ -157,6 +160,13 @@ def _ascii(text: str) -> bytes:
 def _bare(text: bytes) -> bytes:
     """Letters and digits alone, in lower case."""
     return text.translate(_LOWER, _OTHER)
+
+
+def _columns(rows: list[str], width: int) -> list[bytes]:
+    """The letters and digits of each column."""
+    # With all rows of one length, one after the other, a column is each ``width``-th character.
+    square = _ascii("".join([row.ljust(width) for row in rows]))
+    return [_bare(square[place::width]) for place in range(width)]
 
 
 def _where(block: bytes, forms: bytes) -> Iterator[tuple[bytes, int]]:
