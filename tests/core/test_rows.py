@@ -1,12 +1,13 @@
 """A finished call in one line, and what was changed and run: made of the journal alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orchestrator.core.approval.approval import CallState
-from orchestrator.core.model_view.rows import pinned, rest_of, row, step_call
+from orchestrator.core.model_view.rows import Pins, rest_of, row, step_call
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, Ran
 from orchestrator.core.task.task import CallRecord, StepCall, Turn
@@ -136,6 +137,14 @@ def step(*calls: StepCall) -> Turn:
 
 def made(over: CallRecord, *, several: bool = False) -> Turn:
     return step(step_call(over, several=several))
+
+
+def pinned(turns: Sequence[Turn]) -> list[str]:
+    """The list after these steps."""
+    pins = Pins()
+    for one in turns:
+        pins.add(one)
+    return pins.lines()
 
 
 def test_the_list_names_what_was_changed_and_the_runs_since() -> None:

@@ -3,7 +3,10 @@
 import json
 import random
 import re
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -386,6 +389,66 @@ def test_many_rows_are_counted_and_the_last_are_shown() -> None:
     assert re.search(r"\n- cc_read \d+ → line \d+\n", goal)
     assert goal.endswith("[end of data maple]")
     assert goal.count("\n- cc_read") <= 40
+
+
+def grown_by(turns: Sequence[Turn], *, at: View, texts: Mapping[str, str]) -> str:
+    """What is said after the task's text when these are the turns of the task."""
+    task = replace(Story().task, turns=tuple(turns))
+    at.extend(task, texts)
+    return at.messages[1][1]
+
+
+def long_turns(count: int) -> list[Turn]:
+    """Steps that fill the window; each changes a file of its own, and each seventh is a run."""
+    done = turn(("cc_read", "line\n" + "word " * 300), digests=("read",))
+    return [
+        replace(done, calls=(replace(done.calls[0], changed=((f"f{number}", "edited"),), runs=number % 7 == 0),))
+        for number in range(count)
+    ]
+
+
+@pytest.mark.uncounted
+def test_in_a_full_window_a_step_of_a_long_task_costs_the_same_as_one_of_a_short_task() -> None:
+    """Counted in calls of Python, of twenty steps from the 100th and from the 900th on."""
+    turns, at, seen, now = long_turns(920), Story().grown, Counter[int](), 0
+
+    def count(_: object, event: str, __: object) -> None:
+        seen[now // 20] += event == "call"
+
+    task = Story().task
+    for now in range(920):
+        one_more = replace(task, turns=tuple(turns[: now + 1]))
+        sys.setprofile(count)
+        at.extend(one_more, {"1" * 64: "{}"})
+        sys.setprofile(None)
+    assert at.messages[1][1].count("\n- cc_read") == 40
+    early, late = seen[100 // 20], seen[900 // 20]
+    assert late < 1.1 * early, (early, late)
+
+
+def test_a_row_of_a_repeated_call_goes_when_it_is_told_again() -> None:
+    """Of the rows that were sent already, too."""
+    turns, at, texts = long_turns(15), Story().grown, {"1" * 64: "{}"}
+    looked = turn(("cc_list", "a"), digests=("list",))
+    before = [looked, *turns, looked, *turns]
+    assert grown_by(before, at=at, texts=texts).count("\n- cc_list") == 2
+    assert grown_by([*before, replace(looked, repeats=3)], at=at, texts=texts).count("\n- cc_list") == 0
+
+
+def test_the_rows_have_a_secret_once_a_person_lets_the_model_see_it() -> None:
+    """In the list of changes too, and both were sent with a marker before."""
+    value, fill = "password = 'hunter2-Xy'", [turn(("cc_list", "word " * 300))] * 36
+    told = turn(("cc_read", value))
+    told = replace(told, calls=(replace(told.calls[0], came=value, changed=((value, "edited"),)),))
+    at = View(Story().task, window=SMALL, prompt=shipped(), secrets="ask")
+    sent = grown_by([told, *fill], at=at, texts={"1" * 64: "{}"})
+    (marker,) = set(re.findall(r"→ .*(\[redacted [0-9a-f]{8}\])", sent))
+    asked = {"tool": "ask_user", "args": {"question": f"May the model see {marker}?"}}
+    texts = {"1" * 64: "{}", "2" * 64: json.dumps({"kind": "tool", "explanation": "x", "tool_call": asked})}
+    yes = replace(turn(("ask_user", "yes")), raw=BlobRef(sha256="2" * 64, size=2))
+    after = [told, *fill, yes, *fill[:10]]
+    assert f"\n- cc_read → {value}" in grown_by(after, at=at, texts=texts)
+    assert any(f"\n- {value}: edited" in one for _, one in at.messages)
 
 
 def test_plans_only_ever_lose_detail() -> None:

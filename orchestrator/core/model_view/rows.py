@@ -7,8 +7,10 @@ were added, how a program ended. All of it is made from the journal alone, so th
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any, Final
 
 from orchestrator.core.model_view.cuts import Rest, lines_in
@@ -61,28 +63,44 @@ def row(call: StepCall) -> str:
     return f"{call.asked} → {call.came}" if call.came else call.asked
 
 
-def pinned(turns: Sequence[Turn]) -> list[str]:
-    """The paths that these steps changed, each with the last change, and the programs that ran since the last one."""
-    changed, runs, last = dict[str, str](), list[str](), 0
-    for number, call in ((number, call) for number, turn in enumerate(turns, 1) for call in turn.calls):
-        for path, deed in call.changed:
-            changed.pop(path, None)
-            changed[path] = f"{deed} in step {number}"
-        if call.runs:
-            runs.append(f"- step {number}: {row(call)}")
-        elif call.changed:
-            runs, last = [], number
-    lines = list[str]()
-    if changed:
-        more = max(0, len(changed) - _MOST_CHANGED)
-        lines.append(f"Changed in steps 1 to {len(turns)}:")
-        lines += [f"- {more} more paths, earlier"] if more else []
-        lines += [f"- {_clipped(path, _WORD_CHARS)}: {deed}" for path, deed in [*changed.items()][more:]]
-    if runs:
-        lines += [f"Run since the change in step {last}:" if last else "Run:", *runs[-_MOST_RUNS:]]
-    elif last:
-        lines.append(f"Nothing was run since the change in step {last}.")
-    return lines
+class Pins:
+    """The paths that steps changed, each with the last change, and the programs that ran since the last one."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        """How many were added."""
+        self._changed: dict[str, str] = {}
+        self._runs: deque[str] = deque(maxlen=_MOST_RUNS)
+        self._last = 0
+        """The number of the last step that changed something; 0: none has."""
+
+    def add(self, turn: Turn) -> None:
+        """Add the next step."""
+        self.steps += 1
+        for call in turn.calls:
+            for path, deed in call.changed:
+                self._changed.pop(path, None)
+                self._changed[path] = f"{deed} in step {self.steps}"
+            if call.runs:
+                self._runs.append(f"- step {self.steps}: {row(call)}")
+            elif call.changed:
+                self._runs.clear()
+                self._last = self.steps
+
+    def lines(self) -> list[str]:
+        """The last changes and runs, with their titles; empty: there were none."""
+        lines = list[str]()
+        if self._changed:
+            more = max(0, len(self._changed) - _MOST_CHANGED)
+            last = [*islice(reversed(self._changed.items()), _MOST_CHANGED)]
+            lines.append(f"Changed in steps 1 to {self.steps}:")
+            lines += [f"- {more} more paths, earlier"] if more else []
+            lines += [f"- {_clipped(path, _WORD_CHARS)}: {deed}" for path, deed in reversed(last)]
+        if self._runs:
+            lines += [f"Run since the change in step {self._last}:" if self._last else "Run:", *self._runs]
+        elif self._last:
+            lines.append(f"Nothing was run since the change in step {self._last}.")
+        return lines
 
 
 # -- inside ------------------------------------------------------------------------------

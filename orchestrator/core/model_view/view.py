@@ -17,7 +17,7 @@ from orchestrator.core.errors import WindowTooSmall
 from orchestrator.core.model_view.cuts import cut
 from orchestrator.core.model_view.masks import Mask, seen_by
 from orchestrator.core.model_view.prompt import Count, Plan, Prompt, Window, estimate, masked
-from orchestrator.core.model_view.rows import pinned, row
+from orchestrator.core.model_view.rows import Pins, row
 from orchestrator.core.policy import SecretsToModel
 from orchestrator.core.policy.tool_spec import shown_args
 from orchestrator.core.reply.response import TOOL_ARGS
@@ -164,6 +164,12 @@ class View:
         self._estimates: dict[str, int] = {}
         """The tokens of contents that are sent, or were tried since they were built last."""
         self._plan = Plan()
+        self._rows: list[str] = []
+        """The lines of the first turns that are not hidden; of turns that were never told as lines there are none."""
+        self._rows_before = [0]
+        """For each of those turns the number of lines before it, and behind them the number of all."""
+        self._changes = Pins()
+        """What was changed and run by the turns that were there when the window was full last."""
         self._pins: list[str] = []
         """What was changed and run by the time when steps lost detail last; empty: none has."""
         self._tag = task.tag
@@ -254,6 +260,8 @@ class View:
         self._top = self._masked_top()
         self._turns = [self.mask.turn(*one) for one in self._seen]
         self._rendered.clear()
+        self._changes = Pins()
+        self._forget_rows()
         return True
 
     # -- the window ----------------------------------------------------------------------
@@ -261,7 +269,9 @@ class View:
     def _fit(self) -> None:
         if self.window is None or self.tokens <= self.window.budget:
             return
-        pins = pinned([turn for turn, _ in self._turns])
+        for turn, _ in self._turns[self._changes.steps :]:
+            self._changes.add(turn)
+        pins = self._changes.lines()
         plan = masked(self._plan, len(self._turns), self.window, partial(self._size, pins=pins))
         if plan is None:
             raise WindowTooSmall(
@@ -285,6 +295,7 @@ class View:
         """Take the earlier ones of a repeated step out: a model that sees a call three times makes it a fourth time."""
         same = {place for place, (one, _) in enumerate(self._turns[:-1]) if one.digests == turn.digests}
         self._hidden |= same
+        self._forget_rows()
         self._build()
 
     # -- the messages --------------------------------------------------------------------
@@ -292,18 +303,32 @@ class View:
     def _told(self, plan: Plan, pins: list[str]) -> Iterator[Message]:
         system, (role, goal) = self._top
         yield system
-        rows = [
-            line for place in range(plan.rows) if place not in self._hidden for line in told_rows(self._turns[place][0])
-        ]
         # They come after the last step that lost detail: steps that were folded before stay as they were sent.
         folded = [place for place in range(plan.rows, plan.brief) if place not in self._hidden]
         # Where nothing but the last results has room, they have none either.
         state = _view_fenced("What was changed and run so far", pins if plan.shown_rows else [], self._tag)
-        yield role, f"{goal}{_rows(rows, plan.shown_rows, self._tag)}{state if not folded else ''}"
+        yield role, f"{goal}{self._told_rows(plan)}{state if not folded else ''}"
         for place in range(plan.rows, len(self._turns)):
             for role, content in self._told_turn(place, plan):
                 is_last = role == "user" and [place] == folded[-1:]
                 yield role, f"{content}{state}" if is_last else content
+
+    def _told_rows(self, plan: Plan) -> str:
+        """The part after the task's text once steps are told as rows.
+
+        A full window asks for this text of several plans in each step. So each line is made once, and only the lines
+        that are shown are read.
+        """
+        for place in range(len(self._rows_before) - 1, plan.rows):
+            self._rows += [] if place in self._hidden else told_rows(self._turns[place][0])
+            self._rows_before.append(len(self._rows))
+        end = self._rows_before[plan.rows]
+        left_out = max(0, end - plan.shown_rows)
+        more = [f"- {left_out} earlier results are left out"] if left_out else []
+        return _view_fenced("Done in this task so far", [*more, *self._rows[left_out:end]], self._tag)
+
+    def _forget_rows(self) -> None:
+        self._rows, self._rows_before = [], [0]
 
     def _told_turn(self, place: int, plan: Plan) -> tuple[Message, ...]:
         if place in self._hidden:
@@ -341,13 +366,6 @@ def _more_room(window: Window) -> str:
     if not window.is_models_most:
         return "Raise num_ctx, or shorten the task."
     return f"This model has only {window.num_ctx} tokens, whatever num_ctx is: take another model, or shorten the task."
-
-
-def _rows(rows: list[str], shown: int, tag: str) -> str:
-    """The part after the task's text once steps are told as rows."""
-    left_out = len(rows) - min(shown, len(rows))
-    more = [f"- {left_out} earlier results are left out"] if left_out else []
-    return _view_fenced("Done in this task so far", [*more, *rows[left_out:]], tag)
 
 
 def _view_fenced(title: str, lines: list[str], tag: str) -> str:
