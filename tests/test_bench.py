@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,11 @@ def lines_of(name: str, directory: Path) -> list[dict[str, Any]]:
     assert all(line["value"] > 0 for line in lines if line["bench"] != "memory")
     assert list(directory.iterdir()) == []
     return lines
+
+
+def has_peers() -> bool:
+    """Whether somebody installed the other frameworks."""
+    return (SCRIPTS.parent / ".venv.peers" / "ready").exists()
 
 
 @pytest.mark.deep
@@ -83,7 +87,7 @@ def test_steps_yield_both_bars_and_the_peers_that_are_there(tmp_path: Path) -> N
         "a step of 8",
     ]
     assert any("pydantic-ai" in line["what"] for line in lines)
-    assert any("LangGraph" in line["what"] for line in lines) == (find_spec("langchain") is not None)
+    assert any("LangGraph" in line["what"] for line in lines) == has_peers()
 
 
 @pytest.mark.deep
@@ -126,8 +130,13 @@ def test_the_table_says_which_bars_hold(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 def test_a_whole_step_is_held_against_its_bar_and_watchers_against_one(tmp_path: Path) -> None:
-    """Each length, the longest by the shortest, many watchers by one, and the peer."""
-    judged = [line for line in lines_of("whole", tmp_path) if line["holds"] is not None]
+    """Each length, the longest by the shortest, many watchers by one, and the peers that are installed."""
+    lines = lines_of("whole", tmp_path)
+    assert {line["what"] for line in lines if line["what_beside"] == "ours"} == {
+        "a step of 4, pydantic-ai's loop",
+        *(("a step of 4, LangGraph, SQLite saver", "a step of 4, OpenAI Agents SDK") * has_peers()),
+    }
+    judged = [line for line in lines if line["holds"] is not None]
     assert [(line["what"], line["judged"], line["bar"]) for line in judged] == [
         ("a step of 2", "value", 4.0),
         ("a step of 4", "value", 4.0),
@@ -170,6 +179,29 @@ def test_a_run_is_compared_with_an_earlier_one_and_drawn(tmp_path: Path) -> None
     assert html.count("<svg") == len(told["lines"])
     assert "not in the earlier run" in html
     assert "//" not in html
+
+
+def test_peers_that_cannot_be_installed_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bench says it and measures the rest; nothing half installed is taken for a peer."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    peers = import_module("bench.peers")
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(peers, "PLACE", tmp_path / "file" / "venv")
+    assert "file" in peers.install()
+    assert peers.python() is None
+
+
+def test_the_peers_are_given_the_same_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call with its arguments as OpenAI's API has it, which reads what it says; the last reply has none."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    client, peers = import_module("bench.whole_client"), import_module("bench.peers")
+    reply = client.completed(client.wants(3, peers.FILE_LINES), 7)["choices"][0]
+    ((called,),) = (reply["message"]["tool_calls"],)
+    args = json.loads(called["function"]["arguments"])
+    assert (called["id"], called["function"]["name"], reply["finish_reason"]) == ("call_7", "cc_read", "tool_calls")
+    assert [line.partition("|")[0] for line in peers.cc_read(**args).split("\n")] == [str(n) for n in range(4, 14)]
+    last = client.completed(client.FINAL, 8)["choices"][0]
+    assert (last["finish_reason"], last["message"].get("tool_calls")) == ("stop", None)
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "no JSON"])

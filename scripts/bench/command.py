@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import against, appends, audit, calls, memory, profiling, report, routed, steps, whole
+from bench import against, appends, audit, calls, memory, peers, profiling, report, routed, steps, whole
 from bench.machine import machine, sentence
 from bench.measure import SCALES, Asked, Line, WorkerFailed
 
@@ -40,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         if file is not None and not file.parent.is_dir():
             print(f"{file.parent} is no directory, so {file.name} cannot be written. Make it first.", file=sys.stderr)
             return 2
+    if options.peers and (why := peers.install()):
+        print(f"The other frameworks could not be installed, so they are not measured: {why}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="cc-orchestrator-bench-", dir=options.dir) as directory:
         names = options.only or (["appends", "whole"] if options.store else list(BENCHES))
         with _database(options.store, options.dir) as url:
@@ -79,6 +81,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         default="",
         metavar="postgresql|URL",
         help="appends and whole steps on PostgreSQL: a server of its own, or that one",
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help=f"first install the other frameworks (into {peers.PLACE.name}, 200 MB)"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="write one HTML page with a bar for each line")
     parser.add_argument(

@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from bench import peers
+
 PACKAGES: Final = (
     "cc-orchestrator",
     "pydantic",
@@ -16,9 +18,6 @@ PACKAGES: Final = (
     "uvloop",
     "websockets",
     "pydantic-ai-slim",
-    "langgraph",
-    "langchain",
-    "langgraph-checkpoint-sqlite",
 )
 
 
@@ -32,12 +31,13 @@ def machine(directory: Path) -> dict[str, str | int]:
         "sqlite": sqlite3.sqlite_version,
         "file_system": _file_system(directory),
     }
-    return {**found, **{name: _version(name) for name in PACKAGES}}
+    return {**found, **{name: _version(name) for name in PACKAGES}, **peers.versions()}
 
 
 def sentence(found: Mapping[str, str | int]) -> str:
     """The same for people."""
-    versions = ", ".join(f"{name} {found[name]}" for name in ("python", "sqlite", *PACKAGES) if found[name])
+    named = ("python", "sqlite", *PACKAGES, *peers.PACKAGES)
+    versions = ", ".join(f"{name} {found[name]}" for name in named if found.get(name))
     where = f"{found['system']}, files on {found['file_system']}"
     return f"{found['cpus']} processors ({found['cpu']}), {where}\n{versions}"
 

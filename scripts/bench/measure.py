@@ -188,10 +188,13 @@ class WorkerFailed(Exception):
 
 
 class Worker:
-    """A process of one module of this package that answers each line of JSON with a line of JSON."""
+    """A process of one module of this package that answers each line of JSON with a line of JSON.
 
-    def __init__(self, module: str, **options: Any) -> None:
-        command = [sys.executable, "-P", "-m", f"bench.{module}", json.dumps(options, default=str)]
+    ``python``: the Python that runs it; None: this one.
+    """
+
+    def __init__(self, module: str, *, python: Path | None = None, **options: Any) -> None:
+        command = [str(python or sys.executable), "-P", "-m", f"bench.{module}", json.dumps(options, default=str)]
         self._what = f"bench.{module} {options.get('kind', '')}".rstrip()
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()

@@ -1,7 +1,12 @@
 # Its imports are there only where somebody installed them (see the package), and mypy runs without them.
 # mypy: disable-error-code="import-not-found, misc, untyped-decorator, unused-ignore"
-"""A worker of the step bench: LangGraph's agent with a model that answers at once, with and without its saver."""
+"""A worker of both step benches: LangGraph's agent, as its `create_agent` builds the graph.
 
+In the step bench its model answers at once, with and without the saver. In the whole step its model is a server, asked
+by `ChatOpenAI`, and each step is saved before the next begins, as in this project.
+"""
+
+import asyncio
 import gc
 import itertools
 from pathlib import Path
@@ -12,8 +17,11 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from pydantic import SecretStr
 
+from bench import peers
 from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
 
@@ -24,6 +32,12 @@ _files = itertools.count()
 def cc_read(path: str) -> str:
     """Read a file on the computer."""
     return f"-- Stub content for {path}\n"
+
+
+def checked(answer: dict[str, Any], steps: int) -> None:
+    """Raises RuntimeError where a task has not so many steps."""
+    if sum(message.type == "tool" for message in answer["messages"]) != steps:
+        raise RuntimeError("LangGraph did not do the steps that are measured.")
 
 
 class Instant(BaseChatModel):
@@ -62,8 +76,7 @@ async def task(steps: int, saver: AsyncSqliteSaver | None) -> Spent:
     gc.collect()
     with Spent() as spent:
         answer = await agent.ainvoke({"messages": [("user", "Read the logs.")]}, config)
-    if sum(message.type == "tool" for message in answer["messages"]) != steps:
-        raise RuntimeError("LangGraph did not do the steps that are measured.")
+    checked(answer, steps)
     return spent
 
 
@@ -81,15 +94,35 @@ async def measure(directory: Path, *, saving: bool, steps: int, tasks: int) -> d
     return total.per(steps * tasks)
 
 
+async def whole(directory: Path, model_url: str, *, steps: int, names: list[str]) -> dict[str, float]:
+    """Microseconds of a step of tasks that run at once."""
+    model = ChatOpenAI(model="tiny", base_url=f"{model_url}/v1", api_key=SecretStr("none"))
+    async with AsyncSqliteSaver.from_conn_string(str(directory / "graphs.db")) as saver:
+        agent: Any = create_agent(model, [tool(peers.cc_read)], system_prompt=peers.SYSTEM, checkpointer=saver)
+
+        async def one(name: str) -> None:
+            config = {"recursion_limit": 4 * steps + 20, "configurable": {"thread_id": name}}
+            asked = {"messages": [("user", peers.prompt(name))]}
+            checked(await agent.ainvoke(asked, config, durability="sync"), steps)
+
+        gc.collect()
+        with Spent() as spent:
+            await asyncio.gather(*map(one, names))
+    return spent.per(steps * len(names))
+
+
 async def main() -> None:
     """Measure as the pipe says."""
     told = options()
     directory, saving = own_directory(told), told["kind"] == "saving"
-    await task(1, None)
 
     async def handle(request: dict[str, Any]) -> dict[str, Any]:
+        if told["kind"] == "whole":
+            return dict(await whole(directory, told["model_url"], **request))
         return dict(await measure(directory, saving=saving, steps=request["steps"], tasks=request["tasks"]))
 
+    if told["kind"] != "whole":
+        await task(1, None)
     await answer_all(handle)
 
 

@@ -13,10 +13,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from bench import peers
 from bench.measure import Asked, Line, Worker, in_turns, middle
 
 BAR_US: Final = 150.0
@@ -27,10 +27,11 @@ LEAST_STEPS: Final = 400
 """Steps of one turn: short tasks are repeated until there are so many."""
 BY_HAND: Final = "by hand, two commits"
 SHARED_MEMORY: Final = Path("/dev/shm")
+OWN: Final = ("pydantic-ai's loop", "step_pydantic_ai", "bare")
+"""The peer that is installed with this project."""
 PEERS: Final = (
-    ("LangGraph", "step_langgraph", "bare", ("langchain", "langgraph")),
-    ("LangGraph, SQLite saver", "step_langgraph", "saving", ("langchain", "langgraph", "langgraph.checkpoint.sqlite")),
-    ("pydantic-ai's loop", "step_pydantic_ai", "bare", ("pydantic_ai",)),
+    ("LangGraph", "step_langgraph", "bare"),
+    ("LangGraph, SQLite saver", "step_langgraph", "saving"),
 )
 
 
@@ -135,10 +136,9 @@ def _shared_memory() -> Iterator[Path | None]:
 
 
 def _peers(asked: Asked, ours: dict[int, float]) -> Iterator[Line]:
-    for name, module, kind, needs in PEERS:
-        if not all(_installed(one) for one in needs):
-            continue
-        with Worker(module, kind=kind, directory=asked.directory / "peers") as worker:
+    apart = peers.python()
+    for (name, module, kind), python in [(OWN, None), *((one, apart) for one in PEERS if apart)]:
+        with Worker(module, python=python, kind=kind, directory=asked.directory / "peers") as worker:
             for steps in asked.scale.peer_steps:
                 # Once: it is an order of magnitude, and stands in no bar.
                 theirs = worker.ask(steps=steps, tasks=max(1, 100 // steps))
@@ -152,10 +152,3 @@ def _peers(asked: Asked, ours: dict[int, float]) -> Iterator[Line]:
                     beside=ours.get(steps),
                     what_beside="ours",
                 )
-
-
-def _installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

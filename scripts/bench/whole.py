@@ -3,27 +3,34 @@
 The server is a process of its own, and its CPU time is judged. Model server, computers and watchers are other
 processes. Eight tasks go on at once, each at a computer of its own. Beside it stand the least that keeps the promise
 of a durable step, which is two bare commits, and pydantic-ai's loop, which keeps nothing and talks to nobody.
+
+Other frameworks take the same steps where they are installed: eight tasks at once in one process, with the same model
+server over HTTP, and what they have for durability on SQLite. They have no gate, and read the file in their own memory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from bench import peers
 from bench.measure import Asked, Line, Worker, in_turns, middle
+from bench.peers import FILE_LINES
 
 BAR_MS: Final = {"SQLite": 4.0, "PostgreSQL": 5.0}
 FLAT_BAR: Final = 1.2
 """A step of the longest task, by a step of the shortest."""
 WATCHED_BAR: Final = 1.3
 """A step with many watchers, by a step with one."""
-FILE_LINES: Final = 400
-"""Of the file that is read: 12 kB."""
 MOST_READS: Final = 999
 """A task may have 1,000 replies, and the last one is its end."""
 WARM_STEPS: Final = 3
 FLOOR: Final = "two bare commits"
+PEERS: Final = (
+    ("LangGraph, SQLite saver", "step_langgraph"),
+    ("OpenAI Agents SDK", "step_openai_agents"),
+)
 
 
 class Stage:
@@ -105,7 +112,7 @@ def lines(asked: Asked) -> Iterator[Line]:
             bar=FLAT_BAR,
         )
         yield from _watched(asked, stage)
-    yield from _peer(asked, {steps: middle(told, "cpu") for steps, told in turns.items()})
+    yield from _peers(asked, {steps: middle(told, "cpu") for steps, told in turns.items()})
 
 
 Turns = list[dict[str, Any]]
@@ -160,10 +167,39 @@ def _floor(asked: Asked) -> float:
     return 2 * middle(told[0], "cpu") / 1e3
 
 
-def _peer(asked: Asked, ours: dict[int, float]) -> Iterator[Line]:
+def _peers(asked: Asked, ours: dict[int, float]) -> Iterator[Line]:
     """Once: it is an order of magnitude, and is in no bar."""
+    beside = partial(_line, what_beside="ours", judged="nothing")
     with Worker("step_pydantic_ai", kind="bare") as worker:
         for steps in asked.scale.whole.peer_steps:
-            told = [{key: us / 1e3 for key, us in worker.ask(steps=steps, tasks=max(1, 100 // steps)).items()}]
-            what = f"a step of {steps}, pydantic-ai's loop"
-            yield _line(what, told, beside=ours[steps], what_beside="ours", judged="nothing")
+            told = worker.ask(steps=steps, tasks=max(1, 100 // steps))
+            yield beside(f"a step of {steps}, pydantic-ai's loop", [_ms(told)], beside=ours[steps])
+    # They have no store on PostgreSQL here.
+    for name, module in PEERS if peers.python() and not asked.store else ():
+        for steps, told in peer(asked, module, asked.scale.whole.peer_steps).items():
+            yield beside(f"a step of {steps}, {name}", [_ms(told)], beside=ours[steps])
+
+
+def peer(asked: Asked, module: str, lengths: Sequence[int]) -> dict[int, dict[str, float]]:
+    """Microseconds of a step of another framework, over tasks of these lengths."""
+    with (
+        Worker("whole_client", lines=FILE_LINES) as model,
+        Worker(
+            module,
+            python=peers.python(),
+            kind="whole",
+            directory=asked.directory / module,
+            model_url=model.ask(do="url")["url"],
+        ) as worker,
+    ):
+
+        def run(steps: int) -> dict[str, float]:
+            names = model.ask(do="expect", tasks=asked.scale.whole.tasks, reads=steps)["names"]
+            return worker.ask(steps=steps, names=names)
+
+        run(WARM_STEPS)
+        return {steps: run(steps) for steps in lengths}
+
+
+def _ms(told: dict[str, float]) -> dict[str, float]:
+    return {key: us / 1e3 for key, us in told.items()}

@@ -1,7 +1,8 @@
 """The model server of the whole step, and the person who submits its tasks.
 
 It speaks Ollama's API over HTTP, keeps connections, and streams each reply in parts. Each reply asks for one read that
-the policy allows, until the task has its reads; then it ends the task.
+the policy allows, until the task has its reads; then it ends the task. The peers get the same replies by OpenAI's API,
+each in one piece, which costs them less than parts would.
 """
 
 import asyncio
@@ -10,10 +11,12 @@ import re
 import time
 from collections import Counter
 from contextlib import suppress
+from itertools import count
 from typing import Any, Final
 
 import httpx2
 
+from bench import peers
 from bench.call_server import PATH, WAIT_S
 from bench.worker import answer_all, options, run
 
@@ -31,6 +34,8 @@ FACTS: Final[dict[str, Any]] = {
         "model_info": {"general.architecture": "llama", "llama.context_length": 32_768},
     },
 }
+HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+COMPLETIONS: Final = "/v1/chat/completions"
 FINAL: Final = json.dumps(
     {"kind": "final", "explanation": "All was read.", "success": True, "message": "Read it all.", "details": {}}
 )
@@ -56,6 +61,19 @@ def streamed(text: str, prompt_bytes: int) -> list[bytes]:
     return [head, *parts, last + b"0\r\n\r\n"]
 
 
+def completed(text: str, number: int) -> dict[str, Any]:
+    """The same reply as OpenAI's API has it; ``number`` is no other reply's."""
+    told = json.loads(text)
+    message = {"role": "assistant", "content": told["explanation"]}
+    if call := told.get("tool_call"):
+        function = {"name": call["tool"], "arguments": json.dumps(call["args"])}
+        message["tool_calls"] = [{"id": f"call_{number}", "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if call else "stop"}
+    usage = {"prompt_tokens": 100, "completion_tokens": 40, "total_tokens": 140}
+    named = {"id": f"r{number}", "object": "chat.completion", "created": 0, "model": "tiny"}
+    return {**named, "choices": [choice], "usage": usage}
+
+
 class ModelServer:
     """Answers as the tasks need it; each is known by the name in its prompt."""
 
@@ -65,6 +83,7 @@ class ModelServer:
         """Reads that are still to be asked for."""
         self._open: set[bytes] = set()
         self._asked = asyncio.Event()
+        self._numbers = count()
         self.connections = 0
 
     async def start(self) -> str:
@@ -100,8 +119,9 @@ class ModelServer:
     def _answer(self, path: str, body: bytes) -> list[bytes]:
         if path == "/api/chat":
             return streamed(self._reply(body), len(body))
-        content = json.dumps(FACTS[path]).encode()
-        return [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(content), content)]
+        fact = completed(self._reply(body), next(self._numbers)) if path == COMPLETIONS else FACTS[path]
+        content = json.dumps(fact).encode()
+        return [HEAD % len(content) + content]
 
     def _reply(self, body: bytes) -> str:
         name = re.search(rb"farm-\d+", body)
@@ -117,7 +137,7 @@ class ModelServer:
 
 async def submitted(http: httpx2.AsyncClient, name: str, computer: str, reads: int) -> str:
     """The id of a task that shall make so many reads."""
-    told = {"prompt": f"Read the log of {name}.", "computers": [computer], "max_steps": reads + 1}
+    told = {"prompt": peers.prompt(name), "computers": [computer], "max_steps": reads + 1}
     answer = await http.post("/v1/tasks", json=told)
     if answer.status_code != 201:
         raise RuntimeError(f"The server did not take a task: {answer.text}")
@@ -137,6 +157,8 @@ async def main() -> None:
         names = [f"farm-{next(numbers)}" for _ in range(request["tasks"])]
         for name in names:
             model.expect(name, request["reads"])
+        if request["do"] == "expect":
+            return {"names": names}
         headers = {"Authorization": f"Bearer {request['token']}"}
         async with httpx2.AsyncClient(base_url=request["server"], headers=headers, trust_env=False) as http:
             asks = (submitted(http, name, f"c{at}", request["reads"]) for at, name in enumerate(names))
