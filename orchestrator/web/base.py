@@ -19,7 +19,7 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.bodies import read_body
 from orchestrator.web.browsers import Browser, Browsers
-from orchestrator.web.events import EventStream
+from orchestrator.web.events import EventStream, Way
 from orchestrator.web.peers import is_known
 from orchestrator.web.sockets import OpenSockets
 
@@ -148,14 +148,19 @@ class Room:
         self.browsers.check_asked(connection, browser)
         return browser
 
-    def stream(self, identity: Identity, events: Callable[[asyncio.Event], AsyncGenerator[bytes, None]]) -> EventStream:
+    def stream(
+        self,
+        identity: Identity,
+        events: Callable[[asyncio.Event], AsyncGenerator[bytes, None]],
+        way: Way | None = None,
+    ) -> EventStream:
         """Events for somebody who may see them; ``events`` is given what is set when they have to end.
 
-        That is when the token was revoked, the browser was signed out, or the orchestrator stops. Raises
-        TooManyStreams.
+        That is when the token was revoked, the browser was signed out, or the orchestrator stops. From then on nothing
+        may go by the short ``way`` either. Raises TooManyStreams.
         """
         self.sockets.check_room(identity)
-        return EventStream(_held(self.sockets, identity, events))
+        return EventStream(_held(self.sockets, identity, events), way or Way())
 
     async def computer_names(self) -> list[str]:
         """The computers that have a token, by name."""

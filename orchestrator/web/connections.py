@@ -24,6 +24,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from orchestrator.web.bodies import MAX_REQUEST_BYTES
 from orchestrator.web.peers import KNOWN, Peers
 
+CHUNKS: Final = "cc-orchestrator.chunks"
+"""The key in the extensions of a scope under which a stream of events finds :meth:`BoundedProtocol.write_chunk`."""
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Bytes of the request line and all headers; browsers send less than 8 kB."""
 MAX_BODY_BYTES: Final = 4 * MAX_REQUEST_BYTES
@@ -247,7 +249,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._allowed -= 1
         scope: Any = self.scope
-        scope["extensions"] = {KNOWN: self.known}
+        scope["extensions"] = {KNOWN: self.known, CHUNKS: self.write_chunk}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; nobody reads the headers that follow a body."""
@@ -298,6 +300,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._peers.begin(self.transport, begin_if_there)
 
     # -- what goes -----------------------------------------------------------------------
+
+    def write_chunk(self, chunk: bytes) -> bool:
+        """Write a part of the answer that has begun, as it is sent. False: there is no room, or nobody takes it."""
+        cycle: Any = self.cycle
+        if self.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or cycle.disconnected:
+            return False
+        if self.transport.is_closing():
+            return False
+        self.transport.write(chunk)
+        return True
 
     def pause_writing(self) -> None:
         """The peer takes less than it is sent."""

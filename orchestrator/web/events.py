@@ -1,10 +1,11 @@
 """Server-sent events: all items of one task with notifications between them, and changes for a page.
 
-Theory. What happens in a task is read, cleaned of secrets and encoded once for all who follow it; a reader costs the
-write to their connection. An item has an id (its version) and is never left out: of a reader who is slow, or comes
-later, only the version is kept that they know, and what they missed is read for them alone when they want it. A
-notification has no id, is told to the listeners of that moment, and is dropped, oldest first, when the reader is slow.
-Both leave in the order in which they came. Of many readers each is told several events at once, a moment later.
+Theory. What happens in a task is read, cleaned of secrets and encoded once for all who follow it, and kept in a log of
+limited size. A reader is a place in that log, so a slow one costs no memory. An item has an id (its version) and is
+never left out: items that have left the log are read for a reader who has not had them. A notification has no id, and
+is lost with the log's oldest part. Of many readers each is told several events at once, a moment later. Those at the
+same place are told the same bytes, written to each connection at once; only a reader whose connection has no room, or
+who has to catch up, is told by a task of its own.
 """
 
 import asyncio
@@ -13,9 +14,9 @@ import json
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Final, cast
 
 from starlette.requests import HTTPConnection
@@ -28,8 +29,9 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.engine.tasks import TaskService, patiently
 from orchestrator.web.bodies import offered
+from orchestrator.web.connections import CHUNKS
 from orchestrator.web.errors import error_form, part_without_secrets, without_secrets
-from orchestrator.web.sockets import StarletteSocket, accepted
+from orchestrator.web.sockets import StarletteSocket, accepted, text_frames
 
 # -- Server-sent events of one task: every item of its journal, and between them notifications of what is being written
 
@@ -39,14 +41,12 @@ HINTS: Final = frozenset({"model_text", "explanation", "message", "output"})
 """The kinds of notifications that are passed on."""
 KEEP_ALIVE_S: Final = 15.0
 """A comment this often keeps proxies from hanging up; the usual limit is 60 s."""
-MAX_HINTS: Final = 256
-MAX_HINT_BYTES: Final = 1024 * 1024
-"""The most bytes that wait for one slow reader."""
-MAX_ITEMS: Final = 256
-MAX_ITEM_BYTES: Final = 1024 * 1024
-"""The most that waits for one slow reader: the items after it are read once they are wanted."""
-_READ_AT_ONCE: Final = 64
-"""Items that were missed and are told together."""
+MAX_LOG_BYTES: Final = 1024 * 1024
+"""The newest events of a task that are kept while somebody follows it."""
+MAX_READ_BYTES: Final = 256 * 1024
+"""Events that are encoded at a time for a reader who needs older ones."""
+_TURN: Final = 32
+"""Items that are encoded before others have their turn."""
 EACH_S: Final = 0.005
 """A reader more, and each of them waits so much longer for what comes: telling takes a small part of the time."""
 AT_ONCE_S: Final = 10 * EACH_S
@@ -60,176 +60,212 @@ def apart_s(readers: int) -> float:
     return max(0.0, min(APART_S, readers * EACH_S - AT_ONCE_S))
 
 
-@dataclass(frozen=True)
-class _Event:
-    data: bytes
-    hint: bool
+class Told:
+    """Events as they are sent, encoded once for all who are told them; ``at``, ``version``: where a reader is then."""
+
+    def __init__(self, events: Sequence[bytes], at: int, version: int) -> None:
+        self.events, self.at, self.version = events, at, version
+
+    @cached_property
+    def text(self) -> bytes:
+        """One after the other."""
+        return b"".join(self.events)
+
+    @cached_property
+    def chunk(self) -> bytes:
+        """As a part of an answer."""
+        return b"%x\r\n%b\r\n" % (len(self.text), self.text)
+
+    @cached_property
+    def frames(self) -> bytes:
+        """Each in a frame of a WebSocket."""
+        return text_frames(self.events)
 
 
-class Feed:
-    """The events that one reader has not yet taken; ``after``: the version of the last item that they know."""
+class Way:
+    """The short way to the connection of one reader, past all layers that answer; nothing goes by it until it opens."""
 
-    def __init__(self, after: int, *, hints: bool) -> None:
+    def __init__(self) -> None:
+        self._write: Callable[[Told], bool] | None = None
+
+    def open(self, write: Callable[[Told], bool]) -> None:
+        """``write`` writes at once; False: the connection has no room. It raises OSError when that is over."""
+        self._write = write
+
+    def wrote(self, told: Told) -> bool:
+        """Write at once, if that can be."""
+        with contextlib.suppress(OSError):
+            return self._write is not None and self._write(told)
+        return False
+
+
+class Reader:
+    """Somebody who follows a task; ``after``: the version of the last item that they know."""
+
+    def __init__(self, after: int, *, hints: bool, way: Way, closing: asyncio.Event) -> None:
         self.after = after
-        """The version of the newest item that was put in."""
         self.hints = hints
         """Whether notifications are told."""
-        self.missed = False
-        """Whether an item came for which there was no room: it and those after it have to be read."""
-        self._events: deque[_Event] = deque()
-        self._hints = 0
-        self._hint_bytes = 0
-        self._item_bytes = 0
-        self._changed = asyncio.Event()
-        self._over = False
+        self.way, self.closing = way, closing
+        self.at = self.since = 0
+        """The place in the log of the next event, and that of the first notification that is told."""
+        self.waits = False
+        """Whether all is told, so that the next events may go by the short way."""
+        self._woken = asyncio.Event()
 
-    def hint(self, event: bytes) -> None:
-        """Take a notification; the oldest make room for it."""
-        self._put(_Event(event, hint=True))
-        while self._hints > MAX_HINTS or self._hint_bytes > MAX_HINT_BYTES:
-            self._drop_oldest()
-
-    def item(self, version: int, event: bytes) -> None:
-        """Take an item, unless the reader knows it or has no room for it."""
-        if version <= self.after or self.missed:
-            return
-        is_full = len(self._events) - self._hints >= MAX_ITEMS or self._item_bytes >= MAX_ITEM_BYTES
-        if version > self.after + 1 or is_full:
-            self.missed = True
-            self._changed.set()
-        else:
-            self.after = version
-            self._put(_Event(event, hint=False))
-
-    def end(self, *, at_once: bool = False) -> None:
-        """Nothing more comes; the events that are here are still given out, ``at_once``: what was missed is not."""
-        self._over = True
-        self.missed = self.missed and not at_once
-        self._changed.set()
+    def wake(self) -> None:
+        """There is something that cannot go by the short way, or it is over."""
+        self._woken.set()
 
     async def wait(self, wait_s: float) -> bool:
-        """Wait until there is something; False: nothing came in ``wait_s`` seconds."""
-        if not self._events and not self.missed and not self._over:
-            self._changed.clear()
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._changed.wait()
-            except TimeoutError:
-                return False
+        """Wait to be woken; False: nobody did in ``wait_s`` seconds."""
+        self._woken.clear()
+        self.waits = True
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self.waits = False
         return True
 
-    def take(self) -> bytes | None:
-        """All that waits; empty: something was missed, None: it is over."""
-        events = b"".join([event.data for event in self._events])
-        self._events.clear()
-        self._hints = self._hint_bytes = self._item_bytes = 0
-        return None if self._over and not events and not self.missed else events
 
-    def _put(self, event: _Event) -> None:
-        self._events.append(event)
-        self._count(event, 1)
-        self._changed.set()
+class Log:
+    """The newest events of one task: each item with its version, a notification with 0."""
 
-    def _count(self, event: _Event, change: int) -> None:
-        if event.hint:
-            self._hints += change
-            self._hint_bytes += change * len(event.data)
-        else:
-            self._item_bytes += change * len(event.data)
+    def __init__(self, version: int) -> None:
+        self.lost = version
+        """The items up to this version have to be read."""
+        self._events: deque[tuple[int, bytes]] = deque()
+        self._begin = 0
+        self._bytes = 0
 
-    def _drop_oldest(self) -> None:
-        oldest = next(one for one in self._events if one.hint)
-        self._events.remove(oldest)
-        self._count(oldest, -1)
+    @property
+    def end(self) -> int:
+        """The place of the next event."""
+        return self._begin + len(self._events)
+
+    def put(self, event: bytes, version: int = 0) -> None:
+        """Add an event; the oldest make room for it."""
+        self._events.append((version, event))
+        self._bytes += len(event)
+        while self._bytes > MAX_LOG_BYTES:
+            version, oldest = self._events.popleft()
+            self._begin += 1
+            self._bytes -= len(oldest)
+            self.lost = version or self.lost
+
+    def after(self, reader: Reader) -> Told:
+        """All that a reader was not told and that is here."""
+        told, version, at = list[bytes](), reader.after, max(reader.at, self._begin)
+        for place, (item, event) in enumerate(islice(self._events, at - self._begin, None), start=at):
+            if item > version or (item == 0 and reader.hints and place >= reader.since):
+                told.append(event)
+                version = item or version
+        return Told(told, self.end, version)
 
 
 class _TaskEvents:
     """The events of one task for all who follow it: each is read, cleaned and encoded once."""
 
-    def __init__(self, service: TaskService, task_id: TaskId, version: int) -> None:
-        self.feeds: dict[Feed, None] = {}
-        self.version = version
-        """The newest item that was told."""
-        self._service, self._task_id = service, task_id
+    def __init__(self, service: TaskService, task_id: TaskId, version: int, pause_s: Callable[[], float]) -> None:
+        self.readers: dict[Reader, None] = {}
+        self._log = Log(version)
+        self._service, self._task_id, self._pause_s = service, task_id, pause_s
         self._subject = f"stream.{task_id}"
         self._end_hints: Callable[[], None] | None = None
-        self._recent: dict[int, bytes] = {}
-        """The events of some items, for those who come later, by version."""
-        self._recent_bytes = 0
+        self._telling: asyncio.TimerHandle | None = None
+        self.failed = False
+        """Whether no more is read though the task goes on."""
         self._reading = asyncio.create_task(self._read())
 
-    def add(self, feed: Feed) -> None:
-        """Somebody follows."""
-        self.feeds[feed] = None
-        feed.missed = feed.after < self.version
-        if feed.hints and self._end_hints is None:
+    def add(self, reader: Reader) -> None:
+        """Somebody follows, from the oldest item that is here and that they do not know."""
+        self.readers[reader] = None
+        reader.since = self._log.end
+        if reader.hints and self._end_hints is None:
             self._end_hints = self._service.bus.subscribe(self._subject, self._hint)
-        if self._reading.done():
-            feed.end()
 
-    def remove(self, feed: Feed) -> None:
+    def remove(self, reader: Reader) -> None:
         """They do no longer; without anybody nothing is read."""
-        del self.feeds[feed]
-        if self._end_hints is not None and not any(one.hints for one in self.feeds):
+        del self.readers[reader]
+        if self._end_hints is not None and not any(one.hints for one in self.readers):
             self._end_hints()
             self._end_hints = None
-        if not self.feeds:
+        if not self.readers:
             self._reading.cancel()
+            if self._telling is not None:
+                self._telling.cancel()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no item comes any more."""
-        return self._reading.done()
+    async def next(self, reader: Reader) -> bytes | None:
+        """What a reader is told next; a comment when there was nothing for a while, None when it is over."""
+        while not reader.closing.is_set():
+            if reader.after < self._log.lost:
+                return await self._missed(reader)
+            told = self._log.after(reader)
+            reader.at, reader.after = told.at, told.version
+            if told.events:
+                return told.text
+            if self._reading.done():
+                return None
+            if not await reader.wait(KEEP_ALIVE_S):
+                return b": still here\n\n"
+        return None
 
-    async def missed(self, feed: Feed) -> bytes:
-        """The next items that a reader missed: those that are still here, else read for them."""
-        here = self._recent
-        if feed.after + 1 not in here:
-            ask = partial(self._service.store.read, self._task_id, feed.after)
-            items = (await patiently(ask, for_s=math.inf))[:_READ_AT_ONCE]
-            here = {item.version: await self._event(item) for item in items}
-        told = []
-        while (event := here.get(feed.after + 1)) is not None:
-            told.append(event)
-            feed.after += 1
-        feed.missed = bool(told) and feed.after < self.version
-        return b"".join(told)
-
-    async def _event(self, item: AgentTaskItem) -> bytes:
-        event = self._recent.get(item.version)
-        if event is None:
-            event = await _item_event(item)
-            # Somebody else may have made it meanwhile.
-            self._recent_bytes += len(event) - len(self._recent.get(item.version, b""))
-            self._recent[item.version] = event
-            while self._recent_bytes > MAX_ITEM_BYTES:
-                self._recent_bytes -= len(self._recent.pop(next(iter(self._recent))))
-        return event
+    async def _missed(self, reader: Reader) -> bytes | None:
+        """The next items for a reader who does not know them and that are not here; None: there is no such task."""
+        ask = partial(self._service.store.read, self._task_id, reader.after)
+        told, size = list[bytes](), 0
+        for item in await patiently(ask, for_s=math.inf):
+            told.append(await _item_event(item))
+            reader.after, size = item.version, size + len(told[-1])
+            if size > MAX_READ_BYTES or item.version >= self._log.lost:
+                break
+            if len(told) % _TURN == 0:
+                await asyncio.sleep(0)
+        return b"".join(told) or None
 
     async def _read(self) -> None:
-        watching = cast("AsyncGenerator[AgentTaskItem, None]", self._service.watch(self._task_id, self.version))
+        watching = cast("AsyncGenerator[AgentTaskItem, None]", self._service.watch(self._task_id, self._log.lost))
         try:
             async with contextlib.aclosing(watching):
                 async for item in watching:
-                    event = await self._event(item)
-                    self.version = item.version
-                    for feed in self.feeds:
-                        feed.item(item.version, event)
+                    self._put(await _item_event(item), item.version)
+                    if item.version % _TURN == 0:
+                        await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001 - it is logged
+            self.failed = True
             _log_early_end(self._task_id, error)
         finally:
-            for feed in self.feeds:
-                feed.end()
+            for reader in self.readers:
+                reader.wake()
 
     def _hint(self, payload: Mapping[str, Any]) -> None:
         kind = payload.get("kind")
         if kind not in HINTS:
             return
         data = json.dumps(part_without_secrets({key: value for key, value in payload.items() if key != "kind"}))
-        event = f"event: {kind}\ndata: {data}\n\n".encode()
-        for feed in self.feeds:
-            if feed.hints:
-                feed.hint(event)
+        self._put(f"event: {kind}\ndata: {data}\n\n".encode())
+
+    def _put(self, event: bytes, version: int = 0) -> None:
+        self._log.put(event, version)
+        if self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(self._pause_s(), self._tell)
+
+    def _tell(self) -> None:
+        """Tell all who wait; those at the same place are told the same bytes."""
+        self._telling = None
+        made: dict[tuple[int, int, bool], Told] = {}
+        for reader in self.readers:
+            if not reader.waits or reader.closing.is_set():
+                continue
+            key = (reader.at, reader.after, reader.hints)
+            told = made.get(key) or made.setdefault(key, self._log.after(reader))
+            if reader.after >= self._log.lost and (not told.events or reader.way.wrote(told)):
+                reader.at, reader.after = told.at, told.version
+            else:
+                reader.wake()
 
 
 async def _item_event(item: AgentTaskItem) -> bytes:
@@ -256,54 +292,47 @@ class Followers:
         self._count = 0
 
     async def follow(
-        self, task_id: TaskId, version: int, after: int, *, hints: bool, closing: asyncio.Event
+        self, task_id: TaskId, version: int, after: int, *, hints: bool, closing: asyncio.Event, way: Way
     ) -> AsyncGenerator[bytes, None]:
         """The task's events after a version until it has ended, or the orchestrator closes; ``version``: its own now.
 
-        Raises nothing: where the store is away they end.
+        Those that go by the short ``way`` are left out. Raises nothing: where the store is away they end.
         """
         events = self._tasks.get(task_id)
-        if events is None or events.is_over:
-            events = self._tasks[task_id] = _TaskEvents(self._service, task_id, version)
-        feed = Feed(after, hints=hints)
-        events.add(feed)
+        if events is None or events.failed:
+            events = self._tasks[task_id] = _TaskEvents(self._service, task_id, min(version, after), self._pause_s)
+        reader = Reader(after, hints=hints, way=way, closing=closing)
+        events.add(reader)
         self._count += 1
-        ending = asyncio.create_task(_close(feed, closing))
+        ending = asyncio.create_task(_close(reader))
         try:
             yield b": watching\n\n"
-            while (told := await self._next(events, feed)) is not None:
-                if told:
-                    yield told
+            while (told := await events.next(reader)) is not None:
+                yield told
         except OrchestratorError as error:
             _log_early_end(task_id, error)
         finally:
             ending.cancel()
             self._count -= 1
-            events.remove(feed)
-            if not events.feeds and self._tasks.get(task_id) is events:
+            events.remove(reader)
+            if not events.readers and self._tasks.get(task_id) is events:
                 del self._tasks[task_id]
 
-    async def _next(self, events: _TaskEvents, feed: Feed) -> bytes | None:
-        """What is told next, perhaps nothing; a comment when there was nothing for a while, None when it is over."""
-        if not await feed.wait(KEEP_ALIVE_S):
-            return b": still here\n\n"
-        if (pause_s := apart_s(self._count)) > 0:
-            await asyncio.sleep(pause_s)
-        told = feed.take()
-        return await events.missed(feed) if told == b"" and feed.missed else told
+    def _pause_s(self) -> float:
+        return apart_s(self._count)
 
 
-async def _close(feed: Feed, closing: asyncio.Event) -> None:
-    await closing.wait()
-    feed.end(at_once=True)
+async def _close(reader: Reader) -> None:
+    await reader.closing.wait()
+    reader.wake()
 
 
 class EventStream(StreamingResponse):
     """A stream whose source is closed with it, also when the reader goes away in the middle."""
 
-    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, events: AsyncGenerator[bytes, None], way: Way) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        self.events = events
+        self.events, self.way = events, way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it all; a client that asks for its head alone is not watched."""
@@ -312,6 +341,9 @@ class EventStream(StreamingResponse):
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
                 await send({"type": "http.response.body"})
             else:
+                write = scope.get("extensions", {}).get(CHUNKS)
+                if write is not None:
+                    self.way.open(lambda told: bool(write(told.chunk)))
                 await super().__call__(scope, receive, send)
 
 
@@ -344,7 +376,9 @@ def over_socket(endpoint: Endpoint, note: Note) -> Callable[[WebSocket], Awaitab
             return
         async with contextlib.aclosing(stream.events) as events:
             await websocket.accept(offered(websocket, EVENTS_SUBPROTOCOL))
-            await _tell(events, accepted(websocket))
+            socket = accepted(websocket)
+            stream.way.open(lambda told: socket.write_framed(told.frames))
+            await _tell(events, socket)
 
     return serve
 

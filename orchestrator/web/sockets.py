@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
@@ -204,12 +204,13 @@ class FrameProtocol(WebSocketsSansIOProtocol):
 
     def write(self, messages: Sequence[bytes], first: int = _BINARY) -> None:
         """Write messages at once, in order. Raises ConnectionError when the connection is over."""
+        self.write_framed(_framed(messages, first))
+
+    def write_framed(self, frames: bytes) -> None:
+        """Write whole frames at once. Raises as ``write``."""
         if self.disconnected or self.conn.state is not OPEN or self.transport.is_closing():
             raise ConnectionError("the connection is over")
-        parts: list[bytes] = []
-        for message in messages:
-            parts += (_head(len(message), first), message)
-        self.transport.write(b"".join(parts))
+        self.transport.write(frames)
 
     def abort(self) -> None:
         """End the connection at once, whatever was not taken yet."""
@@ -231,6 +232,18 @@ def _measure(data: bytes, at: int, end: int) -> tuple[int, int]:
     elif head == 10:
         (size,) = struct.unpack_from("!Q", data, at + 2)
     return head + masked, size
+
+
+def text_frames(texts: Iterable[bytes]) -> bytes:
+    """Texts as they are sent, each in a frame: the same for all connections."""
+    return _framed(texts, _TEXT)
+
+
+def _framed(messages: Iterable[bytes], first: int) -> bytes:
+    parts: list[bytes] = []
+    for message in messages:
+        parts += (_head(len(message), first), message)
+    return b"".join(parts)
 
 
 def _head(size: int, first: int) -> bytes:
@@ -289,7 +302,11 @@ class StarletteSocket:
 
     def write_at_once(self, *texts: bytes) -> bool:
         """Write text frames now. False: they have to be sent. Raises OSError when the connection is over."""
-        del texts
+        return self.write_framed(text_frames(texts))
+
+    def write_framed(self, frames: bytes) -> bool:
+        """The same with frames of :func:`text_frames`."""
+        del frames
         return False
 
     async def close(self, code: int, reason: str) -> None:
@@ -318,13 +335,14 @@ class DirectSocket(StarletteSocket):
         """Whether the other side keeps up; if it does not, ``send`` waits until it does."""
         self.write: Callable[..., None] = protocol.write
         """Write frames at once, in order. Raises OSError when the connection is over."""
+        self._write_framed = protocol.write_framed
         self._abort = protocol.abort
 
-    def write_at_once(self, *texts: bytes) -> bool:
+    def write_framed(self, frames: bytes) -> bool:
         """The same; while the other side has no room they have to be sent."""
         if not self.takes_more():
             return False
-        self.write(texts, _TEXT)
+        self._write_framed(frames)
         return True
 
     def _cut_off(self) -> None:

@@ -51,7 +51,7 @@ from orchestrator.web.bodies import (
     task_id_of,
 )
 from orchestrator.web.errors import redacted, without_secrets
-from orchestrator.web.events import EventStream, Followers
+from orchestrator.web.events import EventStream, Followers, Way
 
 # -- The endpoints that tell and take back what a task changed -------------------------------
 
@@ -282,8 +282,8 @@ class TaskEndpoints(Room):
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if _VERSION.fullmatch(last) else 0
         hints = request.query_params.get("hints") != "0"
-        follow, known = self.followers.follow, (task.task_id, task.version)
-        return self.stream(identity, lambda over: follow(*known, after, hints=hints, closing=over))
+        follow, known, way = self.followers.follow, (task.task_id, task.version), Way()
+        return self.stream(identity, lambda over: follow(*known, after, hints=hints, closing=over, way=way), way)
 
     async def cancel(self, request: Request) -> TaskShort:
         """``POST /v1/tasks/{id}/cancel``."""

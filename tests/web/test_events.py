@@ -16,7 +16,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.web import events as web_events
-from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, MAX_ITEM_BYTES, MAX_ITEMS, Feed, Followers
+from orchestrator.web.events import MAX_LOG_BYTES, Followers, Log, Reader, Way
 from tests.harness.endpoints import Writing, stream
 from tests.harness.support import Disk
 from tests.harness.whole_server import Server, connected, running
@@ -80,7 +80,7 @@ async def test_a_stream_that_a_store_ends_is_told_in_a_sentence(
     """It may go away between the first check and the first item: then the stream ends, and who follows comes again."""
     service = copy(server.orchestrator.service)
     service.store = AwayStore()
-    following = Followers(service).follow(TaskId("t-1"), 0, 0, hints=True, closing=asyncio.Event())
+    following = Followers(service).follow(TaskId("t-1"), 0, 0, hints=True, closing=asyncio.Event(), way=Way())
     assert [event async for event in following] == [b": watching\n\n"]
     (said,) = [record for record in caplog.records if "ended too early" in record.message]
     assert "is away. Wait." in said.message
@@ -166,43 +166,39 @@ async def journal(server: Server) -> list[AgentTaskItem]:
     return await server.orchestrator.store.read(TaskId(task_id))
 
 
-def hint(text: str) -> bytes:
-    return f"event: model_text\ndata: <{text}>\n\n".encode()
+def reader(after: int = 0) -> Reader:
+    return Reader(after, hints=True, way=Way(), closing=asyncio.Event())
+
+
+def item(version: int, size: int = 0) -> bytes:
+    return f"id: {version}\n{'x' * size}\n\n".encode()
 
 
 async def test_a_slow_reader_loses_old_hints_and_no_item() -> None:
-    """What waits for a reader is bounded: the oldest hints go, the items stay, the order too."""
-    feed = Feed(0, hints=True)
-    for number in range(MAX_HINTS + 10):
-        feed.hint(hint(str(number)))
-        if number in (0, 5, MAX_HINTS):
-            version = (0, 5, MAX_HINTS).index(number) + 1
-            feed.item(version, f"id: {version}\n\n".encode())
-    told = (feed.take() or b"").decode().split("\n\n")[:-1]
-    assert [block.split("<")[1].split(">")[0] for block in told if "<" in block] == [
-        str(number) for number in range(10, MAX_HINTS + 10)
-    ]
-    assert [block for block in told if block.startswith("id: ")] == ["id: 1", "id: 2", "id: 3"]
-    assert told[:2] == ["id: 1", "id: 2"]
+    """The log is bounded: its oldest part goes, and of it the items are those that have to be read again."""
+    log, slow = Log(0), reader()
+    log.put(item(1), 1)
+    for number in range(3):
+        log.put(f"hint {number}{'x' * (MAX_LOG_BYTES // 3)}".encode())
+        log.put(item(number + 2), number + 2)
+    assert log.lost == 1
+    told = log.after(slow)
+    assert [event[:6].decode() for event in told.events] == ["id: 2\n", "hint 1", "id: 3\n", "hint 2", "id: 4\n"]
+    assert (told.version, told.at) == (4, log.end)
 
 
-@pytest.mark.deep
-async def test_large_hints_are_bounded_by_their_bytes() -> None:
-    """Hints of many bytes are dropped before their number is reached."""
-    feed = Feed(0, hints=True)
-    for _ in range(5):
-        feed.hint(hint("x" * (MAX_HINT_BYTES // 3)))
-    assert (feed.take() or b"").count(b"event: ") == 2
-
-
-@pytest.mark.parametrize(("size", "kept"), [(1, MAX_ITEMS), (MAX_ITEM_BYTES // 3, 4)])
-async def test_no_more_items_wait_for_a_slow_reader(size: int, kept: int) -> None:
-    """Of those for which there is no room only the version is kept from which they have to be read."""
-    feed = Feed(0, hints=True)
-    for version in range(1, MAX_ITEMS + 3):
-        feed.item(version, b"x" * size)
-    assert (feed.after, feed.missed) == (kept, True)
-    assert len(feed.take() or b"") == kept * size
+async def test_a_reader_who_comes_later_hears_the_items_before_and_no_old_hint() -> None:
+    """Notifications are told to the listeners of their moment, items to everybody who does not know them."""
+    log, late = Log(0), reader(1)
+    for version in (1, 2):
+        log.put(item(version), version)
+        log.put(b"hint")
+    late.since = log.end
+    assert log.after(late).events == [item(2)]
+    log.put(b"hint")
+    late.at, late.after = (told := log.after(late)).at, told.version
+    assert told.events == [item(2), b"hint"]
+    assert log.after(late).events == []
 
 
 async def test_a_quiet_stream_says_that_it_is_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
