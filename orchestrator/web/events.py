@@ -176,6 +176,8 @@ class _TaskEvents:
         self._subject = f"stream.{task_id}"
         self._end_hints: Callable[[], None] | None = None
         self._telling: asyncio.TimerHandle | None = None
+        self.version = version
+        """That of the newest item that was read."""
         self.failed = False
         """Whether no more is read though the task goes on."""
         self._reading = asyncio.create_task(self._read())
@@ -232,6 +234,7 @@ class _TaskEvents:
             async with contextlib.aclosing(watching):
                 async for item in watching:
                     self._put(await _item_event(item), item.version)
+                    self.version = item.version
                     if item.version % _TURN == 0:
                         await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001 - it is logged
@@ -290,6 +293,11 @@ class Followers:
         self._service = service
         self._tasks: dict[TaskId, _TaskEvents] = {}
         self._count = 0
+
+    def version(self, task_id: TaskId) -> int | None:
+        """The newest item of a task that somebody follows; None: nobody does."""
+        events = self._tasks.get(task_id)
+        return None if events is None or events.failed else events.version
 
     async def follow(
         self, task_id: TaskId, version: int, after: int, *, hints: bool, closing: asyncio.Event, way: Way

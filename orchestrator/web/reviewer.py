@@ -107,6 +107,8 @@ class _ReviewSession:
         self._attempts = attempts
         self._present = present
         self._seq = 0
+        self._held: list[bytes] = []
+        """The frames that go with the next one, or a moment later."""
         self._out: deque[bytes] = deque()
         """The frames that were not written yet, the first of them perhaps in part."""
         self._behind = 0
@@ -185,6 +187,15 @@ class _ReviewSession:
         """End the connection."""
         self._failed.set()
 
+    def flush(self) -> None:
+        """Write what was held, at once if all before it is written. Raises OSError when the connection is over."""
+        held, self._held = self._held, []
+        if held and (self._out or not self._socket.write_at_once(*held)):
+            self._out.extend(held)
+            self._behind += sum(map(len, held))
+            self._written.clear()
+            self._waiting.set()
+
     def _look_again(self) -> None:
         if self._missed and self.ready:
             missed, self._missed = self._missed, {}
@@ -200,12 +211,14 @@ class _ReviewSession:
         before = self._shown.get(task.task_id)
         if before is None and shown is None:
             return False
+        if shown is not None and before is shown and not self._reminds(task.request):
+            return False
         if shown is not None and not rights.concerns(self.identity):
             shown = None
         # Of a request that went to other people its former reviewers are told that it is over for them.
         if before is not None and (shown is None or shown.view.request_id != before.view.request_id):
             del self._shown[task.task_id]
-            self._put(change.closed(before.view.request_id))
+            self._put(change.closed(before.view.request_id), may_wait=True)
             before = None
         if shown is None or task.request is None:
             return False
@@ -226,13 +239,17 @@ class _ReviewSession:
             if question.question_id not in known:
                 self._put(change.question_opened(question))
         for question_id in sorted(known - asked):
-            self._put(change.question_closed(question_id))
+            self._put(change.question_closed(question_id), may_wait=True)
+
+    def _reminds(self, request: OpenRequest | None) -> bool:
+        """Whether there is a deadline of which this reviewer was not reminded."""
+        if request is None or not request.reminded or request.expires_at is None:
+            return False
+        return (request.request_id, request.expires_at) not in self._reminded
 
     def _remind(self, request: OpenRequest, change: Change) -> None:
-        if not request.reminded or request.expires_at is None:
-            return
-        deadline = (request.request_id, request.expires_at)
-        if deadline not in self._reminded:
+        if self._reminds(request) and request.expires_at is not None:
+            deadline = (request.request_id, request.expires_at)
             self._reminded.add(deadline)
             self._put(change.reminded(*deadline))
 
@@ -241,15 +258,12 @@ class _ReviewSession:
 
     # -- writing -------------------------------------------------------------------------
 
-    def _put(self, frame: Frame) -> None:
-        """Write a frame at once if all before it are written. Raises OSError when the connection is over."""
+    def _put(self, frame: Frame, *, may_wait: bool = False) -> None:
+        """Write a frame; one that ``may_wait`` goes with others where many look. Raises as ``flush``."""
         self._seq += 1
-        text = frame.numbered(self._seq)
-        if self._out or not self._socket.write_at_once(text):
-            self._out.append(text)
-            self._behind += len(text)
-            self._written.clear()
-            self._waiting.set()
+        self._held.append(frame.numbered(self._seq))
+        if not (may_wait and self._reviews.flushes()):
+            self.flush()
 
     async def write(self) -> None:
         """Write what could not be written at once, and then ask for what was missed meanwhile."""

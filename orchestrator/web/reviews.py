@@ -32,6 +32,7 @@ from orchestrator.core.text.redact import redact_text
 from orchestrator.core.wire import review
 from orchestrator.engine.tasks import patiently, show
 from orchestrator.engine.undo import Undoing
+from orchestrator.web.events import apart_s
 
 logger = logging.getLogger(__name__)
 
@@ -187,6 +188,9 @@ class Watcher(Protocol):
     def fail(self) -> None:
         """End the connection: something could not be told, and the next snapshot has it."""
 
+    def flush(self) -> None:
+        """Write what was held for a moment. Raises OSError when they are gone."""
+
 
 class Reviews:
     """The changes of all tasks, for all reviewers of this node; it does nothing while nobody looks."""
@@ -202,6 +206,7 @@ class Reviews:
         self._running: dict[TaskId, AgentTask] = {}
         """Tasks that changed lately and have not ended, as they were then."""
         self._ends: list[Callable[[], object]] = []
+        self._flushing: asyncio.TimerHandle | None = None
 
     @contextlib.contextmanager
     def watched_by(self, watcher: Watcher) -> Any:
@@ -219,6 +224,9 @@ class Reviews:
             if not self._watchers:
                 for end in self._ends:
                     end()
+                if self._flushing is not None:
+                    self._flushing.cancel()
+                    self._flushing = None
                 for kept in (self._changed, self._told, self._open, self._running):
                     kept.clear()
 
@@ -232,6 +240,19 @@ class Reviews:
     def has_told(self, task_ids: Iterable[TaskId]) -> None:
         """Somebody was told that something waits there, so that they hear when it is over."""
         self._told.update(task_ids)
+
+    def flushes(self) -> bool:
+        """Whether so many look that what nobody has to act on waits a moment, to be written with what comes next."""
+        pause_s = apart_s(len(self._watchers))
+        if pause_s and self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(pause_s, self._flush)
+        return pause_s > 0
+
+    def _flush(self) -> None:
+        self._flushing = None
+        for watcher in self._watchers:
+            with contextlib.suppress(OSError):
+                watcher.flush()
 
     async def shown(self, task: AgentTask) -> Shown:
         """The open request of a task, made once for each version, and the same object as long as it looks the same."""

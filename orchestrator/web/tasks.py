@@ -278,11 +278,14 @@ class TaskEndpoints(Room):
     async def events(self, request: HTTPConnection) -> EventStream:
         """``GET /v1/tasks/{id}/events``: SSE."""
         identity = await self.who(request, agents=True)
-        task = await self.service.load(task_id_of(request))
+        task_id = task_id_of(request)
+        version = self.followers.version(task_id)
+        if version is None:
+            version = (await self.service.load(task_id)).version
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if _VERSION.fullmatch(last) else 0
         hints = request.query_params.get("hints") != "0"
-        follow, known, way = self.followers.follow, (task.task_id, task.version), Way()
+        follow, known, way = self.followers.follow, (task_id, version), Way()
         return self.stream(identity, lambda over: follow(*known, after, hints=hints, closing=over, way=way), way)
 
     async def cancel(self, request: Request) -> TaskShort:

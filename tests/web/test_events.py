@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,11 +18,11 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.web import events as web_events
-from orchestrator.web.events import MAX_LOG_BYTES, Followers, Log, Reader, Way
+from orchestrator.web.events import MAX_LOG_BYTES, Followers, Log, Reader, Told, Way
 from tests.harness.endpoints import Writing, stream
 from tests.harness.support import Disk
 from tests.harness.whole_server import Server, connected, running
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, within
 
 
 @pytest.fixture
@@ -110,6 +112,8 @@ async def waiting_task(server: Server) -> str:
     return task_id
 
 
+MANY: Final = 40
+"""Notifications that are together far more than a connection and the log hold."""
 HINTS: list[dict[str, Any]] = [
     {"kind": "model_text", "step": 2, "text": '{"kind": "to'},
     {"kind": "explanation", "step": 2, "text": "I look\n\nat it\r: \x00"},
@@ -199,6 +203,65 @@ async def test_a_reader_who_comes_later_hears_the_items_before_and_no_old_hint()
     late.at, late.after = (told := log.after(late)).at, told.version
     assert told.events == [item(2), b"hint"]
     assert log.after(late).events == []
+
+
+async def test_nothing_goes_by_the_short_way_once_it_is_over(server: Server) -> None:
+    """Such as when the token was revoked: what came since is not told."""
+    task_id = TaskId(await waiting_task(server))
+    service, way, over, wrote = server.orchestrator.service, Way(), asyncio.Event(), asyncio.Event()
+    told: list[bytes] = []
+
+    def write(part: Told) -> bool:
+        told.append(part.text)
+        wrote.set()
+        return True
+
+    async def follow() -> None:
+        version = (await service.load(task_id)).version
+        async for part in Followers(service).follow(task_id, version, 99, hints=True, closing=over, way=way):
+            told.append(part)
+            wrote.set()
+
+    way.open(write)
+    following = asyncio.create_task(follow())
+    await within(wrote.wait())
+    wrote.clear()
+    service.bus.publish(f"stream.{task_id}", {"kind": "output", "text": "early"})
+    await within(wrote.wait())
+    over.set()
+    service.bus.publish(f"stream.{task_id}", {"kind": "output", "text": "late"})
+    await within(following)
+    assert told == [b": watching\n\n", b'event: output\ndata: {"text": "early"}\n\n']
+
+
+async def test_a_reader_who_takes_nothing_holds_up_nobody_and_misses_no_item(server: Server, disk: Disk) -> None:
+    """Another one hears everything meanwhile; of the slow one's notifications only the newest are kept."""
+    del disk
+    task_id = await server.submit()
+    request, bus = await server.paused(task_id), server.orchestrator.service.bus
+    address, large = urlsplit(server.url), "x" * (MAX_LOG_BYTES // 4)
+    coming, going = await asyncio.open_connection(address.hostname, address.port, limit=4096)
+    head = f"GET /v1/tasks/{task_id}/events HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: Bearer {server.admin}"
+    going.write(f"{head}\r\nConnection: close\r\n\r\n".encode())
+    assert b" 200 " in await within(coming.readline())
+    async with stream(server, task_id) as other:
+        for number in range(MANY):
+            server.orchestrator.service.bus.publish(
+                f"stream.{task_id}", {"kind": "output", "text": f"{number} {large}"}
+            )
+            while f'"text": "{number} ' not in await anext(other):
+                pass
+            await server.ask("POST", f"/v1/requests/{request['request_id']}/comment", {"text": f"look at {number}"})
+            while f"look at {number}" not in await anext(other):
+                pass
+        await server.ask("POST", f"/v1/reject/{request['request_id']}")
+        last = [block async for block in other][-1]
+    all_of_it = await within(coming.read())
+    going.close()
+    ids = [int(found) for found in re.findall(rb"\nid: (\d+)\nevent", all_of_it)]
+    assert ids == list(range(1, len(ids) + 1))
+    assert last.startswith(f"id: {ids[-1]}\n")
+    assert 0 < all_of_it.count(b"event: output") < MANY
 
 
 async def test_a_quiet_stream_says_that_it_is_there(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,17 @@ import pytest
 from websockets.asyncio.client import connect
 
 from orchestrator.core.approval.presentation import hitl_response
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.text.redact import redact
+from orchestrator.web import events as web_events
+from orchestrator.web.events import Told, _TaskEvents
 from orchestrator.web.reviews import Frame
+from orchestrator.web.sockets import DirectSocket
 from tests.harness.endpoints import ByPrompt, stream
 from tests.harness.support import Disk, call
 from tests.harness.whole_server import Reviewer, Server, connected, running
+from tests.waiting import HANG_S
 from tests.web.test_watch import watching
 
 MODEL: Final = ByPrompt({"write": (call("cc_write", path="a.lua", content="print('new')\n"),)})
@@ -31,6 +36,10 @@ COUNTED: Final[Mapping[CodeType, str]] = {
     fold.__code__: "folded",
     Frame.__init__.__code__: "framed",
     json.JSONEncoder.encode.__code__: "encoded",
+    _TaskEvents.next.__code__: "woken",
+    Told.chunk.func.__code__: "joined",
+    Told.frames.func.__code__: "joined",
+    DirectSocket.write_framed.__code__: "written",
 }
 CHANGES: Final = 3
 MANY: Final = 60
@@ -112,27 +121,81 @@ async def test_a_change_is_rendered_once_for_all_reviewers(server: Server, monke
             with counting(server, monkeypatch) as cost:
                 for number in range(CHANGES):
                     await say(f"look at line {number}")
+            assert cost.pop("written") == CHANGES * many
             costs.append(cost)
     assert costs[0] == costs[1]
     assert costs[0]["framed"] == costs[0]["rendered"] == CHANGES
 
 
+@asynccontextmanager
+async def by_socket(server: Server, task_id: str) -> AsyncIterator[AsyncIterator[str]]:
+    """The events of a task as a page has them."""
+    url = f"{server.url.replace('http', 'ws')}/v1/tasks/{task_id}/events"
+    headers = {"Authorization": f"Bearer {server.admin}"}
+    async with connect(url, additional_headers=headers, compression=None) as connection:
+        yield (str(frame) async for frame in connection)
+
+
+@pytest.mark.parametrize("way", [stream, by_socket])
 async def test_an_item_is_encoded_once_for_all_who_follow_the_task(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch, way: Callable[..., Any]
 ) -> None:
-    """It is read, folded, cleaned and encoded as often for twenty followers as for one."""
+    """It is read, folded, cleaned and encoded as often for twenty followers as for one, whom no task has to tell."""
     costs = []
     for many in (1, 20):
         request = await asked(server)
         async with AsyncExitStack() as stack:
-            following = [await stack.enter_async_context(stream(server, request["task_id"])) for _ in range(many)]
+            following = [await stack.enter_async_context(way(server, request["task_id"])) for _ in range(many)]
             await said(server, request, "begin", following)
             with counting(server, monkeypatch) as cost:
                 for number in range(CHANGES):
                     await said(server, request, f"look at line {number}", following)
+            del cost["written"]
             costs.append(cost)
     assert costs[0] == costs[1]
-    assert costs[0]["read"] >= CHANGES
+    assert costs[0]["read"] >= CHANGES == costs[0]["joined"]
+    assert costs[0]["woken"] == 0
+
+
+async def test_who_joins_others_reads_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The events so far are here as long as somebody follows the task."""
+    request = await asked(server)
+    async with stream(server, request["task_id"]) as first:
+        version = (await server.orchestrator.service.load(TaskId(request["task_id"]))).version
+        begun = [await anext(first) for _ in range(version + 1)]
+        with counting(server, monkeypatch) as cost:
+            async with stream(server, request["task_id"]) as second:
+                assert [await anext(second) for _ in begun] == begun
+    assert (cost["load"], cost["read"], cost["folded"]) == (0, 0, 0)
+
+
+async def test_the_end_of_a_request_goes_with_the_next(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many reviewers hear of it by the write that tells the next request; one alone hears it at once."""
+    sam = await server.person("sam", "reviewer")
+    for many, writes in ((1, 2), (20, 1)):
+        request = await asked(server)
+        with monkeypatch.context() as patched:
+            patched.setattr(web_events, "EACH_S", HANG_S)
+            patched.setattr(web_events, "AT_ONCE_S", 10 * HANG_S)
+            patched.setattr(web_events, "APART_S", HANG_S)
+            async with reviewers(server, many, sam) as looking:
+                with counting(server, monkeypatch) as cost:
+                    await server.ask("POST", request["rejection_url"])
+                    later = await asked(server)
+                    for one in looking:
+                        closed, opened = await one.hear(), await one.hear()
+                        assert (closed["type"], closed["request_id"]) == ("request_closed", request["request_id"])
+                        assert opened["request"]["request_id"] == later["request_id"]
+        assert cost["written"] == writes * many
+
+
+async def test_the_end_of_a_request_is_told_though_none_follows(server: Server) -> None:
+    """A moment later at most."""
+    request = await asked(server)
+    async with reviewers(server, 20, server.admin) as looking:
+        await server.ask("POST", request["rejection_url"])
+        for one in looking:
+            assert (await one.hear())["type"] == "request_closed"
 
 
 async def said(server: Server, request: Mapping[str, Any], text: str, following: list[AsyncIterator[str]]) -> None:
