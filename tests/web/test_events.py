@@ -246,9 +246,7 @@ async def test_a_reader_who_takes_nothing_holds_up_nobody_and_misses_no_item(ser
     assert b" 200 " in await within(coming.readline())
     async with stream(server, task_id) as other:
         for number in range(MANY):
-            server.orchestrator.service.bus.publish(
-                f"stream.{task_id}", {"kind": "output", "text": f"{number} {large}"}
-            )
+            bus.publish(f"stream.{task_id}", {"kind": "output", "text": f"{number} {large}"})
             while f'"text": "{number} ' not in await anext(other):
                 pass
             await server.ask("POST", f"/v1/requests/{request['request_id']}/comment", {"text": f"look at {number}"})
