@@ -37,8 +37,8 @@ COUNTED: Final[Mapping[CodeType, str]] = {
     Frame.__init__.__code__: "framed",
     json.JSONEncoder.encode.__code__: "encoded",
     _TaskEvents.next.__code__: "woken",
-    Told.chunk.func.__code__: "joined",
-    Told.frames.func.__code__: "joined",
+    vars(Told)["chunk"].func.__code__: "joined",
+    vars(Told)["frames"].func.__code__: "joined",
     DirectSocket.write_framed.__code__: "written",
 }
 CHANGES: Final = 3
