@@ -16,7 +16,7 @@ import pytest
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, heads_digest
-from orchestrator.core.ports import KeptItem, Store, StreamHead
+from orchestrator.core.ports import KeptItem, KeptRow, KeptTable, Store, StreamHead
 from orchestrator.core.task.facts import CancelRequested, Fact, TaskId
 from orchestrator.core.task.items import (
     GENESIS_HASH,
@@ -419,12 +419,12 @@ async def test_a_checkpoint_that_is_made_during_a_verification_is_no_fault(tmp_p
     class Busy(InMemoryPersistenceManager):
         made = True
 
-        async def heads(self) -> list[StreamHead]:
-            if not self.made:
+        async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
+            if table == "tasks" and not self.made:
                 self.made = True
                 await noted(self, checkpoints)
                 await noted(self, checkpoints)
-            return await super().heads()
+            return await super().kept_rows(table, after, limit)
 
     store, checkpoints = Busy(), Checkpoints(tmp_path)
     await recorded(store, NodeStopped())
@@ -447,9 +447,10 @@ async def test_a_stream_that_grows_during_a_verification_is_no_fault() -> None:
     assert (found.faults, found.items) == ((), 1)
 
     class Behind(InMemoryPersistenceManager):
-        async def heads(self) -> list[StreamHead]:
+        async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
             (first, *_) = await self.read(TaskId("s1"))
-            return [StreamHead("s1", first.version, first.hash)]
+            rows = await super().kept_rows(table, after, limit)
+            return [{**row, "version": first.version, "head_hash": first.hash} for row in rows]
 
     behind = Behind()
     await recorded(behind, NodeStopped(), "s1")

@@ -312,10 +312,31 @@ def verify_onward(items: Sequence[AgentTaskItem], anchor: Anchor) -> bool:
     return True
 
 
+class HeadsDigest:
+    """One sha256 over heads that come some at a time, sorted by the names of their streams."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256(b"[")
+        self._comma = b""
+
+    def take(self, heads: Mapping[str, Anchor]) -> None:
+        """The next heads; their names are greater than all before."""
+        for stream, (version, digest) in sorted(heads.items()):
+            self._hash.update(self._comma + canonical_json([stream, version, digest]))
+            self._comma = b","
+
+    def value(self) -> str:
+        """The digest over all that came so far."""
+        whole = self._hash.copy()
+        whole.update(b"]")
+        return whole.hexdigest()
+
+
 def heads_digest(heads: Mapping[str, Anchor]) -> str:
     """One sha256 over the heads of all streams: what can be written down elsewhere and compared later."""
-    listed = [[stream, version, digest] for stream, (version, digest) in sorted(heads.items())]
-    return hashlib.sha256(canonical_json(listed)).hexdigest()
+    digest = HeadsDigest()
+    digest.take(heads)
+    return digest.value()
 
 
 # -- faults ------------------------------------------------------------------------------

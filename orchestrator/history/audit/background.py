@@ -23,7 +23,7 @@ from orchestrator.core.ports import StreamHead
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.values import Value
 from orchestrator.history.audit.bulk import Bulk
-from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints
+from orchestrator.history.audit.checkpoint import LAST_NAME, Checkpoint, Checkpoints
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.stream import PAGE, Books, Records, Stream
 
@@ -35,7 +35,6 @@ IN_TURN: Final = 1000
 DUTY: Final = "verification"
 _TURNS: Final = 3
 _SLACK: Final = timedelta(minutes=5)
-_LAST_NAME: Final = "\U0010ffff"
 _AT_ONCE: Final = 20
 _PAUSE_S: Final = 0.05
 """After each part, which is less work than that: tasks and pages go first."""
@@ -170,7 +169,7 @@ class Background:
         heads = {one.stream: (one.version, one.hash) for one in (*part, *changed)}
         await self._tasks(heads)
         whole = len(part) < self.in_turn
-        last = _LAST_NAME if whole else part[-1].stream
+        last = LAST_NAME if whole else part[-1].stream
         await self._missing(known, self._first, last, heads)
         self._turned(part, now, whole=whole)
         self._say(looked_at=self.store.clock.now(), since=now)
@@ -208,9 +207,9 @@ class Background:
         for start in range(0, len(names), _AT_ONCE):
             part = names[start : start + _AT_ONCE]
             anchors = await self._signed(part)
-            with contextlib.closing(Bulk(self.store, anchors, run=0)) as bulk:
+            with contextlib.closing(Bulk(self.store, run=0)) as bulk:
                 small = [name for name in part if heads[name][0] <= PAGE]
-                clean = await bulk.clean(small, Books().now(self.store.clock))
+                clean = await bulk.clean(small, anchors, Books().now(self.store.clock))
             for name in part:
                 wrong = [] if name in clean else await self._by_itself(name, heads[name], anchors.get(name))
                 self._note(name, wrong)

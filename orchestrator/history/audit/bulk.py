@@ -19,8 +19,8 @@ from orchestrator.core.audit.chain import Anchor, Named, StreamCheck
 from orchestrator.core.audit.tables import request_faults
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import KeptJournal
-from orchestrator.history.audit.heads import Line, Says
 from orchestrator.history.audit.stream import PAGE, Books, Reading, Records, Stream, anchor_of
+from orchestrator.history.audit.verified import Line, Says
 
 AT_ONCE: Final = 100
 """Tasks that are read at one moment: a megabyte or two."""
@@ -64,7 +64,6 @@ class Bulk:
     """Reads many tasks of a store at a time. Close it."""
 
     store: Records
-    anchors: Mapping[str, Anchor]
     run: int
     processes: int = 0
     """Processes that work on it, at the least priority; 0: this one."""
@@ -86,18 +85,17 @@ class Bulk:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def clean(self, names: Sequence[str], now: int) -> dict[str, Clean]:
-        """The clean ones of these tasks, with all that they name."""
+    async def clean(self, names: Sequence[str], anchors: Mapping[str, Anchor], now: int) -> dict[str, Clean]:
+        """The clean ones of these tasks, with all that they name; ``anchors``: their heads in the checkpoint."""
         parts = [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]
-        found = await asyncio.gather(*(self._clean_part(part, now) for part in parts))
+        found = await asyncio.gather(*(self._clean_part(part, anchors, now) for part in parts))
         return {one.name: one for part in found for one in part}
 
-    async def _clean_part(self, names: Sequence[str], now: int) -> list[Clean]:
+    async def _clean_part(self, names: Sequence[str], anchors: Mapping[str, Anchor], now: int) -> list[Clean]:
         try:
             journals = await self.store.kept_journals(names, PAGE)
-            found = await self._worked_out(
-                journals, {name: self.anchors[name] for name in names if name in self.anchors}, now
-            )
+            anchors = {name: anchors[name] for name in names if name in anchors}
+            found = await self._worked_out(journals, anchors, now)
             sizes = await self.store.blob_sizes(sorted({sha256 for one in found for sha256 in one.named}))
             raised = await self.store.raised_by([request for one in found for request in one.requests])
             return [one for one in found if not await self._lacks(one, sizes, raised)]

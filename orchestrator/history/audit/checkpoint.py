@@ -52,7 +52,8 @@ _KEY_BYTES: Final = 32
 _AT_ONCE: Final = 5_000
 _LOOKED_AT: Final = 200
 """Streams that are looked at with each checkpoint although nothing says that they changed."""
-_LAST_NAME: Final = "\U0010ffff"
+LAST_NAME: Final = "\U0010ffff"
+"""No name is greater."""
 _BESIDE: Final = 78
 """Bytes that a line has for each stream, besides its name."""
 
@@ -140,6 +141,10 @@ class Checkpoint:
         if isinstance(self.streams, TreeHeads):
             return self.streams.between(first, last)
         return [name for name in self.streams if first <= name <= last]
+
+    def part(self, first: str, last: str) -> dict[str, Anchor]:
+        """The heads of its streams from one to another."""
+        return {name: self.streams[name] for name in self.between(first, last)}
 
 
 class Checkpoints:
@@ -270,7 +275,7 @@ class Checkpoints:
             return self._put_root(self._tree.build(heads), at, before)
         line = self._signed(_Whole(at=at, streams=dict(heads), previous=_sha256_of(before)), before)
         encoded = line.encoded()
-        replace_file(self.path, encoded)
+        replace_file(self.path, [encoded])
         return Checkpoint(line.at, dict(heads), line.previous, hashlib.sha256(encoded).hexdigest())
 
     def _put_root(self, grown: Growing, at: datetime, before: Checkpoint | None) -> Checkpoint:
@@ -278,7 +283,7 @@ class Checkpoints:
             line = self._signed(_Rooted(at=at, root=grown.root, previous=_sha256_of(before)), before)
             encoded = line.encoded()
             grown.keep(encoded)
-        replace_file(self.path, encoded)
+        replace_file(self.path, [encoded])
         return self._rooted(self._tree.heads(), line, whole=False)
 
     def _signed(self, line: _Signed, before: Checkpoint | None) -> _Signed:
@@ -288,7 +293,7 @@ class Checkpoints:
 
     def _new_key(self) -> bytes:
         key = secrets.token_bytes(_KEY_BYTES)
-        replace_file(self.key_path, key.hex().encode() + b"\n")
+        replace_file(self.key_path, [key.hex().encode() + b"\n"])
         return key
 
 
@@ -300,13 +305,13 @@ def _sha256_of(before: Checkpoint | None) -> str:
     return "" if before is None else before.sha256
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Put content in place of a file in one step, readable by its owner alone, on disk when this returns."""
+def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Put these bytes in place of a file in one step, readable by its owner alone, on disk when this returns."""
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+        file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
@@ -354,11 +359,11 @@ async def news_of(
     found, gone, limit = {head.stream: head for head in changed}, set[str](), _LOOKED_AT
     while True:
         part = await store.heads_from(first, limit)
-        last = part[-1].stream if len(part) == limit else _LAST_NAME
+        last = part[-1].stream if len(part) == limit else LAST_NAME
         gone |= set(await asyncio.to_thread(known.between, first, last)) - {one.stream for one in part} - found.keys()
         others = [one for one in part if one.stream not in found]
         found |= {one.stream: one for one in others}
-        first = f"{last}\0" if last != _LAST_NAME else ""
+        first = f"{last}\0" if last != LAST_NAME else ""
         # Where one is new that no time told of, such as after an import, there are more of its kind.
         if not first or not await asyncio.to_thread(_has_news, known, others):
             return await asyncio.to_thread(_news, known, found.values(), gone, first)

@@ -8,28 +8,21 @@ again is found by its older lines.
 
 import asyncio
 import hashlib
-import hmac
 import json
 import logging
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
-from orchestrator.core.approval.grants import Grant
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor
-from orchestrator.core.audit.computers import Work
 from orchestrator.core.errors import InvalidRequest, Unreadable
-from orchestrator.core.ports import KeptItem, KeptRecords, KeptRow
-from orchestrator.core.task import facts
+from orchestrator.core.ports import KeptItem, KeptRecords
 from orchestrator.core.task.items import GENESIS_HASH, AgentTaskItem, canonical_json, sealed_hashes
-from orchestrator.core.task.system_facts import SystemFact
-from orchestrator.core.values import Value, to_us
+from orchestrator.core.values import Value
 from orchestrator.history.audit.checkpoint import Checkpoints, replace_file
 from orchestrator.history.audit.heads_tree import AuditBroken
 
@@ -158,7 +151,7 @@ class TrustedStream:
             return
         self._head = (item.version, item.hash)
         try:
-            await asyncio.to_thread(replace_file, self._path, json.dumps(self._head).encode() + b"\n")
+            await asyncio.to_thread(replace_file, self._path, [json.dumps(self._head).encode() + b"\n"])
         except OSError as error:
             logger.error("%s cannot be written, so it is not trusted after a restart: %s", self._path, error)  # noqa: TRY400 - it explains itself
 
@@ -216,156 +209,3 @@ def _broken(version: int) -> Unreadable:
 
 def _refusal(message: str) -> Unreadable:
     return Unreadable(message, remedy=_REMEDY)
-
-
-# -- What was verified, kept beside the store, so that a verification can go on from there
-#
-# Theory. A stream with the head and the row of its last verification says the same about all tables as then, unless
-# somebody edited its items behind its head. So the file keeps for each stream its end, a digest over its row, and
-# its statements about the tables. A person who can write the store must not be able to forge this: the file is beside
-# the checkpoint and signed with its key. It has clean streams of tasks only. The stream ``system``, on which most
-# tables rest, is read again each time.
-
-NOTE_NAME: Final = "audit.verified"
-_SIGNS: Final = b"cc-orchestrator verified\n"
-"""The text before the signed content, so that nothing else that the key signed can replace it."""
-_OUTSIDE: Final = frozenset(get_args(SystemFact))
-_NOTE_REMEDY: Final = "It was left out, and everything was read again; the next verification makes a new one."
-
-
-def row_digest(row: KeptRow) -> str:
-    """A digest that tells whether a task's row is still the one that was compared with its items."""
-    return hashlib.sha256(repr(tuple(row.values())).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-@dataclass
-class Says:
-    """What the items of one task say of the tables."""
-
-    items: int = 0
-    requests: list[str] = field(default_factory=list)
-    grants: list[Grant] = field(default_factory=list)
-    uses: Counter[str] = field(default_factory=Counter)
-    highest: dict[str, int] = field(default_factory=dict)
-    """Computer to the highest number that a call was started with."""
-    newest: int = 0
-    work: Work | None = None
-    whole: bool = True
-    """Whether the line says nothing else."""
-
-    def take(self, item: AgentTaskItem) -> None:
-        """The next item."""
-        self.items += 1
-        self.newest = max(self.newest, to_us(item.at))
-        match item.fact:
-            case facts.ReviewRequested() as fact:
-                self.requests.append(fact.request_id)
-            case facts.DecisionRecorded() as fact:
-                self.grants += fact.grants
-            case facts.ToolStarted() as fact:
-                if fact.grant_id is not None:
-                    self.uses[fact.grant_id] += 1
-                if fact.computer is not None:
-                    self.highest[fact.computer] = max(fact.number, self.highest.get(fact.computer, 0))
-            case other:
-                self.whole = self.whole and type(other) not in _OUTSIDE
-
-    def encoded(self) -> bytes:
-        """The text as it is kept."""
-        work = self.work
-        value: dict[str, Any] = {
-            "i": self.items,
-            "r": self.requests,
-            "g": [one.model_dump(mode="json") for one in self.grants],
-            "u": self.uses,
-            "h": self.highest,
-            "n": self.newest,
-            "w": None if work is None else [work.version, sorted(work.open), sorted(work.computers), work.rests],
-        }
-        return json.dumps({name: one for name, one in value.items() if one}, separators=(",", ":")).encode()
-
-    @classmethod
-    def decoded(cls, data: bytes) -> "Says":
-        """What was kept."""
-        value = json.loads(data)
-        work = value.get("w")
-        return cls(
-            items=value.get("i", 0),
-            requests=value.get("r", []),
-            grants=[Grant.model_validate_json(json.dumps(one)) for one in value.get("g", ())],
-            uses=Counter(value.get("u", {})),
-            highest=value.get("h", {}),
-            newest=value.get("n", 0),
-            work=None if work is None else Work(work[0], frozenset(work[1]), frozenset(work[2]), work[3]),
-        )
-
-
-class Line(NamedTuple):
-    """One stream as it was verified last."""
-
-    head: Anchor
-    row: str
-    run: int
-    """The number of the verification that read it."""
-    says: bytes
-
-
-class Verified(NamedTuple):
-    """What was verified."""
-
-    at: datetime
-    run: int
-    """The verification that wrote it."""
-    lines: Mapping[str, Line]
-
-
-class VerifiedNote:
-    """The file. Blocks on the disk: call it in a thread."""
-
-    def __init__(self, checkpoints: Checkpoints) -> None:
-        self._checkpoints = checkpoints
-        self.path = checkpoints.path.with_name(NOTE_NAME)
-
-    def read(self) -> Verified | None:
-        """What it says; None: there is none. Raises AuditBroken for one that nobody signed here."""
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise AuditBroken(f"{self.path} cannot be read: {error.strerror}.", remedy=_NOTE_REMEDY) from None
-        signed, _, signature = data.rstrip(b"\n").rpartition(b"\n")
-        signed += b"\n"
-        if not hmac.compare_digest(signature, self._signature(signed)):
-            raise AuditBroken(f"{self.path} does not carry the signature of the checkpoint's key.", remedy=_NOTE_REMEDY)
-        head, *lines = signed.splitlines()
-        told = json.loads(head)
-        return Verified(datetime.fromisoformat(told["at"]), told["run"], dict(map(_line, lines)))
-
-    def write(self, verified: Verified) -> None:
-        """Put it in place of the last one. Raises AuditBroken where it cannot be signed or written."""
-        told = {"schema": 1, "at": verified.at.isoformat(), "run": verified.run}
-        lines = [json.dumps(told).encode(), *(_encoded(name, line) for name, line in verified.lines.items())]
-        signed = b"".join(line + b"\n" for line in lines)
-        try:
-            replace_file(self.path, signed + self._signature(signed) + b"\n")
-        except OSError as error:
-            raise AuditBroken(f"{self.path} cannot be written: {error.strerror}.", remedy=_NOTE_REMEDY) from None
-
-    def _signature(self, signed: bytes) -> bytes:
-        return hmac.new(self._checkpoints.key(), _SIGNS + signed, hashlib.sha256).hexdigest().encode()
-
-
-def may_be_noted(stream: str) -> bool:
-    """Whether a name fits on a line."""
-    return stream.isprintable() and "\t" not in stream
-
-
-def _encoded(name: str, line: Line) -> bytes:
-    version, digest = line.head
-    return b"\t".join((name.encode(), b"%d" % version, digest.encode(), line.row.encode(), b"%d" % line.run, line.says))
-
-
-def _line(data: bytes) -> tuple[str, Line]:
-    name, version, digest, row, run, says = data.split(b"\t", 5)
-    return name.decode(), Line((int(version), digest.decode()), row.decode(), int(run), says)

@@ -129,20 +129,23 @@ class TreeHeads(Mapping[str, Anchor]):
             found = self._connection.execute("SELECT stream FROM heads WHERE stream BETWEEN ? AND ?", (first, last))
             return [name for (name,) in found]
 
-    def whole(self) -> dict[str, Anchor]:
+    def whole(self) -> "ProvenHeads":
         """All of them, each of which is proven, as the last that is asked. Raises AuditBroken."""
-        found: dict[str, Anchor] = {}
-        hashes: dict[int, bytes] = {}
-        with _readable(), closing(self._connection):
-            for leaf, group in groupby(self._connection.execute(_ALL), lambda row: row[0]):
+        with _readable():
+            # On disk, and gone with the connection: so much is not to be in memory, and others may go on meanwhile.
+            copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            with closing(self._connection):
+                self._connection.backup(copy)
+            found = ProvenHeads(copy, self.line, self._streams)
+            hashes: dict[int, bytes] = {}
+            for leaf, group in groupby(copy.execute(_ALL), lambda row: row[0]):
                 rows = [(stream, version, digest) for _, stream, version, digest in group]
                 hashes[leaf] = _leaf_hash(rows)
-                for stream, version, digest in rows:
-                    if leaf_of(stream) != leaf:
-                        raise tree_broken()
-                    found[stream] = (version, digest)
+                if any(leaf_of(stream) != leaf for stream, _, _ in rows):
+                    raise tree_broken()
         if _nodes_over(hashes)[0][_ROOT].hex() != self.root:
             raise tree_broken()
+        found.root = self.root
         return found
 
     def _prove(self, leaf: int, digest: bytes) -> None:
@@ -155,6 +158,17 @@ class TreeHeads(Mapping[str, Anchor]):
             digest = _node_hash(children)
         if digest.hex() != self.root:
             raise tree_broken()
+
+
+class ProvenHeads(TreeHeads):
+    """A copy of the heads that was proven as a whole: it stays as it is."""
+
+    def __getitem__(self, stream: str) -> Anchor:
+        found = self._connection.execute("SELECT version, hash FROM heads WHERE stream = ?", (stream,)).fetchone()
+        if found is None:
+            raise KeyError(stream)
+        version, digest = found
+        return version, digest
 
 
 def _children(connection: sqlite3.Connection, level: int, place: int) -> Children:

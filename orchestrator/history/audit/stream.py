@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from orchestrator.core.audit.chain import (
     Anchor,
@@ -31,7 +31,7 @@ from orchestrator.core.audit.shared import AgreedBook, DirectoryBook, PolicyBook
 from orchestrator.core.audit.story import Story, who_approved
 from orchestrator.core.audit.tables import GrantBook, TokenBook, request_faults, task_row_faults
 from orchestrator.core.errors import InvalidDecision, JournalBroken, NewerSchema, OrchestratorError
-from orchestrator.core.ports import Clock, KeptItem, KeptRecords, KeptRow
+from orchestrator.core.ports import Clock, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import evolve
@@ -39,9 +39,9 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import CheckpointMade
 from orchestrator.core.task.task import AgentTask, changed
 from orchestrator.core.values import from_us, to_us
-from orchestrator.history.audit.checkpoint import Journals, heads_of
-from orchestrator.history.audit.heads import Line, Says, may_be_noted, row_digest
+from orchestrator.history.audit.checkpoint import LAST_NAME, Journals, heads_of
 from orchestrator.history.audit.heads_tree import AuditBroken
+from orchestrator.history.audit.verified import Line, Says, may_be_noted, row_digest
 
 # -- One stream of a store, page by page: its chain, its fold, and whether what its items name is there
 
@@ -78,8 +78,10 @@ class Books:
     agreed: AgreedBook = field(default_factory=AgreedBook)
     directory: DirectoryBook = field(default_factory=DirectoryBook)
     since: Since = field(default_factory=Since)
+    claimed: frozenset[str] = frozenset()
+    """The tasks that have claimed computers, by the table."""
     work: dict[str, Work] = field(default_factory=dict)
-    """The work on the tasks that may have a claim, and on those that just ended."""
+    """The work on these tasks, and on those with open calls."""
     requests: int = 0
     items: int = 0
     newest: datetime | None = None
@@ -104,7 +106,12 @@ class Books:
         newest = from_us(says.newest)
         self.newest = newest if self.newest is None else max(newest, self.newest)
         if says.work is not None:
-            self.work[stream] = says.work
+            self.take_work(stream, says.work)
+
+    def take_work(self, stream: str, work: Work) -> None:
+        """The work on a task; that of one which has nothing open and claims nothing is like that of all others."""
+        if work.open or stream in self.claimed:
+            self.work[stream] = work
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item, of any stream."""
@@ -222,7 +229,7 @@ class Stream(Reading):
         found = check.end(self.head)
         if row is not None and self.task is not None and not found:
             found += self.row_faults(row, self.task, self.books.now(self.store.clock))
-            self.books.work[self.name] = work_of(self.task, row)
+            self.books.take_work(self.name, work_of(self.task, row))
         return found
 
     def line(self, run: int) -> Line | None:
@@ -246,7 +253,9 @@ class Stream(Reading):
     async def _grew(self) -> bool:
         """Whether the head is newer than it was: only then are items after it no fault."""
         row = await self.store.kept_task(self.name)
-        newer = anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
+        newer = self.head if row is None else anchor_of(row)
+        for one in await streams_beside(self.store) if row is None else ():
+            newer = anchor_of(one) if one["stream"] == self.name else newer
         return newer != self.head
 
     async def _look_up(self, check: StreamCheck) -> None:
@@ -282,6 +291,50 @@ def anchor_of(row: KeptRow) -> Anchor:
     """The head that a task's row has."""
     version, digest = row["version"], row["head_hash"]
     return (version if isinstance(version, int) else -1, str(digest))
+
+
+async def rows_of(store: KeptRecords, table: KeptTable) -> AsyncIterator[KeptRow]:
+    """The rows of a table, page by page."""
+    after: str | None = None
+    while page := await store.kept_rows(table, after, PAGE):
+        for row in page:
+            yield row
+        last = str(next(iter(page[-1].values())))
+        if after is not None and last <= after:
+            return
+        after = last
+
+
+async def streams_beside(store: KeptRecords) -> list[KeptRow]:
+    """The rows of the streams that are not tasks, which are few."""
+    return [row async for row in rows_of(store, "streams")]
+
+
+class Part(NamedTuple):
+    """Some streams, by name: all that there are from one name to another."""
+
+    first: str
+    last: str
+    heads: dict[str, Anchor]
+    rows: dict[str, KeptRow]
+    """Those of them that are tasks."""
+
+
+async def parts_of(store: KeptRecords, at_once: int) -> AsyncIterator[Part]:
+    """All streams, some at a time."""
+    others = {str(row["stream"]): anchor_of(row) for row in await streams_beside(store)}
+    first, after = "", ""
+    while True:
+        page = await store.kept_rows("tasks", after or None, at_once)
+        rows = {str(row["task_id"]): row for row in page}
+        heads = {name: anchor_of(row) for name, row in rows.items()}
+        # SQLite sorts bytes behind each text: they would be on each page for ever.
+        name = page[-1]["task_id"] if len(page) == at_once else None
+        last = name if isinstance(name, str) and name > after else LAST_NAME
+        yield Part(first, last, heads | {one: others[one] for one in others if first <= one <= last}, rows)
+        if last == LAST_NAME:
+            return
+        first, after = f"{last}\0", last
 
 
 # -- Checking and telling over a store: every stream read whole, one at a time -----------

@@ -1,6 +1,7 @@
 """The tables beside the items, read page by page and compared with the items."""
 
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from orchestrator.core.audit.chain import Anchor, Fault, beside, files_listed
@@ -11,8 +12,7 @@ from orchestrator.core.audit.tables import MADE_US, Rows
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import KeptBlob, KeptRow, KeptTable
 from orchestrator.core.task.system_facts import ComputerBackedUp
-from orchestrator.history.audit.checkpoint import heads_of
-from orchestrator.history.audit.stream import PAGE, Books, Records
+from orchestrator.history.audit.stream import PAGE, Books, Records, rows_of, streams_beside
 
 _BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = (
     *("grants", "tokens", "computers", "backups", "pruned", "sign_ins", "policies", "agreed", "directory"),
@@ -51,18 +51,6 @@ async def looked(table: str, looking: Awaitable[list[Fault]]) -> list[Fault]:
 
 def _unreadable(table: str, error: OrchestratorError) -> Fault:
     return beside("", "unreadable", f"The table {table} cannot be read: {error.message}")
-
-
-async def rows_of(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
-    """The rows of a table, page by page."""
-    after: str | None = None
-    while page := await store.kept_rows(table, after, PAGE):
-        for row in page:
-            yield row
-        last = str(next(iter(page[-1].values())))
-        if after is not None and last <= after:
-            return
-        after = last
 
 
 async def faults_beside(
@@ -132,25 +120,44 @@ async def _named_as_tasks(store: Records) -> list[Fault]:
     ]
 
 
-async def unlisted(store: Records, heads: Mapping[str, Anchor], unread: set[str]) -> list[Fault]:
-    """Streams that have items, and no row that knows of them.
+@dataclass
+class Counted:
+    """How many items each stream has, as one goes through the streams by name."""
 
-    Streams that were not read stay in ``unread`` where their number of items is not their version.
-    """
-    found: list[str] = []
-    async for row in rows_of(store, "items"):
-        name = str(row["task_id"])
-        if name not in heads:
-            found.append(name)
-        elif row["items"] == row["last"] == heads[name][0]:
-            unread.discard(name)
-    if found:
-        newer = await heads_of(store)
-        found = [name for name in found if name not in newer]
-    return [
-        beside(name, "row", f"{name} has items, and no row: it is in no list, and nobody goes on with it.")
-        for name in found
-    ]
+    store: Records
+    unlisted: list[str] = field(default_factory=list)
+    """Names that have items, and no row that was known then."""
+    _page: list[KeptRow] = field(default_factory=list)
+    _after: str | None = None
+    _over: bool = False
+
+    async def differing(self, last: str, heads: Mapping[str, Anchor], unread: Collection[str]) -> list[str]:
+        """Those of ``unread`` that have more or fewer items than their heads say; all names go up to ``last``."""
+        left = set(unread)
+        while (row := await self._next()) is not None and (name := str(row["task_id"])) <= last:
+            self._page.pop()
+            if name not in heads:
+                self.unlisted.append(name)
+            elif row["items"] == row["last"] == heads[name][0]:
+                left.discard(name)
+        return sorted(left)
+
+    async def _next(self) -> KeptRow | None:
+        if not self._page and not self._over:
+            page = await self.store.kept_rows("items", self._after, PAGE)
+            last = str(page[-1]["task_id"]) if page else ""
+            self._over = not page or (self._after is not None and last <= self._after)
+            self._page, self._after = page[::-1], last
+        return self._page[-1] if self._page else None
+
+    async def faults(self) -> list[Fault]:
+        """Streams that have items, and still no row that knows of them."""
+        beside_tasks = {str(row["stream"]) for row in await streams_beside(self.store)} if self.unlisted else set()
+        return [
+            beside(name, "row", f"{name} has items, and no row: it is in no list, and nobody goes on with it.")
+            for name in self.unlisted
+            if name not in beside_tasks and await self.store.kept_task(name) is None
+        ]
 
 
 async def _blobs(store: Records, now: int) -> list[Fault]:

@@ -7,40 +7,43 @@ was then.
 
 import asyncio
 import contextlib
-import heapq
-import secrets
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import AwareDatetime
 
-from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, Fault, beside, gone, heads_digest
+from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, Fault, HeadsDigest, beside, gone
 from orchestrator.core.audit.tables import request_faults
 from orchestrator.core.errors import NotPending, OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
 from orchestrator.history.audit.bulk import Bulk, processes_here
-from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints, heads_of, number
-from orchestrator.history.audit.heads import Line, Noted, Says, Verified, VerifiedNote, row_digest
+from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints, number
+from orchestrator.history.audit.heads import Noted
 from orchestrator.history.audit.heads_tree import AuditBroken
-from orchestrator.history.audit.stream import PAGE, Books, Records, Stream, anchor_of
-from orchestrator.history.audit.tables import faults_beside, looked, requests_known, rows_beside, rows_of, unlisted
+from orchestrator.history.audit.stream import (
+    PAGE,
+    Books,
+    Part,
+    Records,
+    Stream,
+    anchor_of,
+    parts_of,
+    rows_of,
+    streams_beside,
+)
+from orchestrator.history.audit.tables import Counted, faults_beside, looked, requests_known, rows_beside
+from orchestrator.history.audit.verified import Line, Renewal, Says, VerifiedNote, row_digest
 
 # -- Verifying a store: every stream, what its items name, and the tables beside them
 
 _TRIES: Final = 3
 FULL_UP_TO: Final = 100_000
 """Items: they take some seconds, and so are read each time unless somebody says otherwise."""
-_NOTED_AT_ONCE: Final = 500
-_AGAIN_AT_LEAST: Final = 20
-_AGAIN_ONE_OF: Final = 50
-"""One of so many streams that did not change is read again each time, beginning with those not read for longest.
-
-After as many verifications all were read.
-"""
 _NO_HASHES: Final[Mapping[int, str]] = MappingProxyType({})
 _NOTHING: Final[Noted] = MappingProxyType({})
 
@@ -90,14 +93,22 @@ async def verify_store(
     ``processes``: how many may work on a large store beside this one.
     """
     for _ in range(_TRIES):
-        heads = await heads_of(store)
-        version, _ = heads.get(SYSTEM_STREAM, (0, ""))
+        versions = {row["stream"]: number(row["version"]) for row in await streams_beside(store)}
         if full is None:
-            full = sum(number(last) for last, _ in heads.values()) <= FULL_UP_TO
+            full = await _is_small(store, sum(versions.values()))
         found = await _Verifying(store, checkpoints, away, told, full=full or bool(away), processes=processes).done()
-        if not found.faults or not await _removed_since(store, version):
+        if not found.faults or not await _removed_since(store, versions.get(SYSTEM_STREAM, 0)):
             break
     return found
+
+
+async def _is_small(store: Records, items: int) -> bool:
+    """Whether the tasks and so many other items are read within seconds."""
+    async for row in rows_of(store, "tasks"):
+        items += number(row["version"])
+        if items > FULL_UP_TO:
+            return False
+    return items <= FULL_UP_TO
 
 
 async def _removed_since(store: Records, version: int) -> bool:
@@ -123,20 +134,33 @@ class _Verifying:
     faults: list[Fault] = field(default_factory=list)
     within: list[Fault] = field(default_factory=list)
     """The faults of single streams."""
-    clean: dict[str, Line] = field(default_factory=dict)
-    """The facts to note."""
+    looked: list[Fault] = field(default_factory=list)
+    """Those of streams that were taken for read and have more or fewer items than they should."""
+    digest: HeadsDigest = field(default_factory=HeadsDigest)
+    streams: int = 0
+    noted: int = 0
+    lost: dict[str, Anchor] = field(default_factory=dict)
+    """Streams that the checkpoint has, and the store has not."""
+    asked: frozenset[str] = frozenset()
+    """Streams of which other tables say something."""
+    there: set[str] = field(default_factory=set)
+    """Those of them, and of those whose heads left the host, that the store has."""
 
     async def done(self) -> Verification:
         """What it finds."""
-        earlier = await self._earlier()
-        run = 1 if earlier is None else earlier.run + 1
+        renewal = await self._renewal()
         try:
-            return await self._done(earlier, run)
+            found = await self._done(renewal)
         except asyncio.CancelledError:
-            self._keep_later(earlier, run)
+            asyncio.get_running_loop().run_in_executor(None, _end, renewal, self.store.clock.now(), False)
             raise
+        except BaseException:
+            renewal.close()
+            raise
+        await asyncio.to_thread(_end, renewal, self.store.clock.now(), True)
+        return found
 
-    async def _done(self, earlier: Verified | None, run: int) -> Verification:
+    async def _done(self, renewal: Renewal) -> Verification:
         store, books, faults = self.store, self.books, self.faults
         strange = await store.strange()
         faults += [Fault(stream="", version=0, what="schema", detail=one) for one in strange]
@@ -147,152 +171,133 @@ class _Verifying:
         # First the rows, then the present streams: one of these streams says all that a row has then.
         before = await rows_beside(store, faults)
         known = await requests_known(store, faults)
-        heads = await heads_of(store)
-        anchors = checkpoint.streams if checkpoint is not None else {}
-        same = {} if earlier is None or self.full else await self._unchanged(earlier, heads, anchors)
-        at_once = await self._streams(heads, anchors, same, run)
-        elsewhere = {
-            stream: max(self.away[stream].items()) for stream in self.away.keys() - heads.keys() - anchors.keys()
-        }
-        kept = {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
-        for lost, witness in ((elsewhere, "heads that left the host have"), (kept, "the checkpoint has")):
+        books.claimed = frozenset(str(row["task"]) for row in before["computers"].values() if row["task"] is not None)
+        self.asked = books.claimed | before["pruned"].keys() | self.away.keys()
+        beyond = await looked("items", self._streams(checkpoint, renewal))
+        anchors = {} if checkpoint is None else checkpoint.streams
+        elsewhere = {one: max(said.items()) for one, said in self.away.items() if one not in {*self.there, *anchors}}
+        for lost, witness in ((elsewhere, "heads that left the host have"), (self.lost, "the checkpoint has")):
             unexplained = [one for one in lost.items() if not books.pruned.explains(*one)]
             faults += [gone(stream, anchor, witness) for stream, anchor in unexplained]
         if self.checkpoints is not None:
             recorded = await _recorded(store, books, self.checkpoints)
             faults += await _unrecorded(recorded, self.checkpoints, checkpoint)
-        # Whether these have more items than their heads say is not known yet.
-        unread = {*same, *at_once}
-        beyond = await looked("items", unlisted(store, heads, unread))
-        faults += [*self.within, *await self._looked_into(unread, heads, anchors), *beyond]
+        faults += [*self.within, *self.looked, *beyond]
         if known > books.requests:
             detail = f"The table knows {known} requests, and the items raise {books.requests}: items were taken out."
             faults.append(beside("", "request", detail))
-        faults += await faults_beside(store, before, books, heads, blobs=self.full)
-        await self._keep({**same, **self.clean}, run, unread)
+        for name in books.pruned.told.keys() - before["pruned"].keys():
+            self.there |= {name} if await store.kept_task(name) is not None else set()
+        faults += await faults_beside(store, before, books, self.there, blobs=self.full)
+        earlier = renewal.earlier
         return Verification(
-            streams=len(heads),
+            streams=self.streams,
             items=books.items,
-            heads_sha256=heads_digest(heads),
+            heads_sha256=self.digest.value(),
             checkpoint_at=checkpoint.at if checkpoint is not None else None,
             full=self.full,
-            read=len(heads) - len(same),
-            noted=len(same),
-            noted_at=earlier.at if earlier is not None and same else None,
+            read=self.streams - self.noted,
+            noted=self.noted,
+            noted_at=earlier.at if earlier is not None and self.noted else None,
             faults=tuple(faults),
         )
 
-    async def _streams(
-        self, heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor], same: Mapping[str, Line], run: int
-    ) -> set[str]:
-        """Read all streams but those of the note; the tasks that were read many at a time."""
-        names = sorted(same)
-        for start in range(0, len(names), _NOTED_AT_ONCE):
-            part = names[start : start + _NOTED_AT_ONCE]
-            self.told(start, len(heads))
-            requests = await asyncio.to_thread(self._take_noted, part, same)
-            table = await self.store.raised_by([one for raised in requests.values() for one in raised])
-            for task_id, raised in requests.items():
-                self.within += request_faults(raised, task_id, table)
-        names = sorted(heads.keys() - same.keys())
-        bulk, at_once = Bulk(self.store, anchors, run, self.processes), set[str]()
+    async def _streams(self, checkpoint: Checkpoint | None, renewal: Renewal) -> list[Fault]:
+        """Go through all streams by name, some at a time; the streams that have items and no row."""
+        bulk, counted = Bulk(self.store, renewal.run, self.processes), Counted(self.store)
+        of = await self._number() if checkpoint is None else len(checkpoint.streams)
         with contextlib.closing(bulk):
-            step = bulk.begin(len(names))
-            for start in range(0, len(names), step):
-                part = names[start : start + step]
-                self.told(len(same) + start, len(heads))
-                small = [name for name in part if heads[name][0] <= PAGE and name not in self.away]
-                clean = await bulk.clean(small, self.books.now(self.store.clock))
-                for name in part:
-                    if name in clean:
-                        self.books.take_noted(name, clean[name].says)
-                        self.clean[name] = clean[name].line
-                    else:
-                        await self._stream(name, heads[name], anchors.get(name), run)
-                at_once |= clean.keys()
-        self.told(len(heads), len(heads))
-        return at_once
+            async for part in parts_of(self.store, bulk.begin(of)):
+                self.told(self.streams, max(of, self.streams + len(part.heads)))
+                signed = {} if checkpoint is None else await asyncio.to_thread(checkpoint.part, part.first, part.last)
+                lines = await self._part(part, signed, renewal, bulk, counted)
+                await asyncio.to_thread(renewal.add, lines)
+        self.told(self.streams, self.streams)
+        return await counted.faults()
 
-    async def _stream(self, name: str, head: Anchor, anchor: Anchor | None, run: int) -> None:
-        """Read one stream by itself, and say what is wrong."""
+    async def _number(self) -> int:
+        return sum([1 async for _ in rows_of(self.store, "tasks")])
+
+    async def _part(
+        self, part: Part, signed: Mapping[str, Anchor], renewal: Renewal, bulk: Bulk, counted: Counted
+    ) -> dict[str, Line]:
+        """Some streams; ``signed``: those that the checkpoint has of these. The lines to note."""
+        earlier = await asyncio.to_thread(renewal.up_to, part.last)
+        lines = {} if self.full or renewal.earlier is None else _unchanged(part, earlier, signed, renewal.earlier.again)
+        self.digest.take(part.heads)
+        self.streams += len(part.heads)
+        self.noted += len(lines)
+        self.lost.update({name: anchor for name, anchor in signed.items() if name not in part.heads})
+        self.there |= self.asked & part.heads.keys()
+        requests = await asyncio.to_thread(self._take_noted, lines)
+        table = await self.store.raised_by([one for raised in requests.values() for one in raised])
+        for task_id, raised in requests.items():
+            self.within += request_faults(raised, task_id, table)
+        names = sorted(part.heads.keys() - lines.keys())
+        small = [name for name in names if name in part.rows and part.heads[name][0] <= PAGE and name not in self.away]
+        clean = await bulk.clean(small, signed, self.books.now(self.store.clock))
+        # Whether these have more items than their heads say is not known yet.
+        unread = {*lines, *clean}
+        for name in names:
+            if name in clean:
+                self.books.take_noted(name, clean[name].says)
+                lines[name] = clean[name].line
+            elif (line := await self._stream(name, part.heads[name], signed.get(name), renewal.run)) is not None:
+                lines[name] = line
+        for name in await counted.differing(part.last, part.heads, unread):
+            del lines[name]
+            stream = Stream(name, Books(), store=self.store, head=part.heads[name])
+            self.looked += await stream.verified(signed.get(name))
+        return lines
+
+    async def _stream(self, name: str, head: Anchor, anchor: Anchor | None, run: int) -> Line | None:
+        """Read one stream by itself, and say what is wrong; the line to note, if it can be noted."""
         stream = Stream(name, self.books, store=self.store, head=head)
         wrong = await stream.verified(anchor, self.away.get(name, _NO_HASHES))
         self.within += wrong
-        line = None if wrong else stream.line(run)
-        if line is not None:
-            self.clean[name] = line
+        return None if wrong else stream.line(run)
 
-    def _take_noted(self, names: Sequence[str], same: Mapping[str, Line]) -> dict[str, list[str]]:
+    def _take_noted(self, same: Mapping[str, Line]) -> dict[str, list[str]]:
         """What was noted of streams, taken for read; the requests that they raised."""
         raised: dict[str, list[str]] = {}
-        for name in names:
-            says = Says.decoded(same[name].says)
+        for name, line in same.items():
+            says = Says.decoded(line.says)
             self.books.take_noted(name, says)
             if says.requests:
                 raised[name] = says.requests
         return raised
 
-    async def _looked_into(
-        self, names: Iterable[str], heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor]
-    ) -> list[Fault]:
-        """The faults of streams that were taken for read and have more or fewer items than they should."""
-        found: list[Fault] = []
-        for name in sorted(names):
-            stream = Stream(name, Books(), store=self.store, head=heads[name])
-            found += await stream.verified(anchors.get(name))
-        return found
-
-    # -- the note ------------------------------------------------------------------------
-
-    async def _earlier(self) -> Verified | None:
-        """The note of the verification before; where it cannot be believed, all is read again."""
+    async def _renewal(self) -> Renewal:
+        """The note of the verification before, and a new one; where it cannot be believed, all is read again."""
         if self.checkpoints is None or self.away:
-            return None
+            return Renewal()
+        note, earlier = VerifiedNote(self.checkpoints), None
         try:
-            return await asyncio.to_thread(VerifiedNote(self.checkpoints).read)
+            earlier = await asyncio.to_thread(note.read)
         except AuditBroken as error:
             if not self.full:
                 self.faults.append(Fault(stream="", version=0, what="forged", detail=error.message))
-            return None
+        return Renewal(earlier, note.write())
 
-    async def _unchanged(
-        self, earlier: Verified, heads: Mapping[str, Anchor], anchors: Mapping[str, Anchor]
-    ) -> dict[str, Line]:
-        """The streams that are as they were noted, except for those whose turn it is to be read again."""
-        same: dict[str, Line] = {}
-        async for row in rows_of(self.store, "tasks"):
-            name, head = str(row["task_id"]), anchor_of(row)
-            line = earlier.lines.get(name)
-            if line is None or not head == line.head == heads.get(name) == anchors.get(name, head):
-                continue
-            if row_digest(row) == line.row:
-                same[name] = line
-        again = max(_AGAIN_AT_LEAST, len(same) // _AGAIN_ONE_OF)
-        draw = secrets.SystemRandom()
-        for name in heapq.nsmallest(again, same, key=lambda one: (same[one].run, draw.random())):
-            del same[name]
-        return same
 
-    async def _keep(self, lines: Mapping[str, Line], run: int, but: Collection[str]) -> None:
-        """Note what was clean. Where nothing can be signed yet, the next one reads everything again."""
-        if self.checkpoints is None or self.away or not self.checkpoints.key_path.exists():
-            return
-        kept = {name: line for name, line in lines.items() if name not in but}
-        with contextlib.suppress(AuditBroken):
-            await asyncio.to_thread(VerifiedNote(self.checkpoints).write, Verified(self.store.clock.now(), run, kept))
+def _unchanged(
+    part: Part, earlier: Mapping[str, Line], signed: Mapping[str, Anchor], again: Collection[str]
+) -> dict[str, Line]:
+    """The streams that are as they were noted, except for those whose turn it is to be read again."""
+    return {
+        name: line
+        for name, line in earlier.items()
+        if name not in again
+        and (row := part.rows.get(name)) is not None
+        and anchor_of(row) == line.head == part.heads[name] == signed.get(name, line.head)
+        and row_digest(row) == line.row
+    }
 
-    def _keep_later(self, earlier: Verified | None, run: int) -> None:
-        """The progress of a verification that nobody waits for any more; the next one goes on from there."""
-        if self.checkpoints is None or self.away or not self.checkpoints.key_path.exists():
-            return
-        note, now = VerifiedNote(self.checkpoints), self.store.clock.now()
-        lines = {**({} if earlier is None else earlier.lines), **self.clean}
 
-        def write() -> None:
-            with contextlib.suppress(AuditBroken):
-                note.write(Verified(now if earlier is None else earlier.at, run, lines))
-
-        asyncio.get_running_loop().run_in_executor(None, write)
+def _end(renewal: Renewal, now: datetime, whole: bool) -> None:
+    """Keep the note, if anything can be signed."""
+    with contextlib.closing(renewal), contextlib.suppress(AuditBroken, OSError):
+        renewal.end(now, whole=whole)
 
 
 # -- the checkpoint ----------------------------------------------------------------------
