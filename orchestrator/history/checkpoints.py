@@ -2,33 +2,35 @@
 
 import asyncio
 import hashlib
+import heapq
 import hmac
 import logging
 import os
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import httpx2
 
-from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, heads_digest
+from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, HeadsDigest
 from orchestrator.core.errors import InvalidRequest, NewerSchema, OrchestratorError
 from orchestrator.core.task.system_facts import NodeStopped
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import TaskService
-from orchestrator.history.audit import Checkpoints, News, lines_of, make_checkpoint, news_of
+from orchestrator.history.audit import Checkpoint, Checkpoints, News, lines_of, make_checkpoint, news_of
 
 # -- Sends the heads of streams to places that an intruder on this host does not reach: syslog, another mount, a
 # webhook
 #
 # Theory. A line is sent after each checkpoint with what changed since the place has taken the one before; after a
-# start all is sent again. A place that is away holds up nothing: its lines come with the next checkpoint, and the
-# log says so once.
+# start all is sent again, some thousands of heads at a time. A place that is away holds up nothing: its lines come
+# with the next checkpoint, and the log says so once.
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,8 @@ _WITHIN_S: Final = 10.0
 _SYSLOG_PORT: Final = 514
 _NOTICE_OF_AUDIT: Final = 13 * 8 + 5
 _LOCAL_SYSLOG: Final = "/dev/log"
+_AT_ONCE: Final = 4000
+"""Heads in memory, and in one message to a webhook: half a megabyte."""
 
 
 class Place(Protocol):
@@ -144,38 +148,74 @@ def _key(path: Path) -> bytes:
 
 
 @dataclass
+class _Sent:
+    """What one place has, and has not."""
+
+    has: dict[str, Anchor] = field(default_factory=dict)
+    """The heads that it took last."""
+    waiting: dict[str, Anchor] = field(default_factory=dict)
+    """The heads that it has not taken yet."""
+    first: str | None = ""
+    """The stream from which on it has not got all that a start sends; None: it has."""
+    failed: str = ""
+
+
+@dataclass
 class HeadsAway:
     """The places, and what each of them has."""
 
     places: Sequence[Place] = ()
-    _has: dict[str, dict[str, Anchor]] = field(default_factory=dict)
-    _waiting: dict[str, dict[str, Anchor]] = field(default_factory=dict)
-    """The heads that a place has not taken yet."""
-    _failed: dict[str, str] = field(default_factory=dict)
+    _sent: dict[str, _Sent] = field(default_factory=dict)
 
-    async def send(self, heads: Mapping[str, Anchor], at: datetime, key: str, digest: str = "") -> None:
-        """Send each place what it has not of these, and what it did not take before; ``digest``: over all heads."""
+    async def send(self, heads: Mapping[str, Anchor], at: datetime, key: str, checkpoints: Checkpoints) -> None:
+        """Send each place what it has not of these, and what it did not take before.
+
+        After the start also all that the last checkpoint has, once it takes anything.
+        """
         for place in self.places:
-            has, waiting = self._has.setdefault(place.name, {}), self._waiting.setdefault(place.name, {})
-            waiting.update({stream: anchor for stream, anchor in heads.items() if has.get(stream) != anchor})
-            if not waiting:
-                continue
+            sent = self._sent.setdefault(place.name, _Sent())
+            sent.waiting.update({stream: anchor for stream, anchor in heads.items() if sent.has.get(stream) != anchor})
             try:
-                await asyncio.to_thread(place.send, lines_of(waiting, digest, at, key), at)
+                if sent.waiting:
+                    await asyncio.to_thread(place.send, lines_of(sent.waiting, "", at, key), at)
+                    sent.has, sent.waiting = sent.waiting, {}
+                if sent.first is not None:
+                    await asyncio.to_thread(_send_all, place, sent, checkpoints, at, key)
             except (OSError, httpx2.HTTPError) as error:
                 why = (str(error) or type(error).__name__).rstrip(".")
-                if place.name not in self._failed:
+                if not sent.failed:
                     logger.error("the heads of the audit do not reach %s: %s. They are sent again.", place.name, why)  # noqa: TRY400 - it explains itself
-                self._failed[place.name] = why
+                sent.failed = why
             else:
-                has.update(waiting)
-                waiting.clear()
-                if self._failed.pop(place.name, None):
+                if sent.failed:
                     logger.info("the heads of the audit reach %s again", place.name)
+                sent.failed = ""
 
     def alerts(self) -> list[str]:
         """What does not get there, for people."""
-        return [f"The heads of the audit do not reach {name}: {why}." for name, why in self._failed.items()]
+        failed = {name: sent.failed for name, sent in self._sent.items() if sent.failed}
+        return [f"The heads of the audit do not reach {name}: {why}." for name, why in failed.items()]
+
+
+def _send_all(place: Place, sent: _Sent, checkpoints: Checkpoints, at: datetime, key: str) -> None:
+    """All heads, some at a time; where that fails, the next try goes on from there."""
+    signed = checkpoints.read()
+    assert signed is not None, "heads are sent after a checkpoint was made of them"
+    digest, newer = HeadsDigest(), dict(sent.has)
+    for part in _parts_of(signed, newer, ""):
+        digest.take(part)
+    for part in _parts_of(signed, newer, sent.first or ""):
+        place.send(lines_of(part, digest.value(), at, key), at)
+        sent.first = f"{max(part)}\0"
+    sent.first = None
+
+
+def _parts_of(signed: Checkpoint, newer: Mapping[str, Anchor], first: str) -> Iterator[dict[str, Anchor]]:
+    """The heads from a stream on, by name; ``newer``: those that came to it since."""
+    others = sorted(name for name in newer if name not in signed.streams)
+    names = (name for name in heapq.merge(signed.names(), others) if name >= first)
+    while part := {name: newer.get(name) or signed.streams[name] for name in islice(names, _AT_ONCE)}:
+        yield part
 
 
 # -- Signs the heads of all streams now and then, while the orchestrator runs and when it stops
@@ -203,8 +243,6 @@ class CheckpointKeeper:
     """The time from which changes are looked at; None: that of the last checkpoint."""
     _first: str = ""
     """The stream from which on some are looked at although nothing says that they changed."""
-    _told: bool = False
-    """Whether all heads were sent away since the start."""
     _own: Anchor | None = None
     """The note of the last checkpoint where nothing came between: it is an item too, and alone it is not news."""
     _heard: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
@@ -264,17 +302,13 @@ class CheckpointKeeper:
         signed = {} if known is None else known.streams
         own = (note.version, note.hash)
         self._own = own if note.version == signed.get(SYSTEM_STREAM, (0, ""))[0] + 1 else None
-        everything = bool(self.away.places) and not self._told
-        heads = await asyncio.to_thread(dict, signed) if everything else news.changed
-        await self._sent_away({**heads, SYSTEM_STREAM: own}, everything=everything)
-        self._told = True
+        await self._sent_away({**news.changed, SYSTEM_STREAM: own})
 
-    async def _sent_away(self, heads: Mapping[str, Anchor], *, everything: bool = False) -> None:
+    async def _sent_away(self, heads: Mapping[str, Anchor]) -> None:
         """Only after a checkpoint was made of them: a head that it refuses to sign is not ours."""
         if self.away.places:
             key = await asyncio.to_thread(self.checkpoints.key_fingerprint)
-            digest = await asyncio.to_thread(heads_digest, heads) if everything else ""
-            await self.away.send(heads, self.service.clock.now(), key, digest)
+            await self.away.send(heads, self.service.clock.now(), key, self.checkpoints)
 
     async def _news_of_computers(self) -> dict[ComputerId, tuple[str, int]]:
         """The facts heard of computers since the last note: it rises without an item, and must not fall."""

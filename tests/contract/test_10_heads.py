@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import json
 import shutil
 import socket
 import threading
@@ -13,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.core.audit.chain import heads_digest
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.history.audit import MARK, read_heads
-from orchestrator.history.checkpoints import SIGNATURE, places_of
+from orchestrator.history.audit import MARK, Checkpoints, read_heads
+from orchestrator.history.checkpoints import SIGNATURE, HeadsAway, places_of
 from orchestrator.terminal.cli.audit import offline_verify, verify_against
 from tests.contract.parts import Playing
+from tests.core.journal import NOW
 from tests.harness.commands import cli
 from tests.harness.whole_server import Installation
 from tests.servers import free_port
@@ -110,13 +113,16 @@ async def test_a_syslog_server_hears_them_and_its_file_is_read(tmp_path: Path) -
 
 
 @contextmanager
-def _collector(port: int, into: list[tuple[bytes, str]]) -> Iterator[None]:
-    """A real HTTP server that keeps what is posted to it."""
+def _collector(port: int, into: list[tuple[bytes, str]], busy_at: int = -1) -> Iterator[None]:
+    """A real HTTP server that keeps what is posted to it; ``busy_at``: once it has so much, it refuses one."""
+    busy = iter([busy_at])
 
     class Keeping(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            into.append((self.rfile.read(int(self.headers["Content-Length"])), self.headers[SIGNATURE]))
-            self.send_response(204)
+            told = self.rfile.read(int(self.headers["Content-Length"])), self.headers[SIGNATURE]
+            refused = len(into) == busy_at and next(busy, None) is not None
+            into.extend([] if refused else [told])
+            self.send_response(503 if refused else 204)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -148,6 +154,31 @@ async def test_a_webhook_gets_signed_lines_and_all_of_them_once_it_is_back(
     (tmp_path / "heads.log").write_bytes(b"".join(body for body, _ in told))
     assert len(read_heads(tmp_path / "heads.log")) == 3
     assert await asyncio.to_thread(whats, tmp_path, "data") == set()
+
+
+async def test_all_heads_go_some_at_a_time_and_on_from_where_a_place_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, and whatever the place has taken already."""
+    monkeypatch.setattr("orchestrator.history.checkpoints._AT_ONCE", 10)
+    heads = {f"t-{number:02}": (1, "a" * 64) for number in range(25)}
+    newer = {"system": (7, "b" * 64), "t-03": (2, "c" * 64)}
+    checkpoints = Checkpoints(tmp_path, whole_below=0)
+    checkpoints.write(heads, NOW)
+    port, told = free_port(), list[tuple[bytes, str]]()
+    away = HeadsAway(places_of(f"http://127.0.0.1:{port}/heads", tmp_path))
+    with _collector(port, told, busy_at=2):
+        await away.send(newer, NOW, "key", checkpoints)
+        assert away.alerts()
+        await away.send({}, NOW, "key", checkpoints)
+    assert away.alerts() == []
+    parts = [[json.loads(line.removeprefix(MARK)) for line in body.decode().splitlines()] for body, _ in told]
+    got = [{name: tuple(said) for line in part for name, said in line["streams"].items()} for part in parts]
+    names = sorted({**heads, **newer})
+    assert [sorted(part) for part in got] == [sorted(newer), names[:10], names[10:20], names[20:]]
+    assert {name: said for part in got[1:] for name, said in part.items()} == {**heads, **newer}
+    digest = heads_digest({**heads, **newer})
+    assert {line["all"] for part in parts[1:] for line in part} == {digest}
 
 
 def test_what_is_no_place_or_no_file_of_heads_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -135,6 +135,10 @@ class Checkpoint:
     """sha256 of the line before; empty: this was the first."""
     sha256: str
     """The sha256 of the line."""
+
+    def names(self) -> Iterator[str]:
+        """The names of all its streams, in order."""
+        return iter(self.streams if isinstance(self.streams, TreeHeads) else sorted(self.streams))
 
     def between(self, first: str, last: str) -> list[str]:
         """The names of its streams from one to another."""

@@ -175,7 +175,8 @@ class _Verifying:
         self.asked = books.claimed | before["pruned"].keys() | self.away.keys()
         beyond = await looked("items", self._streams(checkpoint, renewal))
         anchors = {} if checkpoint is None else checkpoint.streams
-        elsewhere = {one: max(said.items()) for one, said in self.away.items() if one not in {*self.there, *anchors}}
+        away = (one for one in self.away if one not in self.there and one not in anchors)
+        elsewhere = {one: max(self.away[one].items()) for one in away}
         for lost, witness in ((elsewhere, "heads that left the host have"), (self.lost, "the checkpoint has")):
             unexplained = [one for one in lost.items() if not books.pruned.explains(*one)]
             faults += [gone(stream, anchor, witness) for stream, anchor in unexplained]
