@@ -23,8 +23,8 @@ from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import ComputerFrozen, ComputerReleased, DirectoryChanged, GroupValue
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.history.audit import Checkpoints, verify_store
-from orchestrator.history.audit import verification as verifying
+from orchestrator.history.audit import Checkpoints, verification, verify_store
+from orchestrator.history.audit import verified as noted
 from orchestrator.history.store_move.copy import copy_store
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.terminal.cli.audit import offline_verify
@@ -180,7 +180,7 @@ def change(directory: Path, statement: str) -> None:
 
 def faults_of(directory: Path) -> list[str]:
     """What a verification says."""
-    found = offline_verify(directory)
+    found = offline_verify(directory, full=True)
     assert found is not None
     return [one["detail"] for one in found["faults"]]
 
@@ -207,7 +207,7 @@ BYTES = frozenset({"blobs", "blob_marks"})
 def verified(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same store after a verification that noted what it read."""
     directory = Path(shutil.copytree(begun, tmp_path_factory.mktemp("verified") / "data"))
-    found = offline_verify(directory, full=False)
+    found = offline_verify(directory)
     assert found is not None
     assert (found["faults"], found["noted"]) == ([], 0)
     return directory
@@ -222,11 +222,12 @@ def test_what_is_edited_after_a_verification_is_found(
 ) -> None:
     """By the usual one, which reads all; by one that goes on from the last, all but what docs/audit.md names."""
     # None is read again only because it is its turn.
-    monkeypatch.setattr(verifying, "_AGAIN_AT_LEAST", 0)
+    monkeypatch.setattr(noted, "_AGAIN_AT_LEAST", 0)
+    monkeypatch.setattr(verification, "FULL_UP_TO", 0)
     directory = Path(shutil.copytree(verified, tmp_path / "data"))
     change(directory, edit.statement)
     onward, full = (
-        offline_verify(Path(shutil.copytree(directory, tmp_path / "onward")), full=False),
+        offline_verify(Path(shutil.copytree(directory, tmp_path / "onward"))),
         faults_of(directory),
     )
     assert onward is not None
@@ -239,8 +240,9 @@ def test_what_is_edited_after_a_verification_is_found(
 
 def test_going_on_reads_what_changed_alone(verified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So the test before means something."""
-    monkeypatch.setattr(verifying, "_AGAIN_AT_LEAST", 0)
-    found = offline_verify(Path(shutil.copytree(verified, tmp_path / "data")), full=False)
+    monkeypatch.setattr(noted, "_AGAIN_AT_LEAST", 0)
+    monkeypatch.setattr(verification, "FULL_UP_TO", 0)
+    found = offline_verify(Path(shutil.copytree(verified, tmp_path / "data")))
     assert found is not None
     assert (found["faults"], found["read"], found["noted"] > 2) == ([], 1, True)
 

@@ -137,7 +137,7 @@ async def test_what_was_changed_is_found_in_its_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, found: tuple[str, str] | None
 ) -> None:
     """It is told until the stream is read again and is as written."""
-    monkeypatch.setattr("orchestrator.history.audit.background._BETWEEN_S", 0.0)
+    monkeypatch.setattr("orchestrator.history.audit.onward._BETWEEN_S", 0.0)
     async with _edited(tmp_path, statement) as background:
         for _ in range(4):
             state = await background.look()

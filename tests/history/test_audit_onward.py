@@ -5,8 +5,8 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,11 +20,12 @@ from orchestrator.adapters.store.sql_system import _REFERRING
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
 from orchestrator.core.audit.wanted import Wanted
 from orchestrator.core.errors import NotFound
-from orchestrator.core.ports import KeptItem, KeptJournal, Store, StreamHead, TaskRow
+from orchestrator.core.ports import KeptItem, KeptJournal, KeptRow, KeptTable, Store, StreamHead, TaskRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
+from orchestrator.core.values import to_us
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import (
     AuditBroken,
@@ -40,11 +41,12 @@ from orchestrator.history.audit import (
     newest_of,
     news_of,
     page_of,
+    verification,
     verify_store,
 )
 from orchestrator.history.audit.bulk import AT_ONCE
 from orchestrator.history.audit.heads_tree import TREE_NAME, HeadsTree
-from orchestrator.history.audit.verified import Verified
+from orchestrator.history.audit.verified import Position, PositionFile, Verified
 from orchestrator.history.checkpoints import CheckpointKeeper
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author, append
@@ -82,6 +84,11 @@ class Counting(InMemoryPersistenceManager):
     async def heads(self) -> list[StreamHead]:
         self.asked["heads"] += 1
         return await super().heads()
+
+    async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
+        found = await super().kept_rows(table, after, limit)
+        self.asked[f"rows of {table}"] += len(found)
+        return found
 
     async def last_changed(self, limit: int = 100, **more: Any) -> list[TaskRow]:
         found = await super().last_changed(limit, **more)
@@ -367,11 +374,18 @@ async def test_tasks_that_came_with_an_earlier_time_are_signed_at_once(
 # -- verifications -----------------------------------------------------------------------
 
 
-async def _verified(store: Store, directory: Path, *, full: bool | None = False) -> Verification:
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every store counts as a large one, of which not all is read unless somebody says so."""
+    monkeypatch.setattr(verification, "FULL_UP_TO", 0)
+
+
+async def _verified(store: Store, directory: Path, *, full: bool | None = None) -> Verification:
     return await verify_store(store, Checkpoints(directory), full=full)
 
 
-async def test_what_was_verified_is_not_read_again(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("large")
+async def test_what_was_verified_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for what changed, what belongs to no task, and the few whose turn it is; the answer says how many."""
     clock = ManualClock()
     store = Counting(clock=clock)
@@ -391,12 +405,14 @@ async def test_what_was_verified_is_not_read_again(tmp_path: Path) -> None:
     assert {named(7), "system"} <= set(store.read_of)
     assert (second.items, second.streams) == (first.items + 1, first.streams)
     assert (await _verified(store, tmp_path, full=True)).noted == 0
-    assert (await _verified(store, tmp_path, full=None)).full, "so few are always read"
+    monkeypatch.undo()
+    assert (await _verified(store, tmp_path)).full, "so few are always read"
 
 
-@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("full", [True, None])
 async def test_a_verification_holds_a_part_of_the_streams(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool | None
 ) -> None:
     """However many there are: of heads, rows, lines of the note and heads of the checkpoint."""
     clock = ManualClock()
@@ -421,11 +437,12 @@ async def test_a_verification_holds_a_part_of_the_streams(
     counted(Checkpoint, "part")
     found = await _verified(store, tmp_path, full=full)
     assert (found.streams, found.faults) == (2 * AT_ONCE + 11, ())
-    assert store.asked == Counter()
+    assert store.asked["heads"] == 0
     # ``system`` comes with the first hundred.
     assert held == {"up_to": AT_ONCE, "part": AT_ONCE + 1}
 
 
+@pytest.mark.usefixtures("large")
 async def test_after_some_verifications_each_task_was_read_again(tmp_path: Path) -> None:
     """So an edit behind a head that stayed is found in the end, and by one that reads all at once."""
     clock = ManualClock()
@@ -450,6 +467,7 @@ async def _stored(directory: Path, clock: ManualClock) -> None:
         await _noted(store, Checkpoints(directory), author)
 
 
+@pytest.mark.usefixtures("large")
 @pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("statement", "what"),
@@ -484,6 +502,7 @@ def _note(directory: Path) -> Path:
     return directory / "audit.verified"
 
 
+@pytest.mark.usefixtures("large")
 @pytest.mark.thinned(2)
 @pytest.mark.parametrize("how", ["edited", "cut", "of another key", "empty"])
 async def test_a_note_that_nobody_signed_is_not_believed(tmp_path: Path, how: str) -> None:
@@ -510,6 +529,7 @@ async def test_a_note_that_nobody_signed_is_not_believed(tmp_path: Path, how: st
     assert (await _verified(store, tmp_path)).faults == (), "a new one was made"
 
 
+@pytest.mark.usefixtures("large")
 async def test_without_a_key_nothing_is_noted(tmp_path: Path) -> None:
     """Nobody could believe it."""
     clock = ManualClock()
@@ -520,6 +540,7 @@ async def test_without_a_key_nothing_is_noted(tmp_path: Path) -> None:
     assert not Checkpoints(tmp_path).key_path.exists()
 
 
+@pytest.mark.usefixtures("large")
 def test_a_verification_that_was_canceled_is_gone_on_with(tmp_path: Path) -> None:
     """What it had read is noted."""
 
@@ -597,6 +618,108 @@ async def test_many_tasks_are_read_at_once(tmp_path: Path, monkeypatch: pytest.M
         assert {"t-001", "t-050", f"t-{AT_ONCE + 9}"} <= {one.stream for one in found.faults if one.what == "blob"}
     finally:
         await store.close()
+
+
+# -- what changed since ------------------------------------------------------------------
+
+
+async def _since(store: Store, directory: Path) -> Verification:
+    return await verify_store(store, Checkpoints(directory), full=False)
+
+
+async def test_what_changed_since_costs_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a fixed part, in turn; no table is gone through, and no heads are asked for."""
+    monkeypatch.setattr(verification, "IN_TURN", 10)
+    clock = ManualClock()
+    store = Counting(clock=clock)
+    author = await filled(store, clock)
+    await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
+    clock.advance(3600)
+    first = await _since(store, tmp_path)
+    assert (first.rows, first.read, first.faults) == (True, MANY + 1, ()), "there is nothing to go on from"
+    clock.advance(3600)
+    read: list[set[str]] = []
+    for number in range(2):
+        await store.append(named(47), 4 + number, [author.note()], status=TaskStatus.RUNNING)
+        await store.record([author.draft(NodeStopped())])
+        at = clock.now()
+        store.forget()
+        found = await _since(store, tmp_path)
+        assert (store.asked, store.read_of["system"], found.faults) == (Counter(), 2, ())
+        assert (found.rows, found.full, found.heads_sha256, found.items) == (False, False, "", 42 + 5 * number)
+        read.append(set(store.read_of))
+        clock.advance(3600)
+        assert (await _position(tmp_path)).at == at
+    # ``system`` is one of the first ten.
+    assert read == [{"system", named(47), *map(named, part)} for part in (range(9), range(9, 19))]
+
+
+@asynccontextmanager
+async def _opened(directory: Path, clock: ManualClock) -> AsyncIterator[Store]:
+    store = open_store(f"sqlite:///{directory / 'orchestrator.db'}", clock=clock)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _position(directory: Path) -> Position:
+    found = PositionFile(Checkpoints(directory)).read()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("statement", "turns", "what"),
+    [
+        ("UPDATE tasks SET user_id = 'me', updated_at = {now} WHERE task_id = 't-055'", 1, "row"),
+        ("UPDATE items SET data = replace(data, 'farm', 'barn') WHERE task_id = 't-015'", 2, "edited"),
+        ("DELETE FROM items WHERE task_id = 't-015'; DELETE FROM tasks WHERE task_id = 't-015'", 2, "gone"),
+        ("DELETE FROM items WHERE task_id = 'system'", 1, "rewritten"),
+        ("CREATE INDEX mine ON tasks (prompt)", 1, "schema"),
+    ],
+    ids=["a row with its time", "an item", "a task", "the end of system", "an index"],
+)  # fmt: skip
+async def test_what_changed_since_is_found_and_told_until_it_is_put_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, turns: int, what: str
+) -> None:
+    """At once, where something says that it changed; else in its turn. The next one does not pass over it."""
+    monkeypatch.setattr(verification, "IN_TURN", 10)
+    clock = ManualClock()
+    await _stored(tmp_path, clock)
+    clock.advance(86_400)
+    async with _opened(tmp_path, clock) as store:
+        assert (await _since(store, tmp_path)).faults == ()
+    tamper(tmp_path, *statement.format(now=to_us(clock.now())).split("; "))
+    async with _opened(tmp_path, clock) as store:
+        found = [[one.what for one in (await _since(store, tmp_path)).faults] for _ in range(turns + 1)]
+    assert [what in one for one in found] == [*[False] * (turns - 1), True, True]
+    assert found[: turns - 1] == [[]] * (turns - 1)
+
+
+async def test_what_changed_since_says_nothing_of_other_rows(tmp_path: Path) -> None:
+    """A token that somebody put in is found by the one that compares all rows."""
+    await _stored(tmp_path, ManualClock())
+    async with opened(tmp_path) as store:
+        await _since(store, tmp_path)
+    tamper(tmp_path, "INSERT INTO tokens VALUES ('x', 'user', 'mallory', '[\"admin\"]', 1, 0)")
+    async with opened(tmp_path) as store:
+        assert (await _since(store, tmp_path)).faults == ()
+        assert {one.what for one in (await _verified(store, tmp_path)).faults} == {"token"}
+
+
+async def test_a_position_that_nobody_signed_is_not_believed(tmp_path: Path) -> None:
+    """Then everything is read, it is said, and a new one is made."""
+    clock = ManualClock()
+    store = InMemoryPersistenceManager(clock=clock)
+    await _noted(store, Checkpoints(tmp_path), await filled(store, clock))
+    await _since(store, tmp_path)
+    path = tmp_path / "audit.position"
+    path.write_bytes(path.read_bytes().replace(b'"first":""', b'"first":"z"'))
+    found = await _since(store, tmp_path)
+    assert (found.rows, [one.what for one in found.faults]) == (True, ["forged"])
+    found = await _since(store, tmp_path)
+    assert (found.rows, found.faults) == (False, ())
 
 
 # -- pages -------------------------------------------------------------------------------

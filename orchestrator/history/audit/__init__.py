@@ -15,7 +15,8 @@ from orchestrator.history.audit.heads import MARK, TRUSTED_NAME, HeadsLine, Note
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.pages import Place, Reach, names_of, newest_of, page_of
 from orchestrator.history.audit.stream import Records, Told, as_written, check_store, stories_of, streams_of
-from orchestrator.history.audit.verification import Verification, VerifyJob, verify_job, verify_store
+from orchestrator.history.audit.verification import Verification, goes_on, verify_store
+from orchestrator.history.audit.verify_job import VerifyJob, verify_job
 
 __all__ = [
     "MARK",
@@ -38,6 +39,7 @@ __all__ = [
     "VerifyJob",
     "as_written",
     "check_store",
+    "goes_on",
     "heads_of",
     "lines_of",
     "make_checkpoint",

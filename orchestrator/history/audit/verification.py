@@ -7,24 +7,25 @@ was then.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from pydantic import AwareDatetime
 
 from orchestrator.core.audit.chain import SYSTEM_STREAM, Anchor, Fault, HeadsDigest, beside, gone
 from orchestrator.core.audit.tables import request_faults
-from orchestrator.core.errors import NotPending, OrchestratorError
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.system_facts import BackupRemoved, TaskPruned
 from orchestrator.core.values import Value
-from orchestrator.history.audit.bulk import Bulk, processes_here
+from orchestrator.history.audit.bulk import Bulk
 from orchestrator.history.audit.checkpoint import Checkpoint, Checkpoints, number
 from orchestrator.history.audit.heads import Noted
 from orchestrator.history.audit.heads_tree import AuditBroken
+from orchestrator.history.audit.onward import IN_TURN, Lookable, Onward
 from orchestrator.history.audit.stream import (
     PAGE,
     Books,
@@ -37,7 +38,7 @@ from orchestrator.history.audit.stream import (
     streams_beside,
 )
 from orchestrator.history.audit.tables import Counted, faults_beside, looked, requests_known, rows_beside
-from orchestrator.history.audit.verified import Line, Renewal, Says, VerifiedNote, row_digest
+from orchestrator.history.audit.verified import Line, Position, PositionFile, Renewal, Says, VerifiedNote, row_digest
 
 # -- Verifying a store: every stream, what its items name, and the tables beside them
 
@@ -61,11 +62,16 @@ class Verification(Value):
     streams: int
     items: int
     heads_sha256: str
-    """Over the heads of all streams: keep it elsewhere and compare it with a later one of the same moment."""
+    """Over the heads of all streams: keep it elsewhere and compare it with a later one of the same moment.
+
+    Empty: not all were read.
+    """
     checkpoint_at: AwareDatetime | None = None
     """The time of the checkpoint that it was compared with; None: there was none."""
     full: bool = True
     """Whether every item and every blob was read."""
+    rows: bool = True
+    """Whether all rows were compared; False: only those of streams that were read."""
     read: int = 0
     """Streams that were read again."""
     noted: int = 0
@@ -77,7 +83,7 @@ class Verification(Value):
 
 
 async def verify_store(
-    store: Records,
+    store: Lookable,
     checkpoints: Checkpoints | None = None,
     *,
     away: Noted = _NOTHING,
@@ -88,18 +94,75 @@ async def verify_store(
     """Every stream against its chain, its row and the checkpoint, and the tables against the items.
 
     ``checkpoints`` None: this store has no directory for one. ``away``: hashes that left the host. ``told`` hears how
-    many streams of how many are done. Where something was pruned meanwhile, it is done again. ``full``: whether every
-    item and every blob is read; else streams that are as they were verified last are not. None: if it takes seconds.
-    ``processes``: how many may work on a large store beside this one.
+    many streams of how many are done. ``full`` True: every item and every blob is read. None: only if that takes
+    seconds; else all rows are compared, and streams that are as they were verified last are not read. False: only what
+    changed since the last verification that found nothing is looked at, if there was one. Where something was pruned
+    meanwhile, it is done again. ``processes``: how many may work on a large store beside this one.
     """
+    refused: list[Fault] = []
+    if full is False and checkpoints is not None and not away:
+        position = await asyncio.to_thread(_position, checkpoints, refused)
+        if position is not None:
+            return await _onward(store, checkpoints, position, told)
     for _ in range(_TRIES):
         versions = {row["stream"]: number(row["version"]) for row in await streams_beside(store)}
         if full is None:
             full = await _is_small(store, sum(versions.values()))
-        found = await _Verifying(store, checkpoints, away, told, full=full or bool(away), processes=processes).done()
+        began = store.clock.now()
+        verifying = _Verifying(store, checkpoints, away, told, full=full or bool(away), processes=processes)
+        verifying.faults += refused
+        found = await verifying.done()
         if not found.faults or not await _removed_since(store, versions.get(SYSTEM_STREAM, 0)):
             break
+    if checkpoints is not None and not away and set(found.faults) <= set(refused):
+        await asyncio.to_thread(PositionFile(checkpoints).write, Position(at=began, system=verifying.system))
     return found
+
+
+def goes_on(checkpoints: Checkpoints) -> bool:
+    """Whether a verification of what changed has something to go on from. Reads a small file."""
+    return _position(checkpoints, []) is not None
+
+
+def _position(checkpoints: Checkpoints, faults: list[Fault]) -> Position | None:
+    """Where to go on from; None: nothing says that."""
+    try:
+        return PositionFile(checkpoints).read()
+    except AuditBroken as error:
+        faults.append(Fault(stream="", version=0, what="forged", detail=error.message))
+        return None
+
+
+async def _onward(store: Lookable, checkpoints: Checkpoints, position: Position, told: Told) -> Verification:
+    """What changed since a verification that found nothing. Where this finds something, the next one reads it again."""
+    found: dict[str, Collection[Fault]] = {}
+    onward = Onward(
+        store, checkpoints, lambda name, faults: found.update({name: (*found.get(name, ()), *faults)}), told
+    )
+    strange = await store.strange()
+    looked = await onward.look(position, IN_TURN)
+    faults = [Fault(stream="", version=0, what="schema", detail=one) for one in strange]
+    faults += [fault for one in found.values() for fault in dict.fromkeys(one)]
+    again: list[Fault] = []
+    checkpoint = await _last(checkpoints.known, again)
+    if not again:
+        recorded = await _recorded(store, onward.books, checkpoints)
+        faults += await _unrecorded(recorded, checkpoints, checkpoint)
+    if not faults:
+        await asyncio.to_thread(PositionFile(checkpoints).write, looked.position)
+    streams = looked.streams if checkpoint is None else max(looked.streams, len(checkpoint.streams))
+    return Verification(
+        streams=streams,
+        items=onward.items,
+        heads_sha256="",
+        checkpoint_at=None if checkpoint is None else checkpoint.at,
+        full=False,
+        rows=False,
+        read=looked.streams,
+        noted=streams - looked.streams,
+        noted_at=position.at,
+        faults=tuple(faults),
+    )
 
 
 async def _is_small(store: Records, items: int) -> bool:
@@ -143,6 +206,8 @@ class _Verifying:
     """Streams that the checkpoint has, and the store has not."""
     asked: frozenset[str] = frozenset()
     """Streams of which other tables say something."""
+    system: Anchor | None = None
+    """The head of the system stream up to which it was read."""
     there: set[str] = field(default_factory=set)
     """Those of them, and of those whose heads left the host, that the store has."""
 
@@ -167,7 +232,7 @@ class _Verifying:
         # Tables of another shape cannot be asked for their columns.
         odd = [] if strange else await store.odd()
         faults += [Fault(stream="", version=0, what="damage", detail=one) for one in odd]
-        checkpoint = await _last(self.checkpoints, faults)
+        checkpoint = None if self.checkpoints is None else await _last(self.checkpoints.read, faults)
         # First the rows, then the present streams: one of these streams says all that a row has then.
         before = await rows_beside(store, faults)
         known = await requests_known(store, faults)
@@ -230,6 +295,7 @@ class _Verifying:
         self.noted += len(lines)
         self.lost.update({name: anchor for name, anchor in signed.items() if name not in part.heads})
         self.there |= self.asked & part.heads.keys()
+        self.system = part.heads.get(SYSTEM_STREAM, self.system)
         requests = await asyncio.to_thread(self._take_noted, lines)
         table = await self.store.raised_by([one for raised in requests.values() for one in raised])
         for task_id, raised in requests.items():
@@ -304,11 +370,9 @@ def _end(renewal: Renewal, now: datetime, whole: bool) -> None:
 # -- the checkpoint ----------------------------------------------------------------------
 
 
-async def _last(checkpoints: Checkpoints | None, faults: list[Fault]) -> Checkpoint | None:
-    if checkpoints is None:
-        return None
+async def _last(read: Callable[[], Checkpoint | None], faults: list[Fault]) -> Checkpoint | None:
     try:
-        return await asyncio.to_thread(checkpoints.read)
+        return await asyncio.to_thread(read)
     except AuditBroken as error:
         faults.append(Fault(stream="", version=0, what="forged", detail=error.message))
         return None
@@ -336,7 +400,7 @@ async def _unrecorded(recorded: str, checkpoints: Checkpoints, checkpoint: Check
     if not recorded or _follows(checkpoint, recorded):
         return []
     again: list[Fault] = []
-    newer = await _last(checkpoints, again)
+    newer = await _last(checkpoints.known, again)
     if again or _follows(newer, recorded):
         return []  # A broken one is told already; and one was made while this was read.
     what = "is gone" if newer is None else "is not the one that was made last"
@@ -346,106 +410,3 @@ async def _unrecorded(recorded: str, checkpoints: Checkpoints, checkpoint: Check
 
 def _follows(checkpoint: Checkpoint | None, recorded: str) -> bool:
     return checkpoint is not None and recorded in (checkpoint.sha256, checkpoint.previous)
-
-
-# -- A verification in the background: one at a time, with progress, and no longer than somebody asks for it
-
-LEFT_S: Final = 10.0
-"""How soon who was told of the progress has to ask again."""
-
-
-@dataclass
-class VerifyJob:
-    """The one verification of a node; askers while it goes on hear of the same one."""
-
-    verify: Callable[[Told, bool | None], Coroutine[Any, Any, Verification]]
-    """With whom to tell, and whether all is to be read (see ``verify_store``)."""
-    left_s: float = LEFT_S
-    done: int = 0
-    of: int = 0
-    """Streams; 0: it has just begun."""
-    _job: "asyncio.Task[Verification] | None" = None
-    _full: bool | None = None
-    _asking: int = 0
-    _leaving: asyncio.TimerHandle | None = field(default=None, repr=False)
-
-    async def ask(
-        self, wait_s: float | None, gone: Awaitable[object], *, full: bool | None = None
-    ) -> Verification | None:
-        """What it found; None: it goes on, and the caller has to ask again soon, or is ``gone``.
-
-        ``wait_s`` None: until it is found. ``full``: as of ``verify_store``. If an asker wants more than the present
-        one reads, it begins again, and all askers hear of that.
-        """
-        if self._leaving is not None:
-            self._leaving.cancel()
-        leaving = asyncio.ensure_future(gone)
-        self._asking += 1
-        job = self._begun(full)
-        try:
-            while True:
-                await asyncio.wait((job, leaving), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-                if not job.done():
-                    return None
-                if self._job in {None, job}:
-                    self._over(job)
-                    if job.cancelled():
-                        raise NotPending(
-                            f"The verification was canceled after {self.done} of {self.of} streams.",
-                            remedy="What it had read is noted: `audit verify --since-last` goes on from there.",
-                        )
-                    return await job
-                job = self._begun(full)
-        finally:
-            self._asking -= 1
-            if not self._asking and not job.done():
-                self._leaving = asyncio.get_running_loop().call_later(
-                    0 if leaving.done() else self.left_s, self._left, job
-                )
-            leaving.cancel()
-
-    def _begun(self, full: bool | None) -> "asyncio.Task[Verification]":
-        """The one that goes on, if it reads enough; else a new one in its place."""
-        if self._job is not None and _amount(self._full) < _amount(full):
-            self._job.cancel()
-            self._job = None
-        if self._job is None:
-            self.done = self.of = 0
-            self._full = full
-            self._job = asyncio.create_task(self.verify(self._told, full))
-        return self._job
-
-    def cancel(self) -> bool:
-        """End the present one, for all who ask. False: there is none."""
-        job, self._job = self._job, None
-        return job is not None and job.cancel()
-
-    async def close(self) -> None:
-        """Let go of it."""
-        if self._job is not None:
-            self._job.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._job
-
-    def _told(self, done: int, of: int) -> None:
-        self.done, self.of = done, of
-
-    def _left(self, job: "asyncio.Task[Verification]") -> None:
-        if not self._asking:
-            job.cancel()
-            self._over(job)
-
-    def _over(self, job: "asyncio.Task[Verification]") -> None:
-        if self._job is job:
-            self._job = None
-
-
-def verify_job(store: Records, checkpoints: Checkpoints) -> VerifyJob:
-    """The verifications of one store."""
-    processes = processes_here()
-    return VerifyJob(lambda told, full: verify_store(store, checkpoints, told=told, full=full, processes=processes))
-
-
-def _amount(full: bool | None) -> int:
-    """How much is read, to compare."""
-    return {False: 0, None: 1, True: 2}[full]

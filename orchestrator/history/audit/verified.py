@@ -19,10 +19,13 @@ import secrets
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import takewhile
 from typing import IO, Any, Final, NamedTuple, get_args
+
+from pydantic import AwareDatetime
 
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.audit.chain import Anchor
@@ -31,7 +34,7 @@ from orchestrator.core.ports import KeptRow
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import SystemFact
-from orchestrator.core.values import to_us
+from orchestrator.core.values import Value, to_us
 from orchestrator.history.audit.checkpoint import Checkpoints, replace_file
 from orchestrator.history.audit.heads_tree import AuditBroken
 
@@ -306,6 +309,51 @@ class Renewal:
         for one in (self.earlier, self.new):
             if one is not None:
                 one.close()
+
+
+POSITION_NAME: Final = "audit.position"
+_SIGNS_POSITION: Final = b"cc-orchestrator position\n"
+
+
+class Position(Value):
+    """How far a store was verified: where a verification goes on that costs what changed."""
+
+    at: AwareDatetime
+    """When the last one began."""
+    first: str = ""
+    """The name from which on the next tasks are read in turn; empty: all were."""
+    system: Anchor | None = None
+    """The head of the system stream that was verified last; None: none was."""
+
+
+class PositionFile:
+    """The position, signed as the note is. Blocks on the disk: call it in a thread."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
+        self.path = checkpoints.path.with_name(POSITION_NAME)
+
+    def read(self) -> Position | None:
+        """What it says; None: there is none. Raises AuditBroken for one that nobody signed here."""
+        try:
+            line, _, signature = self.path.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise AuditBroken(f"{self.path} cannot be read: {error.strerror}.", remedy=_REMEDY) from None
+        if not hmac.compare_digest(signature.strip(), self._signature(line)):
+            raise AuditBroken(f"{self.path} does not carry the signature of the checkpoint's key.", remedy=_REMEDY)
+        return Position.model_validate_json(line)
+
+    def write(self, position: Position) -> None:
+        """Put it in place of the last one, if anything can be signed and written."""
+        line = position.model_dump_json().encode()
+        if self._checkpoints.key_path.exists():
+            with suppress(AuditBroken, OSError):
+                replace_file(self.path, [line, b"\n", self._signature(line), b"\n"])
+
+    def _signature(self, line: bytes) -> bytes:
+        return hmac.new(self._checkpoints.key(), _SIGNS_POSITION + line, hashlib.sha256).hexdigest().encode()
 
 
 def may_be_noted(stream: str) -> bool:

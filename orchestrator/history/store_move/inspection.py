@@ -14,7 +14,7 @@ from orchestrator.core.audit.chain import Fault
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.values import from_us, to_us
-from orchestrator.history.audit import Checkpoints, Noted, Verification, processes_here, verify_store
+from orchestrator.history.audit import Checkpoints, Noted, Verification, goes_on, processes_here, verify_store
 from orchestrator.history.store_move.sides import Side, asked, counts_of, reading, schema_of
 from orchestrator.runtime.clock import SystemClock
 
@@ -103,12 +103,13 @@ async def verify_store_at(
 ) -> Verification:
     """A verification of a store without changing it, also while it is served, against what left the host.
 
-    ``told`` and ``full`` as of ``verify_store``. Of a file with damaged pages nothing else is told.
+    ``told`` and ``full`` as of ``verify_store``. Of a file with damaged pages nothing else is told; where only what
+    changed is looked at, not all pages are read.
     Raises NotFound, InvalidRequest, NewerSchema.
     """
     async with reading(url) as side:
-        damage = [Fault(stream="", version=0, what="damage", detail=one) for one in await _damage(side)]
-        if damage:
+        damaged = [] if full is False and goes_on(checkpoints) else await _damage(side)
+        if damage := [Fault(stream="", version=0, what="damage", detail=one) for one in damaged]:
             return Verification(streams=0, items=0, heads_sha256="", faults=tuple(damage))
         schema = await schema_of(side)
         if schema < SCHEMA:

@@ -90,7 +90,7 @@ def verify(
         bool | None,
         typer.Option(
             "--full/--since-last",
-            help="Read every item and all bytes, or go on from what was verified last. Default: full if that is quick.",
+            help="Read every item and all bytes, or only what changed since. Default: full if quick, else all rows.",
             show_default=False,
         ),
     ] = None,
@@ -109,10 +109,16 @@ def verify(
     Where no server holds the store of --data-dir it is read directly; else the server is asked. With --heads it is
     always read directly: a server that was put back may say what it likes.
 
-    Up to some 100,000 items all are read. In a larger store tasks that are as they were verified last are not read
-    again, and the answer says how many; --full reads all of them. Ctrl-C ends it: what it has read is noted, and the
-    next one goes on from there.
+    Up to some 100,000 items all are read. In a larger store all rows are compared, and tasks that are as they were
+    verified last are not read again; the answer says how many. --full reads all of them. --since-last reads what
+    changed since the last one that found nothing, and the next 1000 tasks. Ctrl-C ends it: what it has read is noted,
+    and the next one without options goes on from there.
     """
+    if expect is not None and full is False:
+        raise InvalidRequest(
+            "--expect compares the heads of all streams, and --since-last does not read all.",
+            remedy="Leave --since-last out.",
+        )
     if cancel:
         with client_of(url, data_dir) as client:
             ended = client.request("DELETE", "/v1/audit/verify")
@@ -303,7 +309,7 @@ def _interruptible() -> Iterator[Callable[[int, int], None]]:
     except KeyboardInterrupt:
         typer.echo(
             f"\nCanceled after {so_far[0]} of {so_far[1]} streams. What was read is noted where a checkpoint was made "
-            f"before: `{program()} audit verify --since-last` goes on from there.",
+            f"before: in a large store `{program()} audit verify` goes on from there.",
             err=True,
         )
         raise typer.Exit(130) from None
@@ -350,7 +356,13 @@ def _print_verification(found: dict[str, Any], expected: str | None) -> None:
         else "and there is no checkpoint"
     )
     typer.echo(f"{found['items']} items in {found['streams']} streams were compared with their chains, {against}.")
-    if not found["full"]:
+    if not found["rows"]:
+        typer.echo(
+            f"{found['read']} of the streams changed since {found['noted_at']}, or had their turn, and were read. "
+            f"{found['noted']} were not looked at, nor the rows of other tables: `audit verify` compares all rows, and "
+            "`audit verify --full` reads everything."
+        )
+    elif not found["full"]:
         typer.echo(
             f"{found['read']} of the streams were read anew. {found['noted']} are as they were verified until "
             f"{found['noted_at'] or 'now'}, and were not: whether somebody edited their items, or bytes, behind that "
@@ -362,7 +374,8 @@ def _print_verification(found: dict[str, Any], expected: str | None) -> None:
     )
     if expected is not None:
         typer.echo(f"The heads are not those of {one_line(expected)}: items were added, or changed, since.")
-    typer.echo(f"heads sha256 {found['heads_sha256']}")
+    if found["heads_sha256"]:
+        typer.echo(f"heads sha256 {found['heads_sha256']}")
 
 
 def _items(client: "Client", query: dict[str, str]) -> Iterator[dict[str, Any]]:

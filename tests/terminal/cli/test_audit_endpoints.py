@@ -300,6 +300,7 @@ async def test_a3_the_verification_is_an_endpoint(tmp_path: Path) -> None:
             "heads_sha256": heads_digest(heads),
             "checkpoint_at": "2030-01-01T00:00:00Z",
             "full": True,
+            "rows": True,
             "read": 2,
             "noted": 0,
             "noted_at": None,
@@ -545,7 +546,7 @@ async def test_a_verification_is_canceled_for_all_who_wait(tmp_path: Path) -> No
         done = await endpoints.cli("verify", "--cancel")
         assert (done.returncode, done.stdout) == (0, "Canceled after 2 of 2 streams.\n")
         answer = await waiting
-        assert (answer.status_code, "--since-last" in answer.json()["error"]["remedy"]) == (409, True)
+        assert (answer.status_code, "`audit verify` goes on" in answer.json()["error"]["remedy"]) == (409, True)
 
 
 async def test_the_command_shows_what_the_background_found(tmp_path: Path) -> None:
@@ -587,5 +588,10 @@ async def test_the_command_says_what_it_did_not_read(tmp_path: Path) -> None:
         await make_checkpoint(endpoints.store, Checkpoints(tmp_path), NOW)
         done = await endpoints.cli("verify", "--since-last")
         assert done.returncode == 0
-        assert "is found by `audit verify --full`" in done.stdout
+        assert "is found by `audit verify --full`" in done.stdout, "there was nothing to go on from"
+        done = await endpoints.cli("verify", "--since-last")
+        assert (done.returncode, "heads sha256" in done.stdout) == (0, False)
+        assert "nor the rows of other tables: `audit verify` compares all rows" in done.stdout
+        done = await endpoints.cli("verify", "--since-last", "--expect", "0" * 64)
+        assert "--since-last does not read all" in done.stderr
         assert "--full" not in (await endpoints.cli("verify", "--full")).stdout
