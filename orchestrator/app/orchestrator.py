@@ -251,7 +251,7 @@ async def open_orchestrator(
         looking = await models.begin(settings.model)
         away = HeadsAway(places_of(settings.heads_to, settings.data_dir))
         keeper = CheckpointKeeper(ground.service, Checkpoints(settings.data_dir), away=away)
-        background = Background(ground.store, Checkpoints(settings.data_dir), ground.service.duties)
+        background = Background(ground.service, Checkpoints(settings.data_dir))
         page = settings.public_url or url
         notifier = Notifier(ground.service, ground.directory, Messengers(update_secret, page), page)
         endpoints = _endpoints(

@@ -1,4 +1,4 @@
-"""Groups, owners, freezes and notification rules as this node knows them: read again when they change."""
+"""Groups, owners, freezes, rules and findings of the audit as this node knows them: read again when they change."""
 
 import asyncio
 import logging
@@ -9,7 +9,14 @@ from orchestrator.core.approval.people import Away, Directory, Freeze, Group, Ow
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Bus, EntryRow, Store, TokenRow
 from orchestrator.core.task.items import Draft
-from orchestrator.core.task.system_facts import AwayValue, FreezeValue, GroupValue, NotifyValue, OwnerValue
+from orchestrator.core.task.system_facts import (
+    AwayValue,
+    FindingValue,
+    FreezeValue,
+    GroupValue,
+    NotifyValue,
+    OwnerValue,
+)
 from orchestrator.core.wire.wire import ComputerId
 
 logger = logging.getLogger(__name__)
@@ -31,6 +38,7 @@ class DirectoryKeeper:
         self._present = Directory()
         self._numbers: dict[str, int] = {}
         self._rules: dict[str, NotifyValue] = {}
+        self._findings: dict[str, FindingValue] = {}
         self._changed = asyncio.Event()
         self._listeners: list[Callable[[], object]] = []
 
@@ -44,6 +52,11 @@ class DirectoryKeeper:
         """The notification rules, by the names of their entries: the person, ``/`` and the rule's own name."""
         return self._rules
 
+    @property
+    def findings(self) -> Mapping[str, FindingValue]:
+        """What the verification in the background found, by the names of their entries."""
+        return self._findings
+
     def number_of(self, entry: str) -> int:
         """The number of an entry as it was read last; 0: there is none."""
         return self._numbers.get(entry, 0)
@@ -53,6 +66,7 @@ class DirectoryKeeper:
         rows, tokens = await self._store.directory(), await self._store.list_tokens()
         self._numbers = {row.fact.entry: row.number for row in rows}
         self._rules = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, NotifyValue)}
+        self._findings = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, FindingValue)}
         before, self._present = self._present, directory_of(rows, tokens)
         if before != self._present:
             for hear in tuple(self._listeners):
@@ -106,7 +120,7 @@ def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Direct
                 away[row.fact.name] = Away(value.to, value.until)
             case FreezeValue() as value:
                 freezes[row.fact.name] = Freeze(row.fact.name, value.by, value.at, value.reason)
-            case NotifyValue() | None:
+            case NotifyValue() | FindingValue() | None:
                 pass
     held = list(tokens)
     programs = {one.name: one.owner for one in held if one.kind == "agent"}

@@ -257,21 +257,18 @@ class AuditEndpoints(Room):
     async def audit_background(self, request: Request) -> BackgroundState:
         """``GET /v1/audit/background``: how far it is, and what it found."""
         self._must_read_all(await self.who(request))
-        return self.background.state
+        return await self.background.told()
 
     async def audit_background_look(self, request: Request) -> BackgroundState:
         """``POST /v1/audit/background``: look now."""
         self._must_read_all(await self.who(request))
         await read_body(request, EmptyBody)
-        self.background.begin()
-        return self.background.state
+        return await self.background.wanted()
 
     async def audit_background_cancel(self, request: Request) -> BackgroundState:
         """``DELETE /v1/audit/background``: end the present look."""
         self._must_read_all(await self.who(request))
-        if not self.background.cancel():
-            raise InvalidDecision("No look goes on here.", remedy="`cc-orchestrator audit background` begins one.")
-        return self.background.state
+        return await self.background.unwanted()
 
     async def audit_check(self, request: Request) -> Findings:
         """``GET /v1/audit/check?task=``: calls that ran and were not allowed, calls that were allowed and never ran."""

@@ -8,39 +8,44 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store import open_store
-from orchestrator.core.ports import KeptJournal
+from orchestrator.core.ports import Bus, KeptJournal, Store
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
-from orchestrator.history.audit import Background, Checkpoints, make_checkpoint
+from orchestrator.engine.tasks import TaskService
+from orchestrator.history.audit import Background, Checkpoints, make_checkpoint, verify_store
+from orchestrator.history.audit.background import SUBJECT
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
 from tests.core.journal import NOW
+from tests.engine.test_actor import Anyone
+from tests.history.test_audit import tamper
 from tests.history.test_audit_onward import Counting, filled, named
+from tests.waiting import within
 
 TASKS = 30
 
 
-class Alone:
-    """The one node."""
+class Shared(Counting):
+    """A store that several nodes have open."""
 
-    mine = True
-
-    async def take(self, name: str, for_s: float) -> bool:
-        return self.mine
-
-    async def leave(self, name: str) -> None:
-        self.mine = False
+    shared = True
 
 
-async def _counted(tmp_path: Path) -> tuple[Counting, Author, ManualClock, Background]:
+def _node(store: Store, clock: ManualClock, directory: Path, bus: Bus | None = None, name: str = "alpha") -> Background:
+    service = TaskService(store=store, bus=bus or LocalBus(), clock=clock, authorizer=Anyone(), node=name)
+    return Background(service, Checkpoints(directory), in_turn=10)
+
+
+async def _counted(tmp_path: Path, kind: type[Counting] = Counting) -> tuple[Counting, Author, ManualClock, Background]:
     clock = ManualClock()
-    store = Counting(clock=clock)
+    store = kind(clock=clock)
     author = await filled(store, clock, TASKS)
     checkpoints = Checkpoints(tmp_path, whole_below=0)
     await store.record([author.draft(await make_checkpoint(store, checkpoints, NOW))])
     clock.advance(3600)
-    return store, author, clock, Background(store, Checkpoints(tmp_path), Alone(), in_turn=10)
+    return store, author, clock, _node(store, clock, tmp_path)
 
 
 async def test_a_look_reads_what_changed_and_the_next_ones_in_turn(tmp_path: Path) -> None:
@@ -63,13 +68,31 @@ async def test_a_look_reads_what_changed_and_the_next_ones_in_turn(tmp_path: Pat
     assert background.alerts() == []
 
 
-async def test_one_node_does_it(tmp_path: Path) -> None:
-    """The others read nothing, and say that they do not do it."""
-    store, _, _, background = await _counted(tmp_path)
-    background.duties.mine = False  # type: ignore[attr-defined]
+async def test_one_node_does_it_and_hears_what_is_asked_of_others(tmp_path: Path) -> None:
+    """The others read nothing, say which node does it, and know what it found."""
+    store, _, clock, _ = await _counted(tmp_path, Shared)
+    bus = LocalBus()
+    alpha, beta = _node(store, clock, tmp_path, bus), _node(store, clock, tmp_path, bus, "beta")
+    keeping = asyncio.create_task(alpha.keep())
+    await alpha.look()
     store.forget()
-    assert (await background.look()).here is False
+    assert (await beta.look()).here is False
     assert not store.read_of
+    heard = asyncio.Event()
+    bus.subscribe(SUBJECT, lambda _: heard.set())
+    asked = await beta.wanted()
+    assert (asked.here, asked.node) == (False, "alpha")
+    await within(heard.wait())
+    assert alpha.cancel() is True, "it has begun"
+    looking = alpha.begin()
+    heard.clear()
+    assert (await beta.unwanted()).node == "alpha"
+    await within(heard.wait())
+    await asyncio.wait((looking,))
+    assert looking.cancelled()
+    keeping.cancel()
+    await asyncio.wait((keeping,))
+    assert (await beta.look()).here is True
 
 
 async def test_a_look_that_is_canceled_is_made_again(tmp_path: Path) -> None:
@@ -112,7 +135,7 @@ async def _edited(tmp_path: Path, statement: str) -> AsyncIterator[Background]:
     clock.advance(3600)
     store = open_store(url, clock=clock)
     try:
-        yield Background(store, Checkpoints(tmp_path), Alone(), in_turn=10)
+        yield _node(store, clock, tmp_path)
     finally:
         await store.close()
 
@@ -143,3 +166,30 @@ async def test_what_was_changed_is_found_in_its_turn(
             state = await background.look()
         assert {(fault.stream, fault.what) for fault in state.faults} == ({found} if found else set())
         assert len(background.alerts()) == bool(found)
+
+
+async def test_what_was_found_outlives_the_node(tmp_path: Path) -> None:
+    """The next start and each other node know it, until the stream is read again and is as written."""
+    edit = "UPDATE tasks SET user_id = '{}' WHERE task_id = 't-003'"
+    async with _edited(tmp_path, edit.format("me")) as background:
+        before = await background.look()
+        assert [fault.what for fault in before.faults] == ["row"]
+        store, clock = background.service.store, background.service.clock
+        assert isinstance(clock, ManualClock)
+        after = _node(store, clock, tmp_path)
+        await after.service.directory.load()
+        assert after.state.faults == before.faults
+        assert after.alerts() == background.alerts() != []
+        # It goes on by name, and knows of t-003 without reading it.
+        after.in_turn = 2
+        assert (await after.look()).faults == before.faults
+        found = (await verify_store(store, Checkpoints(tmp_path))).faults
+        assert {fault.what for fault in found} == {"row"}, "the finding is an item and a row that follows from it"
+    tamper(tmp_path, edit.format("alice"))
+    store = open_store(f"sqlite:///{tmp_path / 'orchestrator.db'}", clock=clock)
+    try:
+        assert (await _node(store, clock, tmp_path).look()).faults == ()
+        assert await store.directory() == []
+        assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
+    finally:
+        await store.close()

@@ -371,17 +371,40 @@ class NotifyValue(Value):
     """Whether a message has the texts of the task, with their secrets masked, and not only names."""
 
 
-DirectoryValue = Annotated[GroupValue | OwnerValue | AwayValue | FreezeValue | NotifyValue, Field(discriminator="kind")]
+class Found(Value):
+    """One thing that the audit found and that is not as written, as an audit's ``Fault`` has it."""
+
+    stream: str
+    version: int
+    what: str
+    detail: str
+
+
+class FindingValue(Value):
+    """What the verification in the background found wrong with a stream when it read that last."""
+
+    kind: Literal["finding"] = "finding"
+    found: tuple[Found, ...]
+    more: int = Field(default=0, ge=0)
+    """How much more was found there than is told."""
+
+
+DirectoryValue = Annotated[
+    GroupValue | OwnerValue | AwayValue | FreezeValue | NotifyValue | FindingValue, Field(discriminator="kind")
+]
 
 
 class DirectoryChanged(Value):
-    """An entry of the directory was set or removed: a group, an owner, an absence, a freeze, or a notification rule."""
+    """An entry of the directory was set or removed.
+
+    It is a group, an owner, an absence, a freeze, a notification rule, or what the audit found.
+    """
 
     kind: Literal["directory_changed"] = "directory_changed"
-    about: Literal["group", "owner", "away", "freeze", "notify"]
+    about: Literal["group", "owner", "away", "freeze", "notify", "finding"]
     name: str
     """The name of the group, of the computer, or of the person; of a freeze also ``group:NAME``, or ``*`` for all; of
-    a rule its person, ``/`` and its name."""
+    a rule its person, ``/`` and its name; of a finding its stream, or ``*`` for the checkpoint."""
     value: DirectoryValue | None = None
     """The whole entry as it is from here on; None: there is none any more."""
 

@@ -1,42 +1,44 @@
 """Verifies while a server works: what changed, and in turn a part of the rest.
 
 Theory. Each look goes on from the one before (:mod:`orchestrator.history.audit.onward`). The last signed checkpoint
-says where to go on after a start. One node does it for all.
+says where to go on after a start. One node does it for all. What it finds is an entry of the directory, with an item
+of the system stream: each node knows it, a node that takes over and the next start as well.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic import AwareDatetime
 
 from orchestrator.core.audit.chain import Fault
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.task.items import SYSTEM
+from orchestrator.core.task.system_facts import DirectoryChanged, FindingValue, Found
 from orchestrator.core.values import Value
+from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit.checkpoint import Checkpoints
-from orchestrator.history.audit.onward import IN_TURN, Lookable, Onward
+from orchestrator.history.audit.onward import IN_TURN, Onward
 from orchestrator.history.audit.verified import Position
 
 logger = logging.getLogger(__name__)
 
 EVERY_S: Final = 300.0
 DUTY: Final = "verification"
+SUBJECT: Final = "verification"
+"""The subject of the bus that asks the node that does it."""
+CHECKPOINT: Final = "*"
+"""The name of a finding that belongs to no stream."""
 _TURNS: Final = 3
+_MOST: Final = 100
+"""Streams of which the store keeps what was found; the log has it of all."""
+_EACH: Final = 5
+"""Faults of one stream that are kept."""
 _PAUSE_S: Final = 0.05
 """After each part, which is less work than that: tasks and pages go first."""
-
-
-class Leadership(Protocol):
-    """Which node does what only one is to do."""
-
-    async def take(self, name: str, for_s: float) -> bool:
-        """Whether this node does it now."""
-
-    async def leave(self, name: str) -> None:
-        """Let another node do it."""
 
 
 class BackgroundState(Value):
@@ -44,6 +46,8 @@ class BackgroundState(Value):
 
     here: bool = False
     """Whether this node does it; false: another one, or it was not begun yet."""
+    node: str = ""
+    """The node that does it, where that is another one; of that only what it found is known here."""
     working: bool = False
     done: int = 0
     """Tasks that the present look has read, or the last one."""
@@ -65,27 +69,68 @@ class BackgroundState(Value):
 class Background:
     """The verification of a server in the background."""
 
-    store: Lookable
+    service: TaskService
     checkpoints: Checkpoints
-    duties: Leadership
     every_s: float = EVERY_S
     in_turn: int = IN_TURN
-    state: BackgroundState = field(default_factory=BackgroundState)
+    _state: BackgroundState = field(default_factory=BackgroundState)
     _position: Position | None = None
     """How far it is; None: it goes on from the last checkpoint."""
     _faults: dict[str, tuple[Fault, ...]] = field(default_factory=dict)
     _look: "asyncio.Task[None] | None" = None
 
+    @property
+    def state(self) -> BackgroundState:
+        """What it does; what was found is known on each node."""
+        faults = self._faults if self._state.here else found_of(self.service.directory.findings)
+        return self._state.model_copy(update={"faults": tuple(fault for one in faults.values() for fault in one)})
+
     async def keep(self) -> None:
         """Look now and then, until canceled."""
+        end = self.service.bus.subscribe(SUBJECT, self._heard)
         try:
             while True:
                 await asyncio.sleep(self.every_s)
                 await self.look()
         finally:
+            end()
             self.cancel()
             with contextlib.suppress(OrchestratorError):
-                await self.duties.leave(DUTY)
+                await self.service.duties.leave(DUTY)
+
+    async def wanted(self) -> BackgroundState:
+        """Have it look now, on whichever node does it."""
+        if await self._is_mine():
+            self.begin()
+        else:
+            self.service.bus.publish(SUBJECT, {"do": "look"})
+        return await self.told()
+
+    async def unwanted(self) -> BackgroundState:
+        """End the present look, on whichever node does it. Raises InvalidDecision where none goes on."""
+        if not self.cancel():
+            if await self._is_mine():
+                raise InvalidDecision("No look goes on here.", remedy="`cc-orchestrator audit background` begins one.")
+            self.service.bus.publish(SUBJECT, {"do": "cancel"})
+        return await self.told()
+
+    async def told(self) -> BackgroundState:
+        """The state, and which node does it."""
+        if self._state.here or not self.service.store.shared:
+            return self.state
+        rows = await self.service.store.kept_rows("duties")
+        holder = next((str(row["holder"]) for row in rows if row["name"] == DUTY), "")
+        return self.state.model_copy(update={"node": holder})
+
+    def _heard(self, told: Mapping[str, Any]) -> None:
+        """What somebody asked of another node."""
+        if self._state.here and told.get("do") == "look":
+            self.begin()
+        elif self._state.here and told.get("do") == "cancel":
+            self.cancel()
+
+    async def _is_mine(self) -> bool:
+        return await self.service.duties.take(DUTY, _TURNS * self.every_s)
 
     async def look(self) -> BackgroundState:
         """Look once, or wait for the look that goes on; a look that is canceled is no error."""
@@ -120,19 +165,22 @@ class Background:
             logger.error("the verification in the background: %s", error)
 
     def _say(self, **news: Any) -> None:
-        self.state = self.state.model_copy(update=news)
+        self._state = self._state.model_copy(update=news)
 
     async def _looked(self) -> None:
-        if not await self.duties.take(DUTY, _TURNS * self.every_s):
-            self._position, self._faults = None, {}
-            self.state = BackgroundState()
+        if not await self._is_mine():
+            self._position, self._state = None, BackgroundState()
             return
-        now = self.store.clock.now()
+        now = self.service.clock.now()
+        if not self._state.here:
+            # What a node found before holds until its stream is read again.
+            await self.service.directory.load()
+            self._faults = found_of(self.service.directory.findings)
         self._say(here=True, working=True, done=0, of=0)
         if self._position is None or not self._position.first:
             # What a round found of the checkpoint holds until the next one is through.
             self._note("", ())
-        onward = Onward(self.store, self.checkpoints, self._note, self._told, pause_s=_PAUSE_S)
+        onward = Onward(self.service.store, self.checkpoints, self._note, self._told, pause_s=_PAUSE_S)
         looked = await onward.look(self._position, self.in_turn)
         begun = self._position is None or not self._position.first
         self._position = looked.position
@@ -140,9 +188,29 @@ class Background:
             round_began=now if begun else self.state.round_began,
             round_read=looked.in_turn + (0 if begun else self.state.round_read),
             rounds=self.state.rounds + (not looked.position.first),
-            looked_at=self.store.clock.now(),
+            looked_at=self.service.clock.now(),
             since=looked.position.at,
         )
+        await self._write_down()
+
+    async def _write_down(self) -> None:
+        """Keep what is found now in the store, so that each node and the next start know it."""
+        keeper = self.service.directory
+        known = keeper.findings
+        new = {name or CHECKPOINT: _finding(faults) for name, faults in self._faults.items()}
+        room = _MOST - len(known)
+        for name in sorted({*known, *new}):
+            value = new.get(name)
+            if value == known.get(name) or (name not in known and room <= 0):
+                continue
+            room -= name not in known
+            fact = DirectoryChanged(about="finding", name=name, value=value)
+            note = self.service.draft(fact, SYSTEM)
+            try:
+                await keeper.set(note, self.service.bus, expected=keeper.number_of(fact.entry))
+            except OrchestratorError as error:
+                logger.error("what the audit found is known until this node stops: %s", error)  # noqa: TRY400 - it explains itself
+                return
 
     def _told(self, done: int, of: int) -> None:
         self._say(done=done, of=of)
@@ -154,6 +222,18 @@ class Background:
                 logger.error("the audit found something that is not as written: %s", fault.detail)
         if found:
             self._faults[name] = tuple(found)
-        elif self._faults.pop(name, None) is None:
-            return
-        self._say(faults=tuple(fault for one in self._faults.values() for fault in one))
+        else:
+            self._faults.pop(name, None)
+
+
+def _finding(faults: Sequence[Fault]) -> FindingValue:
+    told = [Found(**one.model_dump()) for one in faults[:_EACH]]
+    return FindingValue(found=tuple(told), more=len(faults) - len(told))
+
+
+def found_of(findings: Mapping[str, FindingValue]) -> dict[str, tuple[Fault, ...]]:
+    """The faults that were written down, by stream; empty: the checkpoint."""
+    return {
+        "" if name == CHECKPOINT else name: tuple(Fault.model_validate(one.model_dump()) for one in value.found)
+        for name, value in findings.items()
+    }

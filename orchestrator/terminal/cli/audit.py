@@ -202,7 +202,12 @@ def _print_background(found: dict[str, Any]) -> None:
     for fault in found["faults"]:
         typer.echo(one_line(f"{fault['what']}: {fault['detail']}", limit=600))
     if not found["here"]:
-        typer.echo("This node has not looked yet: it begins within minutes, or another node does it.")
+        typer.echo(
+            f"Another node does it, {one_line(found['node'])}: ask that one, with --url, how far it is. What is wanted "
+            "with --now or --cancel was told to it."
+            if found["node"]
+            else "No node has looked yet: it begins within minutes."
+        )
         return
     doing = "It is reading" if found["working"] else "The last look read"
     typer.echo(f"{doing} {found['done']} of {found['of']} tasks. A look ended last at {found['looked_at'] or '-'}.")

@@ -55,7 +55,7 @@ class Endpoints(AuditEndpoints):
         self.authorizer = authorizer
         self.users = {}
         self.verifying = verify_job(store, Checkpoints(directory))
-        self.background = Background(store, Checkpoints(directory), self.service.duties)
+        self.background = Background(self.service, Checkpoints(directory))
 
     def routes(self) -> list[Route]:
         """Where they are."""
@@ -552,7 +552,7 @@ async def test_a_verification_is_canceled_for_all_who_wait(tmp_path: Path) -> No
 async def test_the_command_shows_what_the_background_found(tmp_path: Path) -> None:
     """It exits with 1 where something was changed, and says what a look does not read."""
     async with audit_server(tmp_path, fill_in_order) as endpoints:
-        assert "This node has not looked yet" in (await endpoints.cli("background")).stdout
+        assert "No node has looked yet" in (await endpoints.cli("background")).stdout
         assert "No look goes on here" in (await endpoints.cli("background", "--cancel")).stderr
         tamper(tmp_path, "UPDATE tasks SET user_id = 'mallory' WHERE task_id = 't2'")
         assert (await endpoints.cli("background", "--now")).returncode == 0
