@@ -19,8 +19,8 @@ which takes longest to make, is moreover only registered if all of its blobs are
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -36,7 +36,7 @@ from orchestrator.core.audit.retention import (
     to_prune,
 )
 from orchestrator.core.errors import JournalBroken, NotFound, OrchestratorError
-from orchestrator.core.ports import BlobMark, KeptRow, KeptTable
+from orchestrator.core.ports import BlobMark, KeptRow, KeptTable, Store
 from orchestrator.core.task.facts import TaskId, TaskSubmitted
 from orchestrator.core.task.items import SYSTEM, Actor, decode_item
 from orchestrator.core.task.states import TaskStatus
@@ -51,6 +51,10 @@ FIRST_S: Final = 60.0
 """Seconds after the start, so that servers that run for an hour at a time prune, too."""
 EVERY_S: Final = 3600.0
 _SWEEP_EVERY: Final = timedelta(days=1)
+_FURTHER: Final = 50
+"""Where a store has more bytes than the settings let it have, one of so many more goes, so that it may grow again."""
+_SLACK: Final = timedelta(minutes=5)
+"""How far the clocks of nodes may be apart."""
 _LAST_ID: Final = TaskId("\U0010ffff")
 DUTY: Final = "pruning"
 _BATCH: Final = 64
@@ -111,6 +115,8 @@ class Pruner:
     every_s: float = EVERY_S
     _swept: datetime | None = None
     """When all was weighed last, or when that was put off first; None: neither since the start."""
+    _grown: "_Grown | None" = None
+    """What came since all was weighed; None: it was not since the start."""
     _running: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def keep(self) -> None:
@@ -126,22 +132,31 @@ class Pruner:
     async def by_settings(self) -> None:
         """Prune by the settings, if they set a limit; of several nodes one does.
 
-        By age alone only what is old is looked at; all is weighed once a day, to sweep blobs.
+        What is old is found by its time. All is weighed once a day, to sweep blobs, and when so much came that there
+        may be too much.
         """
         if not self.rule or not await self.service.duties.take(DUTY, 2 * self.every_s):
             return
-        now = self.service.clock.now()
-        if self.rule.bytes is None and self.rule.days is not None:
+        now, went = self.service.clock.now(), 0
+        if self.rule.days is not None:
             went = await self._by_age(self.rule, now - timedelta(days=self.rule.days))
-            if went:
-                logger.info("pruned %d tasks", went)
-            if now - (self._swept or now) < _SWEEP_EVERY and not (went and self._swept is None):
-                self._swept = self._swept or now
-                return
-        done = await self.prune(self.rule, SYSTEM)
+        if went:
+            logger.info("pruned %d tasks", went)
+        if await self._may_wait(now, went):
+            self._swept = self._swept or now
+            return
+        done = await self.prune(self.rule, SYSTEM, further=(self.rule.bytes or 0) // _FURTHER)
         self._swept = now
         if done.tasks or done.blobs:
             logger.info("pruned %d tasks and %d blobs, %d bytes", len(done.tasks), done.blobs, done.bytes)
+
+    async def _may_wait(self, now: datetime, went: int) -> bool:
+        """Whether not all has to be weighed; ``went``: tasks that just went by age."""
+        if now - (self._swept or now) >= _SWEEP_EVERY or (went and self._swept is None):
+            return False
+        if self.rule.bytes is None:
+            return True
+        return self._grown is not None and await self._grown.bytes(now) <= self.rule.bytes
 
     async def _by_age(self, rule: Rule, until: datetime) -> int:
         """Remove the tasks that are too old, as far as the store lets each go; how many."""
@@ -155,14 +170,19 @@ class Pruner:
                 before = (rows[-1].updated_at, rows[-1].task_id)
         return went
 
-    async def prune(self, rule: Rule, by: Actor, *, dry_run: bool = False) -> Outcome:
-        """Remove what a rule lets go, and what nobody needs; ``dry_run``: only say it."""
+    async def prune(self, rule: Rule, by: Actor, *, dry_run: bool = False, further: int = 0) -> Outcome:
+        """Remove what a rule lets go, and what nobody needs; ``dry_run``: only say it.
+
+        ``further``: where there are too many bytes, so many more go.
+        """
         async with self._running:
             now = self.service.clock.now()
             weighing = _Weighing(self.service)
             weights = await weighing.weights()
             until = None if rule.days is None else now - timedelta(days=rule.days)
             going = to_prune(weights, until=until, down_to=rule.bytes)
+            if further and rule.bytes is not None and "size" in going.values():
+                rule = replace(rule, bytes=rule.bytes - further)
             if not dry_run:
                 going = await self._prune_all(weights, rule, until, by)
             needed, before = weights.needed(going), now - GRACE
@@ -173,6 +193,8 @@ class Pruner:
             gone = [one for one in weights.tasks if one.task_id in going]
             size = sum(one.size for one in gone) + sum(swept.values())
             tasks = (PrunedTask(one.task_id, rule.says(going[one.task_id]), one.at) for one in gone)
+            if not dry_run:
+                self._grown = _Grown(self.service.store, now, weights.bytes - size, weighing.versions)
             return Outcome(tuple(sorted(tasks, key=lambda one: one.at)), len(swept), size, weights.bytes - size)
 
     async def _prune_all(self, weights: Weights, rule: Rule, until: datetime | None, by: Actor) -> dict[TaskId, str]:
@@ -216,6 +238,8 @@ class _Weighing:
         self._sizes: dict[str, int] = {}
         self._lists: set[str] = set()
         self._inside: dict[str, frozenset[str]] = {}
+        self.versions: dict[str, int] = {}
+        """Of the last items that were weighed of streams that are not tasks."""
 
     async def weights(self) -> Weights:
         """All of it; the blobs first, so that a blob that is put while the rest is read is not among them."""
@@ -231,6 +255,7 @@ class _Weighing:
             if row is None:
                 others |= names
                 other_bytes += size
+                self.versions[head.stream] = head.version
                 continue
             may_go = not _is_held(row) and head.stream not in held
             at = from_us(int(row["updated_at"] or 0))
@@ -294,6 +319,43 @@ class _Weighing:
                 # It was taken away by hand; `audit verify` says so.
                 self._inside[name] = frozenset()
         return self._inside[name]
+
+
+@dataclass
+class _Grown:
+    """The bytes that a store may have since all of it was weighed, by what changed: never less than it has.
+
+    A task that changed counts whole once more, and so does each blob that it names. A blob that nothing names yet does
+    not count.
+    """
+
+    store: Store
+    at: datetime
+    """The time from which on changes are looked at."""
+    left: int
+    """The bytes that were left then."""
+    versions: Mapping[str, int]
+    """The items of streams that are not tasks up to which all was weighed."""
+    _items: dict[str, int] = field(default_factory=dict)
+    _blobs: dict[str, int] = field(default_factory=dict)
+
+    async def bytes(self, now: datetime) -> int:
+        """So many, at most."""
+        for head in await self.store.heads_since(self.at - _SLACK):
+            size, after, named = 0, self.versions.get(head.stream, 0), set[str]()
+            while (page := await self.store.kept_items(head.stream, after)) and page[-1].version > after:
+                size += sum(len(one.data) for one in page)
+                named.update(*(named_in(one.data) for one in page))
+                after = page[-1].version
+            self._items[head.stream] = size
+            await self._take(named)
+        self.at = now
+        return self.left + sum(self._items.values()) + sum(self._blobs.values())
+
+    async def _take(self, named: Set[str]) -> None:
+        while new := await self.store.blob_sizes(sorted(named - self._blobs.keys())):
+            self._blobs.update(new)
+            named = set[str]().union(*[listed_in(await self.store.get_blob(one)) for one in new])
 
 
 def _is_held(row: Mapping[str, object]) -> bool:

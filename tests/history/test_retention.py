@@ -12,12 +12,12 @@ from orchestrator.adapters.bus import open_bus
 from orchestrator.adapters.store import open_store
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
-from orchestrator.core.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.core.ports import SYSTEM_STREAM, Identity, KeptItem, Store
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import BlobRef, CallId, TaskId
 from orchestrator.core.task.items import SYSTEM, Actor, decode_item, encode_item
 from orchestrator.core.task.states import TaskStatus
-from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
+from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped, TaskPruned
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.core.wire.wire import ComputerId, RunId, sha256_hex
 from orchestrator.engine.tasks import TaskService
@@ -231,6 +231,45 @@ async def test_the_settings_prune_by_themselves(retention: Retention) -> None:
     (note,) = await retention.store.read(TaskId(SYSTEM_STREAM))
     assert note.actor == SYSTEM
     assert GRACE.total_seconds() <= EVERY_S, "what was too young at one run is old enough at the next"
+
+
+async def test_a_limit_of_bytes_costs_what_changed_until_there_may_be_too_much(retention: Retention) -> None:
+    """All is weighed at first, once a day, and when what changed may be too much; then it has a while."""
+    for number in range(4):
+        await retention.task(f"t{number}", b"%d" % number * 3000, days=40 - number)
+    size = (await retention.prune(Rule(), dry_run=True)).left
+    weighed: list[str] = []
+    real = retention.store.kept_items
+
+    async def kept_items(stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+        weighed.append(stream)
+        return await real(stream, after_version, limit)
+
+    retention.store.kept_items = kept_items  # type: ignore[method-assign]
+
+    async def read() -> set[str]:
+        weighed.clear()
+        await retention.pruner.by_settings()
+        return set(weighed)
+
+    retention.pruner.rule = Rule(bytes=size + 20_000)
+    every = {"t0", "t1", "t2", "t3"}
+    assert await read() == every
+    assert await read() == set()
+    retention.clock.advance(3600)
+    await retention.task("new", LINES, days=0)
+    assert await read() == {"new"}
+    await retention.store.record([retention.author.draft(NodeStopped())])
+    assert await read() == {"new", SYSTEM_STREAM}
+    assert await retention.tasks() == {*every, "new"}
+    retention.clock.advance(3600)
+    await retention.task("large", b"x" * 30_000, days=0)
+    total = (await retention.prune(Rule(), dry_run=True)).left
+    retention.pruner.rule = Rule(bytes=(await retention.prune(Rule(bytes=total - 1), dry_run=True)).left)
+    assert await read() >= {*every, "new", "large", SYSTEM_STREAM}
+    assert await retention.tasks() == {"t2", "t3", "new", "large"}, "without t0 it has as many bytes as it may have"
+    retention.clock.advance(86_400)
+    assert "large" in await read(), "the blobs that nobody needs are swept once a day"
 
 
 async def test_it_goes_on_by_itself_also_after_a_store_that_failed(retention: Retention) -> None:
