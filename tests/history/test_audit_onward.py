@@ -697,6 +697,27 @@ async def test_what_changed_since_is_found_and_told_until_it_is_put_right(
     assert found[: turns - 1] == [[]] * (turns - 1)
 
 
+async def test_what_changed_since_knows_which_checkpoint_was_made_last(tmp_path: Path) -> None:
+    """One that was deleted or put back is told, however long ago it was made."""
+    clock = ManualClock()
+    store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path)
+    author = await filled(store, clock, 3)
+    await _noted(store, checkpoints, author)
+    older = checkpoints.path.read_bytes()
+    for _ in range(2):
+        await _noted(store, checkpoints, author)
+    await store.record([author.draft(NodeStopped())])
+    await _since(store, tmp_path)
+    newest = checkpoints.path.read_bytes()
+    for text, found in ((newest, []), (older, ["forged"]), (None, ["forged"]), (newest, [])):
+        checkpoints.path.unlink()
+        checkpoints.path.write_bytes(text or b"")
+        if text is None:
+            checkpoints.path.unlink()
+        assert [one.what for one in (await _since(store, tmp_path)).faults] == found
+        checkpoints.path.touch()
+
+
 async def test_what_changed_since_says_nothing_of_other_rows(tmp_path: Path) -> None:
     """A token that somebody put in is found by the one that compares all rows."""
     await _stored(tmp_path, ManualClock())

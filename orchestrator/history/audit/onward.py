@@ -76,6 +76,7 @@ class Onward:
         """Look once. ``position`` None: go on from the last checkpoint. ``in_turn``: so many tasks by name."""
         now = self.store.clock.now()
         known = await self._known()
+        self.books.checkpoints.update({} if position is None else position.checkpoints)
         system = await self._system_stream(None if position is None else position.system)
         first = "" if position is None else position.first
         since = position.at if position is not None else now if known is None else known.at
@@ -85,8 +86,9 @@ class Onward:
         await self._tasks(heads)
         last = LAST_NAME if len(part) < in_turn else part[-1].stream
         await self._missing(known, first, last, heads)
-        then = "" if last == LAST_NAME else f"{last}\0"
-        return Looked(Position(at=now, first=then, system=system), len(part), len(heads))
+        goes_on = "" if last == LAST_NAME else f"{last}\0"
+        then = Position(at=now, first=goes_on, system=system, checkpoints=self.books.checkpoints)
+        return Looked(then, len(part), len(heads))
 
     async def _system_stream(self, verified: Anchor | None) -> Anchor | None:
         """What came to it since the head that was verified last, or that the checkpoint signed; its head."""

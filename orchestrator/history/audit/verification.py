@@ -115,7 +115,8 @@ async def verify_store(
         if not found.faults or not await _removed_since(store, versions.get(SYSTEM_STREAM, 0)):
             break
     if checkpoints is not None and not away and set(found.faults) <= set(refused):
-        await asyncio.to_thread(PositionFile(checkpoints).write, Position(at=began, system=verifying.system))
+        position = Position(at=began, system=verifying.system, checkpoints=verifying.books.checkpoints)
+        await asyncio.to_thread(PositionFile(checkpoints).write, position)
     return found
 
 

@@ -25,7 +25,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import IO, Any, Final, NamedTuple, get_args
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from orchestrator.core.approval.grants import Grant
 from orchestrator.core.audit.chain import Anchor
@@ -324,6 +324,8 @@ class Position(Value):
     """The name from which on the next tasks are read in turn; empty: all were."""
     system: Anchor | None = None
     """The head of the system stream that was verified last; None: none was."""
+    checkpoints: dict[str, str] = Field(default_factory=dict)
+    """As ``Books.checkpoints`` has them up to there."""
 
 
 class PositionFile:
