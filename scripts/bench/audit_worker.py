@@ -23,7 +23,7 @@ from orchestrator.history.audit import (
     page_of,
     verify_store,
 )
-from orchestrator.runtime.clock import SystemClock
+from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author
 
 AT_ONCE: Final = 200
@@ -37,9 +37,8 @@ def named(number: int) -> TaskId:
 class Bench:
     """The store, and what is asked of it."""
 
-    def __init__(self, store: Store, directory: Path) -> None:
-        self.store, self.directory = store, directory
-        self.clock = SystemClock()
+    def __init__(self, store: Store, directory: Path, clock: ManualClock) -> None:
+        self.store, self.directory, self.clock = store, directory, clock
         self.author = Author(self.clock)
         self.checkpoints = Checkpoints(directory)
         self.tasks = 0
@@ -57,10 +56,13 @@ class Bench:
             await asyncio.gather(*(one(number) for number in range(start, min(tasks, start + AT_ONCE))))
         await self.store.record([self.author.draft(NodeStopped())])
         self.tasks = tasks
+        # What changed within some minutes is looked at again, since the clocks of nodes differ.
+        self.signed_at = self.clock.advance(3600)
         return {}
 
     async def change(self) -> dict[str, float]:
         """One more task."""
+        self.clock.advance(3600)
         await self.store.create(named(self.tasks), [self.author.submitted()])
         self.tasks += 1
         return {}
@@ -97,8 +99,9 @@ class Bench:
 
 async def serve(directory: Path) -> None:
     """Answer until nobody asks any more."""
-    store = open_store(f"sqlite:///{directory / 'audit.db'}", clock=SystemClock())
-    bench = Bench(store, directory)
+    clock = ManualClock()
+    store = open_store(f"sqlite:///{directory / 'audit.db'}", clock=clock)
+    bench = Bench(store, directory, clock)
     does: dict[str, Callable[..., Awaitable[dict[str, float]]]] = {
         "fill": bench.fill,
         "change": bench.change,
