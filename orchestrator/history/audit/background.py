@@ -1,8 +1,8 @@
 """Verifies while a server works: what changed, and in turn a part of the rest.
 
-Theory. Each look goes on from the one before (:mod:`orchestrator.history.audit.onward`). The last signed checkpoint
-says where to go on after a start. One node does it for all. What it finds is an entry of the directory, with an item
-of the system stream: each node knows it, a node that takes over and the next start as well.
+Theory. Each look goes on from the one before (:mod:`orchestrator.history.audit.onward`). A signed file says where to go
+on after a start. One node does it for all. What it finds is an entry of the directory, with an item of the system
+stream: each node knows it, a node that takes over and the next start as well.
 """
 
 import asyncio
@@ -21,8 +21,9 @@ from orchestrator.core.task.system_facts import DirectoryChanged, FindingValue, 
 from orchestrator.core.values import Value
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit.checkpoint import Checkpoints
+from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.onward import IN_TURN, Onward
-from orchestrator.history.audit.verified import Position
+from orchestrator.history.audit.verified import BACKGROUND_NAME, Position, PositionFile
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class Background:
     in_turn: int = IN_TURN
     _state: BackgroundState = field(default_factory=BackgroundState)
     _position: Position | None = None
-    """How far it is; None: it goes on from the last checkpoint."""
+    """How far it is; None: it goes on from where it was before the start, or from the last checkpoint."""
     _faults: dict[str, tuple[Fault, ...]] = field(default_factory=dict)
     _look: "asyncio.Task[None] | None" = None
 
@@ -176,12 +177,13 @@ class Background:
             # What a node found before holds until its stream is read again.
             await self.service.directory.load()
             self._faults = found_of(self.service.directory.findings)
+            self._position = await asyncio.to_thread(self._read_position)
         self._say(here=True, working=True, done=0, of=0)
         if self._position is None or not self._position.first:
             # What a round found of the checkpoint holds until the next one is through.
             self._note("", ())
         onward = Onward(self.service.store, self.checkpoints, self._note, self._told, pause_s=_PAUSE_S)
-        looked = await onward.look(self._position, self.in_turn)
+        looked = await onward.look(self._position, self.in_turn, tuple(self._faults))
         begun = self._position is None or not self._position.first
         self._position = looked.position
         self._say(
@@ -191,10 +193,23 @@ class Background:
             looked_at=self.service.clock.now(),
             since=looked.position.at,
         )
-        await self._write_down()
+        if await self._write_down():
+            await asyncio.to_thread(self._file.write, looked.position)
 
-    async def _write_down(self) -> None:
-        """Keep what is found now in the store, so that each node and the next start know it."""
+    @property
+    def _file(self) -> PositionFile:
+        return PositionFile(self.checkpoints, BACKGROUND_NAME)
+
+    def _read_position(self) -> Position | None:
+        """Where this node came to before it was started."""
+        try:
+            return self._file.read()
+        except AuditBroken as error:
+            logger.error("the verification in the background begins anew: %s", error)  # noqa: TRY400 - it explains itself
+            return None
+
+    async def _write_down(self) -> bool:
+        """Keep what is found now in the store, so that each node and the next start know it; whether that was done."""
         keeper = self.service.directory
         known = keeper.findings
         new = {name or CHECKPOINT: _finding(faults) for name, faults in self._faults.items()}
@@ -210,7 +225,8 @@ class Background:
                 await keeper.set(note, self.service.bus, expected=keeper.number_of(fact.entry))
             except OrchestratorError as error:
                 logger.error("what the audit found is known until this node stops: %s", error)  # noqa: TRY400 - it explains itself
-                return
+                return False
+        return True
 
     def _told(self, done: int, of: int) -> None:
         self._say(done=done, of=of)

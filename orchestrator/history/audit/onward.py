@@ -21,7 +21,7 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.history.audit.bulk import Bulk
 from orchestrator.history.audit.checkpoint import LAST_NAME, Checkpoint, Checkpoints
 from orchestrator.history.audit.heads_tree import AuditBroken
-from orchestrator.history.audit.stream import PAGE, Books, Records, Stream
+from orchestrator.history.audit.stream import PAGE, Books, Records, Stream, anchor_of
 from orchestrator.history.audit.verified import Position
 
 IN_TURN: Final = 1000
@@ -72,8 +72,11 @@ class Onward:
     """What the new items of the system stream say."""
     items: int = 0
 
-    async def look(self, position: Position | None, in_turn: int) -> Looked:
-        """Look once. ``position`` None: go on from the last checkpoint. ``in_turn``: so many tasks by name."""
+    async def look(self, position: Position | None, in_turn: int, also: Collection[str] = ()) -> Looked:
+        """Look once. ``position`` None: go on from the last checkpoint.
+
+        ``in_turn``: so many tasks are read by name, and those of ``also`` that are there.
+        """
         now = self.store.clock.now()
         known = await self._known()
         self.books.checkpoints.update({} if position is None else position.checkpoints)
@@ -83,6 +86,9 @@ class Onward:
         changed = await self.store.heads_since(min(since, now) - _SLACK)
         part = await self.store.heads_from(first, in_turn)
         heads = {one.stream: (one.version, one.hash) for one in (*part, *changed)}
+        for name in also:
+            row = await self.store.kept_task(name)
+            heads |= {} if row is None else {name: anchor_of(row)}
         await self._tasks(heads)
         last = LAST_NAME if len(part) < in_turn else part[-1].stream
         await self._missing(known, first, last, heads)

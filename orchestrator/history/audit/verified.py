@@ -312,11 +312,16 @@ class Renewal:
 
 
 POSITION_NAME: Final = "audit.position"
+BACKGROUND_NAME: Final = "audit.background"
 _SIGNS_POSITION: Final = b"cc-orchestrator position\n"
 
 
 class Position(Value):
-    """How far a store was verified: where a verification goes on that costs what changed."""
+    """How far a store was verified: where a verification goes on that costs what changed.
+
+    ``audit verify --since-last`` and the verification in the background have one each: the first one stays where
+    something was found, and the other goes on and keeps what it found.
+    """
 
     at: AwareDatetime
     """When the last one began."""
@@ -331,9 +336,9 @@ class Position(Value):
 class PositionFile:
     """The position, signed as the note is. Blocks on the disk: call it in a thread."""
 
-    def __init__(self, checkpoints: Checkpoints) -> None:
+    def __init__(self, checkpoints: Checkpoints, name: str = POSITION_NAME) -> None:
         self._checkpoints = checkpoints
-        self.path = checkpoints.path.with_name(POSITION_NAME)
+        self.path = checkpoints.path.with_name(name)
 
     def read(self) -> Position | None:
         """What it says; None: there is none. Raises AuditBroken for one that nobody signed here."""
@@ -355,7 +360,8 @@ class PositionFile:
                 replace_file(self.path, [line, b"\n", self._signature(line), b"\n"])
 
     def _signature(self, line: bytes) -> bytes:
-        return hmac.new(self._checkpoints.key(), _SIGNS_POSITION + line, hashlib.sha256).hexdigest().encode()
+        signed = _SIGNS_POSITION + self.path.name.encode() + b"\n" + line
+        return hmac.new(self._checkpoints.key(), signed, hashlib.sha256).hexdigest().encode()
 
 
 def may_be_noted(stream: str) -> bool:
