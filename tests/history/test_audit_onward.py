@@ -5,8 +5,8 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -25,7 +25,6 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
-from orchestrator.core.values import to_us
 from orchestrator.engine.tasks import TaskService
 from orchestrator.history.audit import (
     AuditBroken,
@@ -46,7 +45,7 @@ from orchestrator.history.audit import (
 )
 from orchestrator.history.audit.bulk import AT_ONCE
 from orchestrator.history.audit.heads_tree import TREE_NAME, HeadsTree
-from orchestrator.history.audit.verified import Position, PositionFile, Verified
+from orchestrator.history.audit.verified import Verified
 from orchestrator.history.checkpoints import CheckpointKeeper
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author, append
@@ -119,7 +118,7 @@ async def filled(store: Store, clock: ManualClock, tasks: int = MANY) -> Author:
 # -- checkpoints -------------------------------------------------------------------------
 
 
-async def _noted(store: Store, checkpoints: Checkpoints, author: Author, since: datetime | None = None) -> None:
+async def noted(store: Store, checkpoints: Checkpoints, author: Author, since: datetime | None = None) -> None:
     news = await news_of(store, checkpoints, since)
     await store.record([author.draft(await make_checkpoint(store, checkpoints, NOW, news=news))])
 
@@ -147,13 +146,13 @@ async def test_a_checkpoint_signs_the_root_and_reads_only_what_changed(tmp_path:
     clock = ManualClock()
     store, checkpoints = Counting(clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock)
-    await _noted(store, checkpoints, author)
+    await noted(store, checkpoints, author)
     first = line_of(checkpoints)
     clock.advance(600)
     since = clock.now()
     await store.append(named(7), 4, [author.note()], status=TaskStatus.RUNNING)
     store.forget()
-    await _noted(store, checkpoints, author, since)
+    await noted(store, checkpoints, author, since)
     line = line_of(checkpoints)
     assert (line["schema"], line["previous"]) == (3, sha256(canonical_json(first) + b"\n").hexdigest())
     assert line["root"] != first["root"]
@@ -196,11 +195,11 @@ async def test_a_checkpoint_of_a_store_that_grew_goes_on(tmp_path: Path) -> None
     clock = ManualClock()
     store = InMemoryPersistenceManager(clock=clock)
     author = await filled(store, clock, 20)
-    await _noted(store, Checkpoints(tmp_path), author)
+    await noted(store, Checkpoints(tmp_path), author)
     before = line_of(Checkpoints(tmp_path))
     assert set(before) == {"schema", "at", "streams", "previous", "hmac"}
     assert not (tmp_path / TREE_NAME).exists()
-    await _noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
+    await noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
     line = line_of(Checkpoints(tmp_path))
     assert (line["schema"], line["previous"]) == (3, sha256(canonical_json(before) + b"\n").hexdigest())
     assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
@@ -254,20 +253,20 @@ async def test_a_tree_that_was_touched_shows(tmp_path: Path, how: Callable[[Path
     clock = ManualClock()
     store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock, 20)
-    await _noted(store, checkpoints, author)
-    await _noted(store, checkpoints, author, clock.now())
+    await noted(store, checkpoints, author)
+    await noted(store, checkpoints, author, clock.now())
     shutil.copytree(tmp_path, tmp_path / "old")
-    await _noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
+    await noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
     how(tmp_path)
     found = [one.detail for one in (await verify_store(store, Checkpoints(tmp_path))).faults]
     assert [what in one for one in found] == ([True] if what else []), found
     if not what:
-        await _noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
+        await noted(store, Checkpoints(tmp_path, whole_below=0), author, clock.now())
         assert (await verify_store(store, Checkpoints(tmp_path))).faults == ()
     elif what == _NOT_SIGNED:
         await store.append(named(3), 4, [author.note()], status=TaskStatus.RUNNING)
         with pytest.raises(AuditBroken):
-            await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
+            await noted(store, Checkpoints(tmp_path, whole_below=0), author)
 
 
 async def test_a_change_behind_the_time_of_a_row_is_not_signed_away(tmp_path: Path) -> None:
@@ -275,7 +274,7 @@ async def test_a_change_behind_the_time_of_a_row_is_not_signed_away(tmp_path: Pa
     clock, url = ManualClock(), f"sqlite:///{tmp_path / 'orchestrator.db'}"
     store, checkpoints = open_store(url, clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock, 20)
-    await _noted(store, checkpoints, author)
+    await noted(store, checkpoints, author)
     clock.advance(600)
     since = clock.now()
     await store.append(named(1), 4, [author.note()], status=TaskStatus.RUNNING)
@@ -283,13 +282,13 @@ async def test_a_change_behind_the_time_of_a_row_is_not_signed_away(tmp_path: Pa
     tamper(tmp_path, "UPDATE tasks SET head_hash = 'mine' WHERE task_id = 't-003'")
     store = open_store(url, clock=clock)
     try:
-        await _noted(store, checkpoints, author, since)
+        await noted(store, checkpoints, author, since)
         signed = checkpoints.known()
         assert signed is not None
         assert (signed.streams[named(1)][0], signed.streams["t-003"][1] != "mine") == (5, True)
         assert [one.stream for one in (await verify_store(store, checkpoints)).faults] == ["t-003"]
         with pytest.raises(AuditBroken, match="t-003 no longer holds version 4"):
-            await _noted(store, checkpoints, author)
+            await noted(store, checkpoints, author)
     finally:
         await store.close()
 
@@ -328,7 +327,7 @@ async def test_what_no_time_tells_is_found_in_its_turn(tmp_path: Path, edit: str
     clock, url = ManualClock(), f"sqlite:///{tmp_path / 'orchestrator.db'}"
     store, checkpoints = open_store(url, clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock, 20)
-    await _noted(store, checkpoints, author)
+    await noted(store, checkpoints, author)
     clock.advance(600)
     await store.close()
     with closing(sqlite3.connect(tmp_path / "orchestrator.db")) as connection:
@@ -359,7 +358,7 @@ async def test_tasks_that_came_with_an_earlier_time_are_signed_at_once(
     clock = ManualClock()
     store, checkpoints = Counting(clock=clock), Checkpoints(tmp_path, whole_below=0)
     author = await filled(store, clock, 5)
-    await _noted(store, checkpoints, author)
+    await noted(store, checkpoints, author)
     for number in range(5, MANY):
         await store.create(named(number), [author.submitted()])
     clock.advance(86_400)
@@ -390,7 +389,7 @@ async def test_what_was_verified_is_not_read_again(tmp_path: Path, monkeypatch: 
     clock = ManualClock()
     store = Counting(clock=clock)
     author = await filled(store, clock)
-    await _noted(store, Checkpoints(tmp_path), author)
+    await noted(store, Checkpoints(tmp_path), author)
     first = await _verified(store, tmp_path)
     assert (first.full, first.read, first.noted, first.noted_at) == (False, MANY + 1, 0, None)
     at = clock.now()
@@ -418,7 +417,7 @@ async def test_a_verification_holds_a_part_of_the_streams(
     clock = ManualClock()
     store = Counting(clock=clock)
     author = await filled(store, clock, 2 * AT_ONCE + 10)
-    await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
+    await noted(store, Checkpoints(tmp_path, whole_below=0), author)
     await _verified(store, tmp_path)
     store.forget()
     held: Counter[str] = Counter()
@@ -446,7 +445,7 @@ async def test_a_verification_holds_a_part_of_the_streams(
 async def test_after_some_verifications_each_task_was_read_again(tmp_path: Path) -> None:
     """So an edit behind a head that stayed is found in the end, and by one that reads all at once."""
     clock = ManualClock()
-    await _stored(tmp_path, clock)
+    await stored(tmp_path, clock)
     async with opened(tmp_path) as store:
         assert (await _verified(store, tmp_path)).faults == ()
     data = "replace(data, 'fix my farm', 'fix my barn')"
@@ -460,11 +459,11 @@ async def test_after_some_verifications_each_task_was_read_again(tmp_path: Path)
         assert {one.stream for one in (await _verified(store, tmp_path, full=True)).faults} == found
 
 
-async def _stored(directory: Path, clock: ManualClock) -> None:
+async def stored(directory: Path, clock: ManualClock) -> None:
     """In a file, with a checkpoint."""
     async with opened(directory) as store:
         author = await filled(store, clock)
-        await _noted(store, Checkpoints(directory), author)
+        await noted(store, Checkpoints(directory), author)
 
 
 @pytest.mark.usefixtures("large")
@@ -484,7 +483,7 @@ async def test_what_changes_a_row_or_a_number_is_found_without_reading_all(
     tmp_path: Path, statement: str, what: str
 ) -> None:
     """Rows are compared, and items counted, each time."""
-    await _stored(tmp_path, ManualClock())
+    await stored(tmp_path, ManualClock())
     async with opened(tmp_path) as store:
         await _verified(store, tmp_path)
         # These are not read again for two turns.
@@ -510,7 +509,7 @@ async def test_a_note_that_nobody_signed_is_not_believed(tmp_path: Path, how: st
     clock = ManualClock()
     store = InMemoryPersistenceManager(clock=clock)
     author = await filled(store, clock)
-    await _noted(store, Checkpoints(tmp_path), author)
+    await noted(store, Checkpoints(tmp_path), author)
     await _verified(store, tmp_path)
     text = _note(tmp_path).read_bytes()
     other = tmp_path / "other"
@@ -530,7 +529,7 @@ async def test_a_note_that_nobody_signed_is_not_believed(tmp_path: Path, how: st
 
 
 @pytest.mark.usefixtures("large")
-async def test_without_a_key_nothing_is_noted(tmp_path: Path) -> None:
+async def test_without_a_key_nothing_isnoted(tmp_path: Path) -> None:
     """Nobody could believe it."""
     clock = ManualClock()
     store = InMemoryPersistenceManager(clock=clock)
@@ -560,7 +559,7 @@ def test_a_verification_that_was_canceled_is_gone_on_with(tmp_path: Path) -> Non
 
     async def canceled() -> None:
         author = await filled(store, clock, AT_ONCE + 10)
-        await _noted(store, Checkpoints(tmp_path), author)
+        await noted(store, Checkpoints(tmp_path), author)
         going = asyncio.create_task(_verified(store, tmp_path))
         await store.reached.wait()
         going.cancel()
@@ -581,7 +580,7 @@ async def test_many_tasks_are_read_at_once(tmp_path: Path, monkeypatch: pytest.M
     clock, url = ManualClock(), f"sqlite:///{tmp_path / 'orchestrator.db'}"
     store = open_store(url, clock=clock)
     author = await filled(store, clock, AT_ONCE + 10)
-    await _noted(store, Checkpoints(tmp_path), author)
+    await noted(store, Checkpoints(tmp_path), author)
     await store.close()
     edits = (
         "UPDATE items SET data = replace(data, 'fact', 'fakt') WHERE task_id = 't-001' AND version = 2",
@@ -618,129 +617,6 @@ async def test_many_tasks_are_read_at_once(tmp_path: Path, monkeypatch: pytest.M
         assert {"t-001", "t-050", f"t-{AT_ONCE + 9}"} <= {one.stream for one in found.faults if one.what == "blob"}
     finally:
         await store.close()
-
-
-# -- what changed since ------------------------------------------------------------------
-
-
-async def _since(store: Store, directory: Path) -> Verification:
-    return await verify_store(store, Checkpoints(directory), full=False)
-
-
-async def test_what_changed_since_costs_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a fixed part, in turn; no table is gone through, and no heads are asked for."""
-    monkeypatch.setattr(verification, "IN_TURN", 10)
-    clock = ManualClock()
-    store = Counting(clock=clock)
-    author = await filled(store, clock)
-    await _noted(store, Checkpoints(tmp_path, whole_below=0), author)
-    clock.advance(3600)
-    first = await _since(store, tmp_path)
-    assert (first.rows, first.read, first.faults) == (True, MANY + 1, ()), "there is nothing to go on from"
-    clock.advance(3600)
-    read: list[set[str]] = []
-    for number in range(2):
-        await store.append(named(47), 4 + number, [author.note()], status=TaskStatus.RUNNING)
-        await store.record([author.draft(NodeStopped())])
-        at = clock.now()
-        store.forget()
-        found = await _since(store, tmp_path)
-        assert (store.asked, store.read_of["system"], found.faults) == (Counter(), 2, ())
-        assert (found.rows, found.full, found.heads_sha256, found.items) == (False, False, "", 42 + 5 * number)
-        read.append(set(store.read_of))
-        clock.advance(3600)
-        assert (await _position(tmp_path)).at == at
-    # ``system`` is one of the first ten.
-    assert read == [{"system", named(47), *map(named, part)} for part in (range(9), range(9, 19))]
-
-
-@asynccontextmanager
-async def _opened(directory: Path, clock: ManualClock) -> AsyncIterator[Store]:
-    store = open_store(f"sqlite:///{directory / 'orchestrator.db'}", clock=clock)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-async def _position(directory: Path) -> Position:
-    found = PositionFile(Checkpoints(directory)).read()
-    assert found is not None
-    return found
-
-
-@pytest.mark.parametrize(
-    ("statement", "turns", "what"),
-    [
-        ("UPDATE tasks SET user_id = 'me', updated_at = {now} WHERE task_id = 't-055'", 1, "row"),
-        ("UPDATE items SET data = replace(data, 'farm', 'barn') WHERE task_id = 't-015'", 2, "edited"),
-        ("DELETE FROM items WHERE task_id = 't-015'; DELETE FROM tasks WHERE task_id = 't-015'", 2, "gone"),
-        ("DELETE FROM items WHERE task_id = 'system'", 1, "rewritten"),
-        ("CREATE INDEX mine ON tasks (prompt)", 1, "schema"),
-    ],
-    ids=["a row with its time", "an item", "a task", "the end of system", "an index"],
-)  # fmt: skip
-async def test_what_changed_since_is_found_and_told_until_it_is_put_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, turns: int, what: str
-) -> None:
-    """At once, where something says that it changed; else in its turn. The next one does not pass over it."""
-    monkeypatch.setattr(verification, "IN_TURN", 10)
-    clock = ManualClock()
-    await _stored(tmp_path, clock)
-    clock.advance(86_400)
-    async with _opened(tmp_path, clock) as store:
-        assert (await _since(store, tmp_path)).faults == ()
-    tamper(tmp_path, *statement.format(now=to_us(clock.now())).split("; "))
-    async with _opened(tmp_path, clock) as store:
-        found = [[one.what for one in (await _since(store, tmp_path)).faults] for _ in range(turns + 1)]
-    assert [what in one for one in found] == [*[False] * (turns - 1), True, True]
-    assert found[: turns - 1] == [[]] * (turns - 1)
-
-
-async def test_what_changed_since_knows_which_checkpoint_was_made_last(tmp_path: Path) -> None:
-    """One that was deleted or put back is told, however long ago it was made."""
-    clock = ManualClock()
-    store, checkpoints = InMemoryPersistenceManager(clock=clock), Checkpoints(tmp_path)
-    author = await filled(store, clock, 3)
-    await _noted(store, checkpoints, author)
-    older = checkpoints.path.read_bytes()
-    for _ in range(2):
-        await _noted(store, checkpoints, author)
-    await store.record([author.draft(NodeStopped())])
-    await _since(store, tmp_path)
-    newest = checkpoints.path.read_bytes()
-    for text, found in ((newest, []), (older, ["forged"]), (None, ["forged"]), (newest, [])):
-        checkpoints.path.unlink()
-        checkpoints.path.write_bytes(text or b"")
-        if text is None:
-            checkpoints.path.unlink()
-        assert [one.what for one in (await _since(store, tmp_path)).faults] == found
-        checkpoints.path.touch()
-
-
-async def test_what_changed_since_says_nothing_of_other_rows(tmp_path: Path) -> None:
-    """A token that somebody put in is found by the one that compares all rows."""
-    await _stored(tmp_path, ManualClock())
-    async with opened(tmp_path) as store:
-        await _since(store, tmp_path)
-    tamper(tmp_path, "INSERT INTO tokens VALUES ('x', 'user', 'mallory', '[\"admin\"]', 1, 0)")
-    async with opened(tmp_path) as store:
-        assert (await _since(store, tmp_path)).faults == ()
-        assert {one.what for one in (await _verified(store, tmp_path)).faults} == {"token"}
-
-
-async def test_a_position_that_nobody_signed_is_not_believed(tmp_path: Path) -> None:
-    """Then everything is read, it is said, and a new one is made."""
-    clock = ManualClock()
-    store = InMemoryPersistenceManager(clock=clock)
-    await _noted(store, Checkpoints(tmp_path), await filled(store, clock))
-    await _since(store, tmp_path)
-    path = tmp_path / "audit.position"
-    path.write_bytes(path.read_bytes().replace(b'"first":""', b'"first":"z"'))
-    found = await _since(store, tmp_path)
-    assert (found.rows, [one.what for one in found.faults]) == (True, ["forged"])
-    found = await _since(store, tmp_path)
-    assert (found.rows, found.faults) == (False, ())
 
 
 # -- pages -------------------------------------------------------------------------------

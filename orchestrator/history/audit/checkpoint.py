@@ -277,14 +277,14 @@ class Checkpoints:
         """All heads, in a line if it is short enough, else in a new tree."""
         if sum(_BESIDE + len(name) for name in heads) > self._whole_below:
             return self._put_root(self._tree.build(heads), at, before)
-        line = self._signed(_Whole(at=at, streams=dict(heads), previous=_sha256_of(before)), before)
+        line = self._signed(_Whole(at=at, streams=dict(heads), previous=before.sha256 if before else ""), before)
         encoded = line.encoded()
         replace_file(self.path, [encoded])
         return Checkpoint(line.at, dict(heads), line.previous, hashlib.sha256(encoded).hexdigest())
 
     def _put_root(self, grown: Growing, at: datetime, before: Checkpoint | None) -> Checkpoint:
         with closing(grown):
-            line = self._signed(_Rooted(at=at, root=grown.root, previous=_sha256_of(before)), before)
+            line = self._signed(_Rooted(at=at, root=grown.root, previous=before.sha256 if before else ""), before)
             encoded = line.encoded()
             grown.keep(encoded)
         replace_file(self.path, [encoded])
@@ -303,10 +303,6 @@ class Checkpoints:
 
 def _signature(line: _Line, key: bytes) -> str:
     return hmac.new(key, line.content(), hashlib.sha256).hexdigest()
-
-
-def _sha256_of(before: Checkpoint | None) -> str:
-    return "" if before is None else before.sha256
 
 
 def replace_file(path: Path, pieces: Iterable[bytes]) -> None:
