@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.adapters.store import InMemoryPersistenceManager, open_store
+from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.ports import Store
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
