@@ -5,7 +5,8 @@ from collections import deque
 from typing import Final
 
 from orchestrator.adapters.bus.letters import RETURNED, unpacked
-from orchestrator.adapters.bus.postgres_session import LOSSES, Note, Session, away
+from orchestrator.adapters.bus.postgres_notes import Note
+from orchestrator.adapters.bus.postgres_session import LOSSES, Session, away
 from orchestrator.adapters.bus.remote import LETTER_BYTES, RemoteBus
 from orchestrator.core.errors import BusAway
 
@@ -107,10 +108,10 @@ class PostgresBus(RemoteBus[Session]):
         self._outbox.put(Note("hint", subject, self.id, data))
 
     def _listen(self, subject: str) -> None:
-        """All nodes hear all notifications."""
+        self._outbox.news.set()
 
     def _unlisten(self, subject: str) -> None:
-        """All nodes hear all notifications."""
+        self._outbox.news.set()
 
     def _offer(self, subject: str) -> None:
         self._offered.add(subject)
@@ -137,7 +138,7 @@ class PostgresBus(RemoteBus[Session]):
         self._offered = set(self._served_subjects)
         session = Session(self._url, self.id, take=self._take, returned=self._returned)
         try:
-            await session.open(self._outbox, self._offered)
+            await session.open(self._outbox, self._offered, self._heard_subjects)
         except BaseException as error:
             await session.close()
             if isinstance(error, (*LOSSES, ValueError)):

@@ -4,15 +4,17 @@ import asyncio
 import logging
 import math
 import secrets
-from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
+from hashlib import sha256
+from itertools import chain, count
+from typing import Any, Final, Protocol
 
 import asyncpg
 from asyncpg import Connection
 
+from orchestrator.adapters.bus.postgres_notes import Hearing, Note, said, spilled
 from orchestrator.core.errors import BusAway, InvalidRequest
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.problems import Kind, trouble
@@ -46,49 +48,6 @@ def away(url: str, error: BaseException, *, connecting: bool = True) -> BusAway 
         return BusAway(f"The bus met a defect at {where}.", remedy="Report it with the log.")
     kind = InvalidRequest if found.kind is Kind.SETUP else BusAway
     return kind(found.message, remedy=found.remedy)
-
-
-# -- What nodes of the PostgreSQL bus say to each other: a letter with its address, in one notification if it is short
-#
-# A notification carries less than 8000 bytes. All of it is ASCII, so that its length does not depend on the database's
-# encoding. Of two that are the same in one transaction PostgreSQL sends one: letters have tags, notifications
-# numbers.
-
-LONGEST: Final = 7999
-"""Bytes that a notification carries at most."""
-
-NoteKind = Literal["hint", "request", "letter"]
-
-
-class Note(NamedTuple):
-    """A letter on its way."""
-
-    kind: NoteKind
-    to: str
-    """The subject of a notification or a request, the node of a letter."""
-    tag: str
-    """The node that sent the notification."""
-    letter: bytes
-
-
-def said(note: Note) -> str | None:
-    """The notification, or None where it is too large for one."""
-    text = f"{note.kind} {note.to} {note.tag} ={b64encode(note.letter).decode()}" if len(note.letter) < LONGEST else ""
-    return text if 0 < len(text) <= LONGEST else None
-
-
-def spilled(note: Note, key: str) -> str:
-    """The notification of a note whose letter lies in the database."""
-    return f"{note.kind} {note.to} {note.tag} @{key}"
-
-
-def heard(text: str) -> tuple[Note, str]:
-    """The note, and the key of its letter where that lies in the database. Raises ValueError for another text."""
-    kind, to, tag, rest = text.split(" ")
-    if kind not in get_args(NoteKind) or rest[:1] not in ("=", "@"):
-        raise ValueError("This is not a note of the bus.")
-    letter, key = (b64decode(rest[1:]), "") if rest[0] == "=" else (b"", rest[1:])
-    return Note(kind, to, tag, letter), key  # type: ignore[arg-type] # it is one of them
 
 
 # -- The tables of the PostgreSQL bus and its statements: who is there, who serves what, and what is too large to
@@ -150,22 +109,23 @@ INSERT INTO bus_offers (node, subject) SELECT $1, s FROM unnest($2::text[]) AS s
 """
 _KEY: Final = 12
 """Characters at the end of a node's name that make it unique: the name of a channel is short."""
+_SUBJECT_KEY: Final = 16
+"""Characters for a subject: of two that have the same ones, nodes that listen to one hear both, and pass one over."""
 SEND: Final = f"""
 WITH m AS MATERIALIZED (
-    SELECT u.*, CASE WHEN u.subject IS NOT NULL THEN (
-        SELECT s.node FROM bus_offers s JOIN bus_members b USING (node)
+    SELECT u.nr, CASE WHEN u.channel IS NOT NULL THEN u.channel ELSE $1 || (
+        SELECT right(s.node, {_KEY}) FROM bus_offers s JOIN bus_members b USING (node)
         WHERE s.subject = u.subject AND b.heard > clock_timestamp() - interval '{SILENT_S} s'
             AND EXISTS (SELECT FROM pg_stat_get_activity(b.pid))
         ORDER BY random() LIMIT 1
-    ) END AS node
-    FROM unnest($2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS u (channel, subject, payload, nr)
+    ) END AS channel
+    FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS u (channel, subject, nr)
 )
-SELECT node, CASE
-    WHEN channel IS NOT NULL THEN pg_notify(channel, payload)
-    WHEN node IS NOT NULL THEN pg_notify($1 || right(node, {_KEY}), payload)
-END FROM m ORDER BY nr
+SELECT nr, channel IS NULL AS returned, CASE WHEN channel IS NOT NULL THEN pg_notify(channel, text) END
+FROM unnest($4::bigint[], $5::text[]) WITH ORDINALITY AS t (nr, text, at) JOIN m USING (nr) ORDER BY at
 """
-"""Sends what has a channel, and what has a subject to one who serves it and lives (and is connected); says to whom."""
+"""Sends what has a channel, and what has a subject to one who serves it and lives (and is connected); says what came
+back. All parts of a letter, which have its number, go to the same node."""
 
 SPILL: Final = "INSERT INTO bus_letters (letter, bytes) VALUES ($1, $2)"
 READ: Final = "SELECT bytes FROM bus_letters WHERE letter = $1"
@@ -262,6 +222,9 @@ class Session:
         self._ended = asyncio.Event()
         """One of the connections has ended."""
         self._channel = ""
+        self._listening: frozenset[str] = frozenset()
+        """The subjects whose notifications come."""
+        self._hearing, self._letters = Hearing(), count(1)
         self._coming: deque[tuple[Note, str]] = deque()
         self._come = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -271,7 +234,11 @@ class Session:
         """The channel of one node."""
         return f"{self._channel}_{node[-_KEY:]}"
 
-    async def open(self, outbox: Sending, offered: Collection[str]) -> None:
+    def channel_about(self, subject: str) -> str:
+        """The channel of a subject's notifications: only nodes that listen to it hear them."""
+        return f"{self._channel}_{sha256(subject.encode()).hexdigest()[:_SUBJECT_KEY]}"
+
+    async def open(self, outbox: Sending, offered: Collection[str], wanted: Collection[str]) -> None:
         """Connect, make the tables where they are missing, listen, enter the list, and send from then on.
 
         Raises what asyncpg does, and SharedSession.
@@ -283,11 +250,11 @@ class Session:
         await self._ear.adopt(self._settings("hears"))
         self._channel = await make_tables(self._sender)
         # Listening comes first: a node that is on the list hears.
-        for channel in (self._channel, self.channel_of(self._node)):
-            await self._ear.add_listener(channel, self._notified)
+        await self._ear.add_listener(self.channel_of(self._node), self._notified)
+        await self._listen(wanted)
         await self._ear.execute(ENTER, self._node)
         await self._declare(offered)
-        self._running = asyncio.create_task(self._run(outbox, offered))
+        self._running = asyncio.create_task(self._run(outbox, offered, wanted))
 
     async def close(self) -> None:
         """Take this node off the list, if the database answers, and close the connections."""
@@ -305,11 +272,11 @@ class Session:
         for connection in self._connections:
             connection.terminate()
 
-    async def _run(self, outbox: Sending, offered: Collection[str]) -> None:
+    async def _run(self, outbox: Sending, offered: Collection[str], wanted: Collection[str]) -> None:
         """Send, hear, and say that this node lives, until a connection is lost."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._send_for_ever(outbox, offered))
+                group.create_task(self._send_for_ever(outbox, offered, wanted))
                 group.create_task(self._beat_for_ever())
                 group.create_task(self._fetch_for_ever())
                 await self._ended.wait()
@@ -339,10 +306,13 @@ class Session:
     def _notified(self, connection: object, pid: int, channel: str, text: str) -> None:
         del connection, pid, channel
         try:
-            note, key = heard(text)
+            heard = self._hearing.heard(text)
         except ValueError:
             logger.warning("something else than this bus speaks on its channel")
             return
+        if heard is None:
+            return
+        note, key = heard
         if note.kind == "hint" and note.tag == self._node:
             return
         # A letter that comes after one that has to be fetched waits for it: letters keep their order.
@@ -374,10 +344,13 @@ class Session:
 
     # -- what it says ---------------------------------------------------------------------
 
-    async def _send_for_ever(self, outbox: Sending, offered: Collection[str]) -> None:
+    async def _send_for_ever(self, outbox: Sending, offered: Collection[str], wanted: Collection[str]) -> None:
         now, hints_at = asyncio.get_running_loop().time, -math.inf
         while True:
             outbox.news.clear()
+            if frozenset(wanted) != self._listening:
+                # Before anything is sent: what another node says of a request, this one hears.
+                await self._listen(wanted)
             if frozenset(offered) != self._declared:
                 await self._declare(offered)
             wait_s = 0.0 if outbox.urgent else hints_at - now()
@@ -394,6 +367,15 @@ class Session:
                     async with asyncio.timeout(wait_s if wait_s > 0 else None):
                         await outbox.news.wait()
 
+    async def _listen(self, wanted: Collection[str]) -> None:
+        """Hear the notifications of these subjects, and of no others."""
+        before, self._listening = self._listening, frozenset(wanted)
+        async with self._ear_turn:
+            for subject in self._listening - before:
+                await self._ear.add_listener(self.channel_about(subject), self._notified)
+            for subject in before - self._listening:
+                await self._ear.remove_listener(self.channel_about(subject), self._notified)
+
     async def _declare(self, offered: Collection[str]) -> None:
         """Say what is served; requests may come before this returns."""
         self._declared = frozenset(offered)
@@ -402,13 +384,13 @@ class Session:
 
     async def _send(self, batch: list[Note]) -> None:
         async with self._sender_turn:
-            texts = [said(note) or await self._spill(note) for note in batch]
+            texts = [said(note, next(self._letters)) or [await self._spill(note)] for note in batch]
             channels = [self._channel_for(note) for note in batch]
             subjects = [note.to if note.kind == "request" else None for note in batch]
-            rows = await self._sender.fetch(SEND, self.channel_of(""), channels, subjects, texts)
-        for note, row in zip(batch, rows, strict=True):
-            if note.kind == "request" and row["node"] is None:
-                self._returned(note)
+            numbers = [number for number, parts in enumerate(texts, 1) for _ in parts]
+            rows = await self._sender.fetch(SEND, self.channel_of(""), channels, subjects, numbers, [*chain(*texts)])
+        for number in {row["nr"] for row in rows if row["returned"]}:
+            self._returned(batch[number - 1])
 
     async def _spill(self, note: Note) -> str:
         """Put a letter that is too large for a notification into the database.
@@ -422,7 +404,7 @@ class Session:
 
     def _channel_for(self, note: Note) -> str | None:
         if note.kind == "hint":
-            return self._channel
+            return self.channel_about(note.to)
         return self.channel_of(note.to) if note.kind == "letter" else None
 
     # -- that it lives --------------------------------------------------------------------

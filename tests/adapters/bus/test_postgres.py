@@ -10,7 +10,8 @@ import pytest
 
 from orchestrator.adapters.bus import open_bus, postgres_session
 from orchestrator.adapters.bus.postgres import PostgresBus
-from orchestrator.adapters.bus.postgres_session import Note, Session
+from orchestrator.adapters.bus.postgres_notes import Note
+from orchestrator.adapters.bus.postgres_session import Session
 from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.ports.bus import Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.adapters.bus import open_bus
 from orchestrator.adapters.bus import postgres_session as sql
 from orchestrator.adapters.bus.postgres import MAX_HINT_BYTES, MAX_HINTS, Outbox
-from orchestrator.adapters.bus.postgres_session import LONGEST, Note, NoteKind, heard, said, spilled
+from orchestrator.adapters.bus.postgres_notes import LONGEST, SAID_BYTES, Hearing, Note, NoteKind, said, spilled
 from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports.bus import Answer
 from orchestrator.testing import BusNetwork
@@ -29,18 +29,29 @@ def network(postgres_url: str) -> BusNetwork:
 
 @pytest.mark.parametrize("kind", ["hint", "request", "letter"])
 def test_a_notification_is_as_long_as_it_may_be(kind: NoteKind) -> None:
-    """At 7999 bytes it is said, a letter that makes it longer is not; what is heard is the same."""
-    longest = b""
-    for length in range(LONGEST // 2, LONGEST + 2):
-        note = Note(kind, "to.it", "1", b"\xff" * length)
-        text = said(note)
-        if text is not None:
-            assert len(text.encode()) <= LONGEST
-            assert heard(text) == (note, "")
-            longest = note.letter
-    # Four characters say three bytes.
-    assert LONGEST - 4 < len(said(Note(kind, "to.it", "1", longest)) or "") <= LONGEST
-    assert heard(spilled(note, "key.1")) == (note._replace(letter=b""), "key.1")
+    """A letter that is longer than one goes in as few as it takes, up to a bound; what is heard is the same."""
+    hearing = Hearing()
+    for length in (*range(LONGEST // 2, LONGEST + 2), SAID_BYTES, SAID_BYTES + 1):
+        note = Note(kind, "to.it", "1", bytes(range(256)) * (length // 256) + b"\xff" * (length % 256))
+        parts = said(note, 10**9)
+        assert bool(parts) == (length <= SAID_BYTES)
+        # Four characters say three bytes, and each part has a head.
+        assert len(parts) <= 1 + 4 * length / 3 / (LONGEST - 50)
+        assert all(len(text.encode()) <= LONGEST for text in parts)
+        assert len(set(parts)) == len(parts)
+        told = [hearing.heard(text) for text in parts]
+        assert told == [None] * (len(parts) - 1) + [(note, "")] * bool(parts)
+    assert hearing.heard(spilled(note, "key.1")) == (note._replace(letter=b""), "key.1")
+
+
+def test_a_letter_of_which_a_part_is_missing_is_not_heard() -> None:
+    """Nor does it spoil the next one, of the same length."""
+    hearing, notes = Hearing(), [Note("letter", "two", "1", bytes([byte]) * 20_000) for byte in (1, 2)]
+    first, second = (said(note, number) for number, note in enumerate(notes))
+    for lost in range(len(first)):
+        for text in [*first[:lost], *first[lost + 1 :]]:
+            assert hearing.heard(text) is None
+        assert [hearing.heard(text) for text in second][-1] == (notes[1], "")
 
 
 async def test_around_the_limit(network: BusNetwork, postgres_server: PostgresServer, postgres_url: str) -> None:
@@ -57,6 +68,7 @@ async def test_around_the_limit(network: BusNetwork, postgres_server: PostgresSe
             for character, weight in (("x", 1), ("ä", 2), ("🐢", 4))
             for length in (5_700, 5_800, 5_900, 5_950, 5_999, 6_000, 7_999, 8_000)
         ]
+        texts += ["x" * length for length in (SAID_BYTES - 100, SAID_BYTES, SAID_BYTES + 1)]
         for text in texts:
             one.publish("a", {"text": text})
         one.publish("a", {"last": True})
@@ -74,7 +86,7 @@ async def test_what_nobody_takes_is_swept(
     """A large hint and a large request for nobody do not stay; nor does a node that is silent for a minute."""
     async with network:
         one, two = await network.nodes(2)
-        one.publish("a", {"large": "x" * 10_000})
+        one.publish("a", {"large": "x" * SAID_BYTES})
         two.serve("a", Server("two"))
         await one.flush()
         await two.flush()
@@ -178,16 +190,16 @@ async def test_who_gives_up_harms_nobody(network: BusNetwork) -> None:
 async def test_another_voice_on_the_channel(
     network: BusNetwork, postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    """What somebody else says on the channel of the bus is not heard, and does no harm."""
+    """What somebody else says on a channel of the bus is not heard, and does no harm."""
     async with network:
         one, two = await network.nodes(2)
         ear = Heard()
         two.subscribe("a", ear)
-        channel = "'cc_letters_' || relnamespace::bigint FROM pg_class WHERE relname = 'bus_letters'"
-        for voice in ("", "hello", "[]", "{}", "7"):
-            await _rows(
-                postgres_server, postgres_url, f"SELECT pg_notify(c, '{voice}') FROM (SELECT {channel}) AS s (c)"
-            )
+        await two.flush()
+        space = "SELECT 'cc_letters_' || relnamespace::bigint FROM pg_class WHERE relname = 'bus_letters'"
+        channel = f"({space}) || '_' || left(encode(sha256('a'), 'hex'), 16)"
+        for voice in ("", "hello", "[]", "{}", "7", "hint a me .0.1", "hint a me .x.x.x.x"):
+            await _rows(postgres_server, postgres_url, f"SELECT pg_notify({channel}, '{voice}')")
         one.publish("a", {"last": True})
         assert await ear.until({"last": True}) == [{"last": True}]
 
