@@ -2,7 +2,8 @@
 
 A whole server takes the steps: a model over HTTP, the gate, the journal on SQLite, a call to a computer over a
 WebSocket. Model and computer live in another thread, whose work is not counted. The difference between a long task and
-a short one is that of their steps: what the begin and the end of a task cost is in neither figure.
+a short one is that of their steps: what the begin and the end of a task cost is in neither figure. On PostgreSQL the
+transactions are counted, and the messages of three nodes.
 """
 
 import asyncio
@@ -10,22 +11,33 @@ import json
 import sys
 import threading
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
+import pytest
+
+from orchestrator.adapters.bus.postgres_notes import Note
+from orchestrator.adapters.bus.postgres_session import Session
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.harness.ollama_server import OllamaServer, Wire, listening
 from tests.harness.support import call, final, says
 from tests.harness.whole_server import Server, running
+from tests.servers import PostgresServer
 from tests.waiting import within
 
 SHORT, LONG = 10, 40
 MOST = {"COMMIT": 3, "statements": 25, "frames": 2, "JSON encodings": 13, "Python calls": 1800, "connections": 0}
 """The most of each in one step. Whoever makes a step cheaper lowers them."""
+MOST_TRANSACTIONS = 5
+"""On PostgreSQL: two appends, and a node's looks of each second."""
+MOST_OF_NODES = {"sends": 4, "heard by the third node": 4}
+"""Of three nodes on PostgreSQL, with the computer at another node: a request and an answer, news of two appends, and
+what each node says every second."""
 LOOP = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/selector_events.py", "selectors.py")
 """The calls within the loop itself, which is another one in a server."""
 
@@ -127,3 +139,81 @@ async def test_the_work_of_a_step_does_not_grow(tmp_path: Path) -> None:
     short, long = [await task_of(steps, tmp_path) for steps in (SHORT, LONG)]
     found = {what: (long[what] - short[what]) / (LONG - SHORT) for what in MOST}
     assert not {what: count for what, count in found.items() if count > MOST[what]}, found
+
+
+@asynccontextmanager
+async def nodes_at(there: Elsewhere, directory: Path, url: str, count: int) -> AsyncIterator[list[Server]]:
+    """Nodes on one PostgreSQL: the first has the tasks, the last but one the computer, the others nothing to do."""
+    bus: dict[str, Any] = {"bus": url} if count > 1 else {}
+    async with AsyncExitStack() as stack:
+        opened = [
+            running(directory, node=f"n{number}", store=url, ollama_url=there.model.url, **bus)
+            for number in range(count)
+        ]
+        servers = [await stack.enter_async_context(one) for one in opened]
+        for server in servers[1:]:
+            await server.orchestrator.workers.drain(0)
+        await there.connect(servers[max(0, count - 2)])
+        yield servers
+
+
+async def takes(steps: int, there: Elsewhere, server: Server) -> None:
+    """A whole task of so many steps, and one more that ends it."""
+    task_id = await server.submit(model="ollama:tiny", max_steps=steps + 5)
+    await there.does(there.over.wait())
+    ended = await server.until(task_id, "task_ended")
+    assert ended["status"] == "Completed", ended["result"]
+
+
+async def transactions_of(steps: int, directory: Path, postgres: PostgresServer) -> int:
+    """All transactions in a database of its own while a task of so many steps runs; with the start and the end."""
+    name = await postgres.new_database()
+    async with Elsewhere(steps) as there, nodes_at(there, directory / str(steps), postgres.url(name), 1) as servers:
+        await takes(steps, there, servers[0])
+    # A connection has told of its transactions at the latest when it ends.
+    await postgres.execute(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{name}'")
+    ((count,),) = await postgres.execute(f"SELECT xact_commit FROM pg_stat_database WHERE datname = '{name}'")
+    return int(count)
+
+
+async def test_the_transactions_of_a_step(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    """On PostgreSQL, where each that writes waits for the disk."""
+    short, long = [await transactions_of(steps, tmp_path, postgres_server) for steps in (SHORT, LONG)]
+    found = (long - short) / (LONG - SHORT)
+    assert found <= MOST_TRANSACTIONS, found
+
+
+async def on_bus_of(
+    steps: int, directory: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> Counter[str]:
+    """The sends of three nodes, each of which is a transaction here and at each node, and what the third node hears."""
+    counts: Counter[str] = Counter()
+    send, hear = Session._send, Session._notified
+
+    async def sent(session: Session, batch: list[Note]) -> None:
+        counts["sends"] += 1
+        await send(session, batch)
+
+    def heard(session: Session, connection: object, pid: int, channel: str, text: str) -> None:
+        counts["heard by the third node"] += session._node.startswith("n2")
+        hear(session, connection, pid, channel, text)
+
+    monkeypatch.setattr(Session, "_send", sent)
+    monkeypatch.setattr(Session, "_notified", heard)
+    url = postgres.url(await postgres.new_database())
+    async with Elsewhere(steps) as there, nodes_at(there, directory / str(steps), url, 3) as servers:
+        counts.clear()
+        await takes(steps, there, servers[0])
+        found = counts.copy()
+    monkeypatch.undo()
+    return found
+
+
+async def test_what_a_step_sends_between_nodes(
+    tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that neither works on a task nor has its computer hears of new items, and of nothing else."""
+    short, long = [await on_bus_of(steps, tmp_path, postgres_server, monkeypatch) for steps in (SHORT, LONG)]
+    found = {what: (long[what] - short[what]) / (LONG - SHORT) for what in MOST_OF_NODES}
+    assert not {what: count for what, count in found.items() if count > MOST_OF_NODES[what]}, found
+    assert min(found.values()) > 1, found
