@@ -379,7 +379,7 @@ async def test_a_step_is_two_transactions() -> None:
     bench = Bench(Listening(READ, final()))
     task_id = await bench.submit(read_only=True)
     versions: list[int] = []
-    bench.service.bus.subscribe(f"task.{task_id}", lambda hint: versions.append(hint["version"]))
+    bench.service.news.hear(task_id, lambda hint: versions.append(hint["version"]))
     await bench.act()
     kinds = await bench.kinds(task_id)
     appended = [kinds[low:high] for low, high in zip([1, *versions], versions, strict=False)]

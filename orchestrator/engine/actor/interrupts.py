@@ -342,7 +342,7 @@ class Watch:
 
     async def run(self) -> None:
         """Watch until the task is over or this is canceled."""
-        unsubscribe = self._service.bus.subscribe(f"task.{self._task.task_id}", self._hear)
+        unsubscribe = self._service.news.hear(self._task.task_id, self._hear)
         deaf = self._service.directory.listen(self._stop_if_halted)
         try:
             while self._task.phase is not Phase.ENDED:

@@ -9,9 +9,9 @@ import logging
 import math
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.approval.command import ActivePolicy
@@ -20,6 +20,7 @@ from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound, Orche
 from orchestrator.core.evidence.report import UNVERIFIED, report
 from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
+from orchestrator.core.ports.bus import End, Hear
 from orchestrator.core.reply.response import TaskResult
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Fact, RequestId, TaskId
@@ -196,6 +197,40 @@ class SingletonJobs:
             await self.leave(name)
 
 
+# -- Notifications of tasks: one subject for all of them, which every node of a shared store hears anyway
+
+
+class TaskNews:
+    """Hands the notifications of each task to those who wait for that one."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._handlers: dict[str, dict[object, Hear]] = {}
+        self._end: End | None = None
+
+    def hear(self, task_id: TaskId, handler: Hear) -> End:
+        """Call ``handler`` with each notification of a task; the answer ends it."""
+        if self._end is None:
+            self._end = self._bus.subscribe("tasks", self._told)
+        key = object()
+        self._handlers.setdefault(task_id, {})[key] = handler
+
+        def end() -> None:
+            handlers = self._handlers.get(task_id, {})
+            handlers.pop(key, None)
+            if not handlers:
+                self._handlers.pop(task_id, None)
+            if not self._handlers and self._end is not None:
+                self._end()
+                self._end = None
+
+        return end
+
+    def _told(self, payload: Mapping[str, Any]) -> None:
+        for handler in tuple(self._handlers.get(str(payload["task_id"]), {}).values()):
+            handler(payload)
+
+
 # -- The tasks of the store: drafted, appended and published; loaded, listed and watched
 
 
@@ -238,6 +273,8 @@ class StoredTasks:
         self._observer = observer
         """Sees the items that this very service appended; None: nobody looks."""
         self.bus = bus
+        self.news = TaskNews(bus)
+        """The notifications of tasks."""
         self.clock = clock
         self.authorizer = authorizer
         self._broken: dict[str, str] = {}
@@ -269,9 +306,7 @@ class StoredTasks:
         if items and self._observer is not None:
             self._observer(items)
         if items:
-            version = items[-1].version
-            self.bus.publish(f"task.{task_id}", {"task_id": task_id, "version": version})
-            self.bus.publish("tasks", {"task_id": task_id, "version": version})
+            self.bus.publish("tasks", {"task_id": task_id, "version": items[-1].version})
 
     def falls_due(self, task_id: TaskId) -> None:
         """Tell the workers of every node to look at the queue: this task is due, or will be soon, or made others due.
@@ -372,7 +407,7 @@ class StoredTasks:
         A store that is away once the first items were told is waited for.
         """
         changed = asyncio.Event()
-        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        unsubscribe = self.news.hear(task_id, lambda _: changed.set())
         try:
             task = await self.load(task_id)
             while True:
@@ -398,7 +433,7 @@ class StoredTasks:
         ``past``: a request that does not count as waiting, since it was just decided.
         """
         changed = asyncio.Event()
-        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        unsubscribe = self.news.hear(task_id, lambda _: changed.set())
         deadline = asyncio.get_running_loop().time() + wait_s
         try:
             while True:

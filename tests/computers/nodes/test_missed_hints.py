@@ -1,6 +1,6 @@
 """A hint that the bus lost is made up for: reviewers of every node hear of what waits, and of what waits no more."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,11 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.tasks import TaskService, service
 from orchestrator.engine.tasks.service import MissedHints
+from orchestrator.engine.tasks.stored import TaskNews
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, Anyone
 from tests.harness.endpoints import Writing
@@ -48,16 +50,6 @@ class Apart:
         return await self.there.submit("try", user=ALICE, model="m")
 
 
-class Losing(LocalBus):
-    """A bus that loses what is said of tasks."""
-
-    loses = False
-
-    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
-        if not (self.loses and subject == "tasks"):
-            super().publish(subject, payload)
-
-
 async def test_what_no_hint_named_is_told_once() -> None:
     """What was there before is not, and what was heard of is not told again."""
     two = Apart()
@@ -86,27 +78,48 @@ async def test_what_is_in_no_list_any_more_is_told_of_to_its_end(monkeypatch: py
     assert two.told == [(one.task_id, one.version) for one in (first, last, canceled)]
 
 
+async def test_a_task_is_heard_of_by_those_who_wait_for_it() -> None:
+    """Each until it ends that; without anybody the bus is not listened to."""
+    bus = LocalBus()
+    news, heard = TaskNews(bus), list[tuple[str, int]]()
+
+    def hear(task: str, name: str) -> Callable[[], None]:
+        return news.hear(TaskId(task), lambda hint: heard.append((name, hint["version"])))
+
+    ends = [hear("a", "first"), hear("a", "second"), hear("b", "third")]
+    for version, end in enumerate([*ends, lambda: None]):
+        for task in ("a", "b", "c"):
+            bus.publish("tasks", {"task_id": task, "version": version})
+        end()
+        end()
+    assert heard == [("first", 0), ("second", 0), ("third", 0), ("second", 1), ("third", 1), ("third", 2)]
+    assert not bus._handlers
+    hear("a", "again")
+    bus.publish("tasks", {"task_id": "a", "version": 4})
+    assert heard[6:] == [("again", 4)]
+
+
 async def test_a_reviewer_hears_of_a_request_whose_hint_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And, once it is decided elsewhere, that it is closed: both within seconds, without connecting anew."""
     monkeypatch.setattr(service, "LOOK_EVERY_S", 0.2)
-    bus, store = Losing(), Shared(clock=SystemClock())
-    parts: dict[str, Any] = {"wrap_bus": lambda _: bus, "wrap_store": lambda _: store}
+    store = Shared(clock=SystemClock())
     async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(running(tmp_path / "a", model=Writing(), parts=parts))
-        second = await stack.enter_async_context(
-            running(tmp_path / "b", model=Writing(), parts=parts, admin=first.admin)
-        )
+        first, second = [
+            await stack.enter_async_context(
+                # Each has a bus of its own, so that nothing of what is said at one is heard at the other.
+                running(
+                    tmp_path, model=Writing(), parts={"wrap_bus": lambda _: LocalBus(), "wrap_store": lambda _: store}
+                )
+            )
+            for _ in range(2)
+        ]
         await stack.enter_async_context(connected(first, "3", Disk()))
         reviewer = await stack.enter_async_context(second.reviewing())
         await reviewer.hear("snapshot")
-        bus.loses = True
         request = await first.paused(await first.submit())
-        bus.loses = False
         opened = await reviewer.hear("request_opened")
         assert opened["request"]["request_id"] == request["request_id"]
-        bus.loses = True
         assert (await first.ask("POST", f"/v1/reject/{request['request_id']}", {})).status_code == 200
-        bus.loses = False
         assert (await reviewer.hear("request_closed"))["request_id"] == request["request_id"]

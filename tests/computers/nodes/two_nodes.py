@@ -214,7 +214,7 @@ class Cluster:
     async def until(self, task_id: TaskId, holds: Callable[[AgentTask], bool]) -> AgentTask:
         """The task as soon as something holds of it."""
         changed = asyncio.Event()
-        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        unsubscribe = self.bus.subscribe("tasks", lambda _: changed.set())
         try:
             async with asyncio.timeout(HANG_S):
                 while True:
