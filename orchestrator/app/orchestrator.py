@@ -42,7 +42,8 @@ from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.engine.undo import Undoing
 from orchestrator.engine.workers import Workers
-from orchestrator.history.audit import Background, Checkpoints, verify_job
+from orchestrator.history.audit import Checkpoints, verify_job
+from orchestrator.history.audit.background import Background
 from orchestrator.history.backups import Transfers
 from orchestrator.history.checkpoints import CheckpointKeeper, HeadsAway, places_of
 from orchestrator.history.policy_store import PolicyKeeper, first_file

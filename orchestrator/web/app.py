@@ -23,7 +23,8 @@ from orchestrator.engine.notifications import Notifier
 from orchestrator.engine.task_status import Proofs
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.undo import Undoing
-from orchestrator.history.audit import Background, VerifyJob
+from orchestrator.history.audit import VerifyJob
+from orchestrator.history.audit.background import Background
 from orchestrator.history.backups import Backups
 from orchestrator.history.policy_store import PolicyKeeper
 from orchestrator.history.rehearsal import Rehearsals

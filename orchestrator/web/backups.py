@@ -21,8 +21,6 @@ from orchestrator.core.undo.telling import told_places
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.tasks import person
 from orchestrator.history.audit import (
-    Background,
-    BackgroundState,
     Place,
     Reach,
     VerifyJob,
@@ -33,6 +31,7 @@ from orchestrator.history.audit import (
     page_of,
     stories_of,
 )
+from orchestrator.history.audit.background import Background, BackgroundState
 from orchestrator.history.backups import Backups
 from orchestrator.history.retention import Pruner, Rule
 from orchestrator.runtime.logs import SALT

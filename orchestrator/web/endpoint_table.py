@@ -14,7 +14,8 @@ from orchestrator.core.task.facts import TaskFact
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.undo.messages import UndoRequest
-from orchestrator.history.audit import BackgroundState, Verification
+from orchestrator.history.audit import Verification
+from orchestrator.history.audit.background import BackgroundState
 from orchestrator.web import bodies as forms
 from orchestrator.web.answers import base, history, tasks
 

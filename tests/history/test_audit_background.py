@@ -14,8 +14,8 @@ from orchestrator.core.ports import Bus, KeptJournal, Store
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import NodeStopped
 from orchestrator.engine.tasks import TaskService
-from orchestrator.history.audit import Background, Checkpoints, make_checkpoint, verify_store
-from orchestrator.history.audit.background import SUBJECT
+from orchestrator.history.audit import Checkpoints, make_checkpoint, verify_store
+from orchestrator.history.audit.background import SUBJECT, Background
 from orchestrator.history.audit.verified import BACKGROUND_NAME, POSITION_NAME, Position, PositionFile
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author

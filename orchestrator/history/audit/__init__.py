@@ -1,6 +1,5 @@
 """The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
 
-from orchestrator.history.audit.background import Background, BackgroundState
 from orchestrator.history.audit.bulk import processes_here
 from orchestrator.history.audit.checkpoint import (
     Checkpoint,
@@ -22,8 +21,6 @@ __all__ = [
     "MARK",
     "TRUSTED_NAME",
     "AuditBroken",
-    "Background",
-    "BackgroundState",
     "Checkpoint",
     "Checkpoints",
     "HeadsLine",

@@ -22,7 +22,8 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft, decode_item, hash_holds
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.tasks import TaskService
-from orchestrator.history.audit import Background, Checkpoints, make_checkpoint, verify_job
+from orchestrator.history.audit import Checkpoints, make_checkpoint, verify_job
+from orchestrator.history.audit.background import Background
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author
 from orchestrator.web.auth import TokenAuthorizer, token_hash

@@ -56,7 +56,7 @@ MOST = {
     "models list --ollama-url NOBODY": 26,
     "models show tiny --ollama-url NOBODY": 26,
     "doctor": 61,
-    "store check --store STORE": 118,
+    "store check --store STORE": 120,
     "store export - --store STORE": 96,
     "store migrate --store STORE": 95,
     "store migrate --store STORE --to NEW": 96,
