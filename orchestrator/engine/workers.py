@@ -13,6 +13,7 @@ from orchestrator.core.ports import ChatModel, Lease, Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.actor import Leaving, TaskActor, TaskJournal, note_failure
+from orchestrator.engine.actor.talks import Talks
 from orchestrator.engine.tasks import AWAY, TaskService, patiently
 from orchestrator.runtime.logs import about
 from orchestrator.tools.environment import Environment
@@ -35,12 +36,13 @@ async def process_task(
     model_for: Callable[[AgentTask], ChatModel],
     leaving: Leaving | None = None,
     lease_s: float = LEASE_S,
+    talks: Talks | None = None,
 ) -> AgentTask:
     """Act for a leased task until it waits, is over or, when the node is left, handed over.
 
-    Raises LeaseLost when another actor has it. A node that does not reach the store does not stop its present work.
-    Nothing new begins without the store, and nobody else knows of the work under way. If another node took the lease,
-    the first answer of the store says so.
+    ``talks``: the conversations of the node; None: this one is not kept. Raises LeaseLost when another actor has it.
+    A node that does not reach the store does not stop its present work. Nothing new begins without the store, and
+    nobody else knows of the work under way. If another node took the lease, the first answer of the store says so.
     """
     task = await service.load(lease.task_id)
     leaving = leaving or Leaving()
@@ -53,6 +55,7 @@ async def process_task(
         task=task,
         leaving=leaving,
         patience_s=patience_s,
+        talks=talks,
     )
     renewing = asyncio.create_task(_renew(service.store, lease, lease_s, patience_s))
     acting = asyncio.create_task(actor.run())
@@ -146,6 +149,7 @@ class Workers:
     _working: set[asyncio.Task[None]] = field(default_factory=set)
     _newer: dict[TaskId, float] = field(default_factory=dict)
     """The tasks that are left to newer versions, and until when by the loop's clock."""
+    _talks: Talks = field(default_factory=Talks)
     _not_had: int = 0
     """How often in a row something was due and not to be had."""
     at_work: int = 0
@@ -256,6 +260,7 @@ class Workers:
                 model_for=self.model_for,
                 leaving=self._leaving,
                 lease_s=self.lease_s,
+                talks=self._talks,
             )
         except LeaseLost:
             logger.warning("task %s is acted for elsewhere now", lease.task_id)

@@ -35,6 +35,7 @@ from orchestrator.core.task.system_facts import ComputerSide
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
+from orchestrator.engine.actor.talks import KEPT, Talks
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
@@ -82,6 +83,12 @@ class WatchedStore(InMemoryPersistenceManager):
         self.before: dict[str, Hook] = {}
         self.after: dict[str, Hook] = {}
         self.attempts: list[Draft] = []
+        self.fetched: list[str] = []
+        """The blobs that were read."""
+
+    async def get_blob(self, sha256: str) -> bytes:
+        self.fetched.append(sha256)
+        return await super().get_blob(sha256)
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
         self.attempts.extend(drafts)
@@ -107,6 +114,7 @@ class Bench:
     computers: FakeComputers = field(default_factory=lambda: FakeComputers({FARM: Disk({"a.lua": b"old\n"})}))
     workspace: Workspace | None = None
     clock: ManualClock = field(default_factory=ManualClock)
+    talks: Talks | None = None
 
     def __post_init__(self) -> None:
         self.store = WatchedStore(self.clock)
@@ -134,6 +142,7 @@ class Bench:
                 service=self.service,
                 world=self.world,
                 model_for=lambda _: self.model,
+                talks=self.talks,
             ),
         )
 
@@ -280,6 +289,43 @@ async def test_a_paused_task_holds_nothing() -> None:
     assert await bench.idle()
     assert await bench.idle()
     await bench.service.cancel(task_id, ALICE)
+
+
+async def approved_steps(talks: Talks | None) -> tuple[list[list[str]], list[str]]:
+    """What a model was asked in a task with three approved steps, and the replies that were read in it."""
+    writes = [call("cc_write", path=f"{number}.lua", content=f"print({number})\n") for number in range(3)]
+    model = Listening(*(says(write) for write in writes), final())
+    bench = Bench(model, talks=talks)
+    await bench.submit()
+    while (task := await bench.act()).status is TaskStatus.PAUSED:
+        await bench.decide(task)
+    replies = {fact.raw.sha256 for fact in await bench.happened(task.task_id, "model_replied")}
+    asked = [[one.content.replace(task.tag, "TAG") for one in messages] for messages in model.asked]
+    return asked, [one for one in bench.store.fetched if one in replies]
+
+
+async def test_after_a_decision_the_conversation_goes_on() -> None:
+    """The next actor of a node reads no reply again and asks the same as one that knows nothing; an end forgets it."""
+    talks = Talks()
+    asked, fetched = await approved_steps(talks)
+    anew, read_again = await approved_steps(None)
+    assert asked == anew
+    assert len(asked) == 4
+    assert (fetched, len(read_again)) == ([], 1 + 2 + 3)
+    assert not talks.kept
+
+
+async def test_a_node_keeps_some_conversations_and_each_has_one_actor() -> None:
+    """The oldest make room, and nobody gets one that another actor has."""
+    talks = Talks()
+    names = [TaskId(f"t-{number}") for number in range(KEPT + 1)]
+    given = [talks.take(name) for name in names]
+    for name, talk in zip(names, given, strict=True):
+        talks.keep(name, talk)
+    assert talks.kept == names[1:]
+    assert talks.take(names[0]) is not given[0]
+    assert talks.take(names[1]) is given[1]
+    assert talks.take(names[1]) is not given[1]
 
 
 async def test_an_allowed_write_carries_the_hash_that_was_seen() -> None:

@@ -36,6 +36,7 @@ from orchestrator.engine.actor.journal import Hints, TaskJournal, step_computers
 from orchestrator.engine.actor.model_step import Thinking
 from orchestrator.engine.actor.programs import Programs
 from orchestrator.engine.actor.restoration import Restoring
+from orchestrator.engine.actor.talks import Talks
 from orchestrator.engine.tasks import TaskService, patiently
 from orchestrator.engine.undo import Undoing
 from orchestrator.runtime.logs import about
@@ -67,6 +68,7 @@ class TaskActor:
         task: AgentTask,
         leaving: Leaving | None = None,
         patience_s: float = 60.0,
+        talks: Talks | None = None,
     ) -> None:
         self._service = service
         self._store = service.store
@@ -96,8 +98,17 @@ class TaskActor:
             self._leaving,
             lambda task: self._thinking.ask_next(task),  # noqa: PLW0108 - see above
         )
+        self._talks = talks or Talks()
         self._thinking = Thinking(
-            self._journal, gate, model, self._watch, hints, self._leaving, self._calls.begin, self._checker
+            self._journal,
+            gate,
+            model,
+            self._watch,
+            hints,
+            self._leaving,
+            self._calls.begin,
+            self._checker,
+            self._talks.take(task.task_id),
         )
         self._undoing = Undoing(service, world)
         self._restoring = Restoring(self._journal, gate, self._undoing)
@@ -111,6 +122,8 @@ class TaskActor:
         try:
             return await self._act()
         finally:
+            if self._journal.task.ended is None:
+                self._talks.keep(self._journal.task.task_id, self._thinking.talk)
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 

@@ -11,9 +11,9 @@ from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.evidence.checks import failing, said_unknown, told_failing
 from orchestrator.core.model_view.masks import TOLD, Mask, asks_to_see, has_marker
 from orchestrator.core.model_view.prompt import Window, unread
-from orchestrator.core.model_view.view import Message, View
+from orchestrator.core.model_view.view import View
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, SecretsToModel, no_such_tool
-from orchestrator.core.ports import ChatMessage, ChatModel, ModelReply, is_local, server_answers
+from orchestrator.core.ports import ChatModel, ModelReply, is_local, server_answers
 from orchestrator.core.reply.response import VERSION as NO_VERSION
 from orchestrator.core.reply.response import (
     FinalResult,
@@ -50,6 +50,7 @@ from orchestrator.engine.actor.interrupts import (
     wait_for,
 )
 from orchestrator.engine.actor.journal import AGENT, Follow, Hints, TaskJournal
+from orchestrator.engine.actor.talks import Talk
 from orchestrator.engine.tasks import new_call_id
 
 logger = logging.getLogger(__name__)
@@ -71,15 +72,9 @@ class Thinking:
     begin: Follow
     """The facts that are recorded together with a call that may run at once."""
     checker: Checker
-    texts: dict[str, str] = field(default_factory=dict)
-    """Replies by sha256, for the view."""
-    _view: View | None = None
+    talk: Talk = field(default_factory=Talk)
     _told: tuple[str, str, str] = ("", "", "")
     """The version of the policy last told of, whether secrets were told, and in which words."""
-    _sent: list[ChatMessage] = field(default_factory=list)
-    """The view's messages as the port takes them."""
-    _sent_of: list[Message] = field(default_factory=list)
-    """The list of the view that they were taken from."""
     _window: Window | None = None
     _knows_window: bool = False
     _recorded_at: int = 0
@@ -215,7 +210,7 @@ class Thinking:
         if task.reply is None or not self.checker.due(task):
             return None
         try:
-            reply = read_reply(self.texts[task.reply.sha256], finish_reason=task.done_reason, unknown_tools="keep")
+            reply = read_reply(self.talk.texts[task.reply.sha256], finish_reason=task.done_reason, unknown_tools="keep")
         except ReplyRefused:
             return None
         return reply if isinstance(reply, FinalResult) and reply.success else None
@@ -249,7 +244,8 @@ class Thinking:
 
     def _budget(self, task: AgentTask) -> Tokens:
         """The tokens of the task, with the request whose messages the view has by now."""
-        prompt, counted = (self._view.tokens, self._view.counted) if self._view is not None else (0, 0)
+        view = self.talk.view
+        prompt, counted = (view.tokens, view.counted) if view is not None else (0, 0)
         return Tokens(task.max_tokens, task.tokens + task.uncounted, task.uncounted, prompt, counted)
 
     async def _look_at_window(self) -> None:
@@ -264,13 +260,13 @@ class Thinking:
         if self._told[:2] != (version, secrets):
             self._told = (version, secrets, f"{self.gate.active_policy.summary(task)}{TOLD[secrets]}")
         prompt, policy, window = self.journal.service.prompt, self._told[2], self._window
-        view = self._view
+        view = self.talk.view
         if view is None or not view.leads_to(task, prompt=prompt, policy=policy, window=window, secrets=secrets):
-            self._view = view = View(task, prompt=prompt, policy=policy, window=window, secrets=secrets)
-        view.extend(task, self.texts)
-        if self._sent_of is not view.messages:
-            self._sent_of, self._sent = view.messages, []
-        self._sent.extend(ChatMessage(*message) for message in view.messages[len(self._sent) :])
+            view = View(task, prompt=prompt, policy=policy, window=window, secrets=secrets)
+        # One that cannot be extended to the end is not gone on with.
+        self.talk.view = None
+        view.extend(task, self.talk.texts)
+        self.talk.view = view
         return facts.ModelAsked(
             attempt=attempt,
             prompt_version=prompt.version,
@@ -288,13 +284,13 @@ class Thinking:
 
     def _mask(self, task: AgentTask) -> Mask:
         """The markers that the model was told instead of secrets by the time of its present reply."""
-        view = self._view
+        view = self.talk.view
         if view is not None and view.mask is not None and view.turns == len(task.turns) and view.begins(task):
             return view.mask
         # The reply was asked for under another policy, or by another actor.
         secrets = self._secrets()
         told = View(task, prompt=self.journal.service.prompt, secrets="mask" if secrets == "allow" else secrets)
-        told.extend(task, self.texts)
+        told.extend(task, self.talk.texts)
         assert told.mask is not None, "it was asked to mask"
         return told.mask
 
@@ -326,7 +322,7 @@ class Thinking:
         with Stopped() as stopped, self.watch.stopping(stopped.stop), self.leaving.cutting(stopped.stop):
             try:
                 return await self.model.reply(
-                    tuple(self._sent),
+                    self.talk.messages(),
                     on_text=hints,
                     max_output_tokens=left,
                     user=task.user_id,
@@ -342,7 +338,7 @@ class Thinking:
         # Half a surrogate pair is not a character: nobody knows which one was meant, so it counts as broken off.
         done_reason = reply.done_reason if content.decode() == reply.text else "aborted"
         raw = BlobRef(sha256=sha256_hex(content), size=len(content))
-        self.texts[raw.sha256] = content.decode()
+        self.talk.texts[raw.sha256] = content.decode()
         replied = facts.ModelReplied(raw=raw, done_reason=done_reason, usage=reply.usage)
         await self.journal.happened(replied, AGENT, blobs=(content,), follow=self._understood, start=self.begin)
 
@@ -351,7 +347,7 @@ class Thinking:
         if task.phase is not Phase.REPLIED or task.reply is None or self._claim(task) is not None:
             return ()
         try:
-            text = self.texts[task.reply.sha256]
+            text = self.talk.texts[task.reply.sha256]
             alone = len(task.computers) <= 1
             reply = read_reply(text, finish_reason=task.done_reason, unknown_tools="keep", one_computer=alone)
             if isinstance(reply, FinalResult):
@@ -429,14 +425,14 @@ class Thinking:
 
     def _missing(self, task: AgentTask) -> list[BlobRef]:
         # A view of another policy has the same replies, so they are all known.
-        view = self._view
+        view = self.talk.view
         shown = view.turns if view is not None and view.begins(task) else 0
-        return [turn.raw for turn in task.turns[shown:] if turn.raw.sha256 not in self.texts]
+        return [turn.raw for turn in task.turns[shown:] if turn.raw.sha256 not in self.talk.texts]
 
     async def _text(self, raw: BlobRef) -> str:
-        if raw.sha256 not in self.texts:
-            self.texts[raw.sha256] = (await self.journal.service.store.get_blob(raw.sha256)).decode()
-        return self.texts[raw.sha256]
+        if raw.sha256 not in self.talk.texts:
+            self.talk.texts[raw.sha256] = (await self.journal.service.store.get_blob(raw.sha256)).decode()
+        return self.talk.texts[raw.sha256]
 
     async def _gave_up(
         self, task: AgentTask, why: ModelFailed | str, *, limit: Literal["model_failed", "max_tokens"] = "model_failed"
