@@ -263,10 +263,7 @@ class Thinking:
         view = self.talk.view
         if view is None or not view.leads_to(task, prompt=prompt, policy=policy, window=window, secrets=secrets):
             view = View(task, prompt=prompt, policy=policy, window=window, secrets=secrets)
-        # One that cannot be extended to the end is not gone on with.
-        self.talk.view = None
-        view.extend(task, self.talk.texts)
-        self.talk.view = view
+        self.talk.extend(view, task)
         return facts.ModelAsked(
             attempt=attempt,
             prompt_version=prompt.version,

@@ -11,6 +11,7 @@ from typing import Final
 from orchestrator.core.model_view.view import Message, View
 from orchestrator.core.ports import ChatMessage
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.task import AgentTask
 
 KEPT: Final = 32
 """Conversations of tasks that have no actor at the moment; the oldest make room."""
@@ -26,6 +27,12 @@ class Talk:
     _sent: list[ChatMessage] = field(default_factory=list)
     _sent_of: list[Message] = field(default_factory=list)
     """The list of the view that they were taken from."""
+
+    def extend(self, view: View, task: AgentTask) -> None:
+        """Go on with ``view``, up to the task's last step. Raises as ``View.extend``, and has no view then."""
+        self.view = None
+        view.extend(task, self.texts)
+        self.view = view
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """The view's messages as the port takes them; none: there is no view."""
