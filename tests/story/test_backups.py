@@ -472,7 +472,7 @@ async def test_the_commands(server: Server, tmp_path: Path) -> None:
         assert tree(pc.disk) == before
         assert "removed" in await command("backups", "remove", made["backup_id"])
         away = await asyncio.to_thread(cli, tmp_path, "backups", "show", "b-nothing", *where)
-        assert (away.returncode, "There is no backup" in away.stderr) == (2, True)
+        assert (away.returncode, "There is no backup" in away.stderr) == (4, True)
 
 
 async def _asked(api: Api, name: str) -> list[str]:
