@@ -246,7 +246,7 @@ async def test_a_question_is_answered_once_and_the_model_gets_the_answer(server:
     assert (shown["status"], shown["question"]["question"]) == ("Paused", "Which colour?")
     path, body = f"/v1/tasks/{task_id}/answer", {"question_id": asked.question_id, "answer": "green"}
     stranger = await server.person("stranger-answers", "submitter")
-    await stranger.refused(403, "POST", path, body)
+    await stranger.refused(404, "POST", path, body)
     await api.refused(404, "POST", path, body | {"question_id": "none"})
     await api.refused(422, "POST", path, {"answer": "green"})
     answers = await asyncio.gather(*(api.call("POST", path, body) for _ in range(3)))
@@ -263,7 +263,7 @@ async def test_a_canceled_task_takes_its_request_with_it(server: Server) -> None
     api = server.api()
     task_id, request = await _asked(api)
     stranger = await server.person("stranger-cancels", "submitter")
-    await stranger.refused(403, "POST", f"/v1/tasks/{task_id}/cancel", {})
+    await stranger.refused(404, "POST", f"/v1/tasks/{task_id}/cancel", {})
     assert (await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {"reason": "changed my mind"}))["status"] == "Canceled"
     await api.refused(409, "POST", f"/v1/approve/{request['request_id']}", {})
     await api.refused(409, "POST", f"/v1/tasks/{task_id}/cancel", {})

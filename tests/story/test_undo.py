@@ -426,7 +426,8 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
         assert (missed.returncode, "touches no 'startup.lua'" in missed.stderr) == (2, True)
         assert f"Near it: {pc.name}:startup.lua." in missed.stderr
         later = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--step", "99", "--dry-run", *where)
-        assert later.stdout == f"{task_id} changed no files in that step.\n"
+        what = f"`cc-orchestrator tasks show {task_id}` shows what it did."
+        assert later.stdout == f"{task_id} changed no files in that step. {what}\n"
         for options, words in (
             (["--path", "startup.luu"], f"{task_id} changed nothing at 'startup.luu'. Near it: startup.lua."),
             (
@@ -437,10 +438,10 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
         ):
             for more in ([], ["--dry-run"]):
                 odd = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *options, *more, *where)
-                assert (odd.returncode, words in odd.stderr, odd.stdout) == (3, True, ""), odd.stderr
+                assert (odd.returncode, words in odd.stderr, odd.stdout) == (2, True, ""), odd.stderr
         for name in ("\xf6/../x", "..", ""):
             none = await asyncio.to_thread(cli, tmp_path, "undo", name, *where)
-            assert (none.returncode, f"There is no task '{name}'." in none.stderr) == (2, True)
+            assert (none.returncode, f"There is no task '{name}'." in none.stderr) == (4, True)
 
 
 @pytest.mark.deep
