@@ -234,7 +234,7 @@ _NOT_SIGNED = "audit.heads does not have the heads that audit.checkpoint signs"
         (_edited("DELETE FROM heads WHERE stream = 't-003'"), _NOT_SIGNED),
         (_edited("UPDATE heads SET leaf = leaf + 1 WHERE stream = 't-003'"), _NOT_SIGNED),
         (_edited("DELETE FROM signed"), _NOT_SIGNED),
-        (_edited("UPDATE signed SET line = replace(line, '2030', '2031')"), "audit.heads is not a checkpoint"),
+        (_edited("UPDATE signed SET line = replace(line, '2030', '2031')"), _NOT_SIGNED),
         (lambda home: (home / TREE_NAME).unlink(), _NOT_SIGNED),
         (lambda home: (home / TREE_NAME).write_bytes(b"SQLite format 3, or not" * 99), _NOT_SIGNED),
         (_put_back(TREE_NAME), _NOT_SIGNED),

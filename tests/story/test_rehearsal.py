@@ -565,7 +565,7 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
         assert pc.read("startup.lua") == b"print('theirs')\n"
         for more in ((), ("--detach",)):
             done = await asyncio.to_thread(cli, tmp_path, *apply, *more)
-            assert (done.returncode, done.stdout) == (3, "")
+            assert (done.returncode, done.stdout) == (2, "")
             assert f"{task_id} is already applied by {applies} (Completed: 1 applied)" in done.stderr
             assert f"`cc-orchestrator undo {applies}`" in done.stderr
         nothing = ("run", prompt(final()), "--computer", pc.name, "--rehearse", "--json", *_where(server))

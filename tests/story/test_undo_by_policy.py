@@ -298,7 +298,7 @@ async def test_the_undo_of_a_program_s_task_is_the_program_s(tmp_path: Path) -> 
             await play(api, task_id)
             undo = await the_undo(api, task_id)
             request = (await api.first(undo, "review_requested")).request_id
-            await submitter.refused(403, "POST", f"/v1/approve/{request}", {})
+            await submitter.refused(404, "POST", f"/v1/approve/{request}", {})
             items = await play(api, undo)
             assert (items[0].fact.kind, (await api.task(undo))["user_id"]) == ("task_submitted", "ci")
             assert ended(items).status == "Completed"
