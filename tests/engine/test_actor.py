@@ -25,6 +25,7 @@ from orchestrator.core.errors import (
     LeaseLost,
     ModelFailed,
 )
+from orchestrator.core.model_view.view import View
 from orchestrator.core.policy import Policy, default_policy, load_policy
 from orchestrator.core.ports import ChatMessage, ChatModel, Coming, Identity, ModelReply, RequestAuthorizer, Workspace
 from orchestrator.core.task import facts
@@ -35,7 +36,7 @@ from orchestrator.core.task.system_facts import ComputerSide
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
-from orchestrator.engine.actor.talks import KEPT, Talks
+from orchestrator.engine.actor.talks import KEPT, Talk, Talks
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
 from orchestrator.testing import ManualClock
@@ -326,6 +327,19 @@ async def test_a_node_keeps_some_conversations_and_each_has_one_actor() -> None:
     assert talks.take(names[0]) is not given[0]
     assert talks.take(names[1]) is given[1]
     assert talks.take(names[1]) is not given[1]
+
+
+async def test_a_conversation_that_cannot_go_on_begins_anew() -> None:
+    """A view that took only some of the steps is not asked about: the next actor makes another."""
+    bench = Bench(Listening(says(WRITE), final()), policy=rules())
+    await bench.submit()
+    task = await bench.act()
+    view = View(task, prompt=bench.service.prompt)
+    talk = Talk(view=view)
+    with pytest.raises(KeyError):
+        talk.extend(view, task)
+    assert talk.view is None
+    assert talk.messages() == ()
 
 
 async def test_an_allowed_write_carries_the_hash_that_was_seen() -> None:

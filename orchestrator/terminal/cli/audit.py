@@ -124,20 +124,7 @@ def verify(
             ended = client.request("DELETE", "/v1/audit/verify")
         typer.echo(f"Canceled after {ended['done']} of {ended['of']} streams.")
         return
-    # A directory that is named is meant, whatever server the environment speaks of.
-    elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
-    found = None if elsewhere or heads is not None else offline_verify(data_dir, full=full)
-    if heads is not None:
-        if url is not None:
-            raise InvalidRequest(
-                "--heads reads the store itself, and --url names a server.",
-                remedy="Say it on the server's host, with --data-dir, without --url.",
-            )
-        must_be_there(heads)
-        found = verify_against(heads, data_dir)
-    if found is None:
-        with client_of(url, data_dir) as client, _interruptible() as told:
-            found = _verified_there(client, full, told)
+    found = _verified(url, data_dir, heads, full)
     differs = expect is not None and expect.strip().lower() != found["heads_sha256"]
     if as_json:
         print_json({**found, "expected": expect})
@@ -145,6 +132,25 @@ def verify(
         _print_verification(found, expect if differs else None)
     if found["faults"] or differs:
         raise typer.Exit(1)
+
+
+def _verified(url: str | None, data_dir: Path | None, heads: Path | None, full: bool | None) -> dict[str, Any]:
+    """The verification of the store that is meant, read here or by its server."""
+    if heads is not None:
+        if url is not None:
+            raise InvalidRequest(
+                "--heads reads the store itself, and --url names a server.",
+                remedy="Say it on the server's host, with --data-dir, without --url.",
+            )
+        must_be_there(heads)
+        return verify_against(heads, data_dir)
+    # A directory that is named is meant, whatever server the environment speaks of.
+    elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
+    found = None if elsewhere else offline_verify(data_dir, full=full)
+    if found is not None:
+        return found
+    with client_of(url, data_dir) as client, _interruptible() as told:
+        return _verified_there(client, full, told)
 
 
 @audit_app.command("check")
