@@ -143,6 +143,8 @@ class Workers:
     may_act: Callable[[], bool] = lambda: True
     """Whether tasks are taken on now."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _told: bool = True
+    """Whether somebody said that a task falls due, so that one is asked for; else a look shows whether one is due."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """The worker whose turn it is to look at the queue: a node asks once a notification, however many are idle."""
     _leaving: Leaving = field(default_factory=Leaving)
@@ -157,14 +159,18 @@ class Workers:
 
     async def work(self) -> None:
         """Work until canceled, or until all is handed over."""
-        unsubscribe = self.service.bus.subscribe("tasks.due", lambda _: self._due.set())
-        deaf = self.service.directory.listen(self._due.set)
+        unsubscribe = self.service.bus.subscribe("tasks.due", lambda _: self._hear())
+        deaf = self.service.directory.listen(self._hear)
         try:
             async with asyncio.TaskGroup() as group:
                 self._working = {group.create_task(self._worker()) for _ in range(self.count)}
         finally:
             deaf()
             unsubscribe()
+
+    def _hear(self) -> None:
+        self._told = True
+        self._due.set()
 
     async def drain(self, within_s: float, *, cut_models: bool = False) -> None:
         """Take no more tasks, and hand over those at hand at their next boundary between two effects.
@@ -210,13 +216,8 @@ class Workers:
                     await self._leaving.pause(_HELD_S)
                     continue
                 try:
-                    lease = await self.service.store.lease(
-                        self.holder, self.lease_s, but=self._left_to_newer(), turns=self.service.quotas.turns(frozen)
-                    )
-                    if lease is not None:
-                        self._not_had = 0
+                    if (lease := await self._taken(frozen)) is not None:
                         return lease
-                    await self._idle(frozen)
                     pause_s = _AGAIN_S
                 except Exception as error:
                     # A worker that ended would be missed until the next start of the server.
@@ -226,10 +227,31 @@ class Workers:
                     pause_s = min(2 * pause_s, _AGAIN_AT_MOST_S)
         return None
 
-    async def _idle(self, frozen: Collection[str]) -> None:
+    async def _taken(self, frozen: frozenset[str]) -> Lease | None:
+        """A lease on a due task; None, after a while or once somebody says that one falls due: there was none.
+
+        Whether one is due is only read where nobody said so: taking one is a transaction that writes.
+        """
+        left_s = 0.0 if self._told else await self._due_in_s(frozen)
+        if left_s <= 0:
+            self._told = False
+            lease = await self.service.store.lease(
+                self.holder, self.lease_s, but=self._left_to_newer(), turns=self.service.quotas.turns(frozen)
+            )
+            if lease is not None:
+                self._not_had = 0
+                return lease
+            left_s = await self._due_in_s(frozen)
+        await self._idle(left_s)
+        return None
+
+    async def _due_in_s(self, frozen: Collection[str]) -> float:
+        """Seconds until the next task falls due; none or fewer: one is, infinite: nothing is scheduled."""
         due = await self.service.store.next_due(but=self._left_to_newer(), frozen=frozen)
+        return math.inf if due is None else (due - self.service.clock.now()).total_seconds()
+
+    async def _idle(self, left_s: float) -> None:
         seconds = min(_IDLE_S, self.lease_s * _OF_A_LEASE)
-        left_s = math.inf if due is None else (due - self.service.clock.now()).total_seconds()
         if left_s > 0:
             self._not_had = 0
         else:

@@ -238,18 +238,21 @@ async def s36_claims(store: Store, clock: ManualClock) -> None:
     assert await store.claim(two, [ComputerId("9"), C8]) == C8
     assert await store.claimant(ComputerId("9")) is None
     assert await store.claimant(C3) == one.task_id
-    await store.release_claims(one, keep=[C8])
+    assert not await store.park(one, 1, due=clock.now(), keep=[C8])
     assert await store.claimant(C3) is None
     assert await store.claim(two, [C8, C3]) == C8
     assert await store.claim(two, [C3]) is None
     assert await store.claim(two, []) is None
     assert await store.claimant(C8) == one.task_id
-    await store.release_claims(two)
+    assert not await store.park(two, 1, due=None, keep=())
     assert await store.claimant(C8) == one.task_id
+    assert (one := await taken(store)).task_id == T1
+    assert not await store.park(one, 1, due=None)
+    assert await store.claimant(C8) == T1
 
 
 async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
-    """Giving a computer back wakes the tasks that parked for it, and a blocked holder that is about to."""
+    """Giving a computer back with the lease wakes the tasks that parked for it, and a blocked holder about to."""
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     one = await taken(store)
@@ -258,13 +261,18 @@ async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
     two = await taken(store)
     assert await store.claim(two, [C3]) == C3
     await store.park(two, 1, due=None, waiting_for=C3)
-    await store.release_claims(one, keep=[C3])
+    await refused(Conflict, store.park(one, 2, due=None, keep=()))
+    assert await store.claimant(C8) == T1, "all of it or nothing"
+    assert not await store.park(one, 1, due=None, keep=[C3])
     assert await store.lease("node-2", 10) is None
-    await store.release_claims(one)
+    await store.wake(T1)
+    assert await store.park(await taken(store), 1, due=None, keep=())
     two = await taken(store)
+    await store.wake(T1)
+    one = await taken(store)
     await store.claim(one, [C3])
     assert await store.claim(two, [C3]) == C3
-    await store.release_claims(one)
+    assert not await store.park(one, 1, due=None, keep=()), "it is held"
     await store.park(two, 1, due=None, waiting_for=C3)
     two = await taken(store)
     assert await store.claim(two, [C3]) is None
@@ -273,7 +281,7 @@ async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
 
 
 async def s38_claims_outlive_leases(store: Store, clock: ManualClock) -> None:
-    """A claim belongs to the task: it outlives the lease and the task's end, until it is released."""
+    """A claim belongs to the task: it outlives the lease and the task's end, until it is given back."""
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     lease = await taken(store)
@@ -281,10 +289,10 @@ async def s38_claims_outlive_leases(store: Store, clock: ManualClock) -> None:
     ended = author.ended()
     await append(store, T1, 1, ended, status=TaskStatus.CANCELED, token=lease.token, schedule="sleep")
     assert await store.claimant(C3) == T1
-    await refused(LeaseLost, store.release_claims(lease))
+    await refused(LeaseLost, store.park(lease, 2, due=None, keep=()))
     assert await store.claimant(C3) == T1
     await store.wake(T1)
-    await store.release_claims(await taken(store))
+    await store.park(await taken(store), 2, due=None, keep=())
     assert await store.claimant(C3) is None
 
 

@@ -77,9 +77,10 @@ class Store(WatchedStore):
         self._may_fail([one.fact.kind for one in drafts])
         return await super().create(task_id, drafts)
 
-    async def park(self, lease: Lease, *given: Any, **more: Any) -> None:
-        await super().park(lease, *given, **more)
+    async def park(self, lease: Lease, *given: Any, **more: Any) -> bool:
+        woke = await super().park(lease, *given, **more)
         self.parked.set()
+        return woke
 
 
 class Gone(Exception):

@@ -231,10 +231,11 @@ class Gated:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def park(self, *args: Any, **more: Any) -> None:
+    async def park(self, *args: Any, **more: Any) -> bool:
         """As the store has it."""
-        await self._store.park(*args, **more)
+        woke = await self._store.park(*args, **more)
         self.parked.set()
+        return woke
 
     async def append(self, task_id: Any, version: int, drafts: Any, **more: Any) -> Any:
         """As the store has it, once the test lets it."""

@@ -468,6 +468,6 @@ async def test_a_look_at_a_computer_of_another_task_waits() -> None:
     assert (task.task_id, only(task).state) == (waiting, "allowed")
     assert bench.computers.frames == []
     assert await bench.idle()
-    await bench.store.release_claims(lease)
+    await bench.store.park(lease, 1, due=None, keep=())
     assert (await bench.act()).status is TaskStatus.COMPLETED
     assert lease.task_id == other

@@ -8,7 +8,7 @@ manager of its own on the same dictionaries, so that nothing else is carried ove
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -136,15 +136,18 @@ class _Opened(InMemoryPersistenceManager):
         await asyncio.sleep(0)
         return blocked
 
-    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
-        await super().release_claims(lease, keep)
-        await asyncio.sleep(0)
-
     async def park(
-        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
-    ) -> None:
-        await super().park(lease, version, due=due, waiting_for=waiting_for)
+        self,
+        lease: Lease,
+        version: int,
+        *,
+        due: datetime | None,
+        waiting_for: ComputerId | None = None,
+        keep: Collection[ComputerId] | None = None,
+    ) -> bool:
+        woke = await super().park(lease, version, due=due, waiting_for=waiting_for, keep=keep)
         await asyncio.sleep(0)
+        return woke
 
 
 class _Anyone(RequestAuthorizer):

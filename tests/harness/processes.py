@@ -44,7 +44,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 JOURNAL = ("create", "append")
 """What makes items."""
-ALL_WRITES = (*JOURNAL, "allot_number", "park", "wake", "wake_waiting", "claim", "release_claims")
+ALL_WRITES = (*JOURNAL, "allot_number", "park", "wake", "wake_waiting", "claim")
 """Everything a task's life writes, but for leases, which every idle worker asks for."""
 
 

@@ -279,13 +279,26 @@ def renew(lease: Lease, lease_s: float, *, now: int) -> Script[None]:
     yield from set_entry(lease.task_id, renewed(head.entry._replace(lease_for=seconds_to_us(lease_s)), now))
 
 
-def park(lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None, now: int) -> Script[None]:
+def park(
+    lease: Lease,
+    version: int,
+    *,
+    due: datetime | None,
+    waiting_for: ComputerId | None,
+    keep: Collection[ComputerId] | None,
+    now: int,
+) -> Script[bool]:
     """The port's ``park``."""
+    if keep is not None:
+        yield from lock_giving(lease.task_id)
     head = yield from _held(lease)
     if head.version != version:
         raise sealing.moved_on(lease.task_id, head.version, version)
+    # Before the task itself waits for one of them: it must not wake itself.
+    parked = 0 if keep is None else (yield from _give_back(lease.task_id, keep, now))
     due_us = None if due is None else to_us(due)
     yield from set_entry(lease.task_id, given_back(head.entry, now, due_us, waiting_for))
+    return parked > 0
 
 
 def pass_by(lease: Lease, *, now: int) -> Script[None]:
@@ -373,13 +386,6 @@ def claimant(computer: ComputerId) -> Script[TaskId | None]:
     return TaskId(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
-def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Script[None]:
-    """The port's ``release_claims``."""
-    yield from lock_giving(lease.task_id)
-    yield from _held(lease)
-    yield from _give_back(lease.task_id, keep, now)
-
-
 def next_due(but: Collection[TaskId] = (), frozen: Collection[str] = (), *, now: int) -> Script[datetime | None]:
     """The port's ``next_due``."""
     (these, ids), (theirs, users) = _without("task_id", but), _without("user_id", frozen)
@@ -424,7 +430,7 @@ def _held(lease: Lease) -> Script[Head]:
     return head
 
 
-def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[int]:
+def _give_back(task_id: TaskId, keep: Collection[ComputerId], now: int) -> Script[int]:
     """Free what the task has claimed, except for ``keep``, and wake who waits for it; how many of them had parked."""
     parked = 0
     rows = yield _CLAIMED_BY, (task_id,)

@@ -381,10 +381,17 @@ class SqlStore(ABC):
         await self._write(lambda now: sql_queue.renew(lease, lease_s, now=now), urgent=True)
 
     async def park(
-        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
-    ) -> None:
-        await self._write(
-            lambda now: sql_queue.park(lease, version, due=due, waiting_for=waiting_for, now=now), key=lease.task_id
+        self,
+        lease: Lease,
+        version: int,
+        *,
+        due: datetime | None,
+        waiting_for: ComputerId | None = None,
+        keep: Collection[ComputerId] | None = None,
+    ) -> bool:
+        return await self._write(
+            lambda now: sql_queue.park(lease, version, due=due, waiting_for=waiting_for, keep=keep, now=now),
+            key=lease.task_id,
         )
 
     async def pass_by(self, lease: Lease) -> None:
@@ -404,9 +411,6 @@ class SqlStore(ABC):
 
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         return await self._read(lambda _: sql_queue.claimant(computer))
-
-    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
-        await self._write(lambda now: sql_queue.release_claims(lease, keep, now=now), key=lease.task_id)
 
     async def next_due(self, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()) -> datetime | None:
         return await self._read(lambda now: sql_queue.next_due(but, frozen, now=now))

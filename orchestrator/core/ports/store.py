@@ -311,11 +311,20 @@ class TaskQueue(Protocol):
         """Hold on. Raises LeaseLost."""
 
     async def park(
-        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
-    ) -> None:
+        self,
+        lease: Lease,
+        version: int,
+        *,
+        due: datetime | None,
+        waiting_for: ComputerId | None = None,
+        keep: Collection[ComputerId] | None = None,
+    ) -> bool:
         """Give the lease back and sleep until ``due`` (None: until woken) or until a wake.
 
-        Raises Conflict when the task has moved past ``version`` (nothing is lost: fold again), LeaseLost.
+        ``keep``: give back the task's claims except these, and wake the tasks that wait for those computers; None: keep
+        all. The answer is whether one that had parked falls due by that.
+        Raises Conflict when the task has moved past ``version`` (nothing is lost: fold again), and LeaseLost: a former
+        holder does not know of its successor's open brackets. Then nothing is given back.
         """
 
     async def pass_by(self, lease: Lease) -> None:
@@ -341,12 +350,6 @@ class TaskQueue(Protocol):
 
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         """The task that has claimed a computer, ended ones included; None: it is free."""
-
-    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
-        """Give back the task's claims except ``keep``, and wake the tasks that wait for those computers.
-
-        Raises LeaseLost: a former holder does not know of its successor's open brackets.
-        """
 
     async def next_due(self, *, but: Collection[TaskId] = (), frozen: Collection[str] = ()) -> datetime | None:
         """When the next entry falls due that nobody holds, ``but`` these; None: nothing is scheduled.

@@ -165,7 +165,6 @@ class TaskActor:
         outcomes = await self._perform_all(effects)
         if not self._journal.task.calls:
             self._claimed = False
-            await self._release()
         waits = [outcome for outcome in outcomes if isinstance(outcome, Wait)]
         return waits[0] if len(waits) == len(outcomes) else None
 
@@ -291,13 +290,6 @@ class TaskActor:
             for effect in effects
         )
 
-    async def _release(self) -> None:
-        """Give the claims back, but never that of a computer on which a bracket is open."""
-        if self._journal.claimed:
-            await self._journal.release_claims()
-            self._claimed = False
-            self._service.falls_due(self._journal.task.task_id)
-
     async def _hand_over(self) -> None:
         """Give the lease back with the task due at once, its claims kept for the next actor. Raises Conflict."""
         task = self._journal.task
@@ -305,19 +297,18 @@ class TaskActor:
         self._service.falls_due(task.task_id)
 
     async def _sleep(self, wait: Wait) -> None:
-        """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""
-        await self._release()
+        """Give lease and claims back. Raises Conflict when something came in meanwhile: nothing is lost."""
         task = self._journal.task
         seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s(), self._until_deadline_s())
         due = self._clock.now() + timedelta(seconds=max(0.0, seconds)) if seconds < math.inf else None
         if wait.computer is not None:
             # Before it sleeps: from here on each node that hears that the computer came wakes it.
             self._world.awaited.add(wait.computer)
-        await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
+        woke = await self._journal.park(due, wait.computer)
         # From here on nobody holds the task: what is left undone now, because the store is away, nobody makes up for.
         if await patiently(partial(self._woken, wait), for_s=self._journal.patience_s):
             seconds = 0.0
-        if seconds < SOON_S:
+        if woke or seconds < SOON_S:
             self._service.falls_due(task.task_id)
         if task.ended is not None and not task.open_runs:
             await patiently(self._wake_undos, for_s=self._journal.patience_s)

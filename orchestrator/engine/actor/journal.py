@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from orchestrator.core.errors import ComputerClaimed, Conflict
@@ -180,11 +181,15 @@ class TaskJournal:
         self.claimed = self.claimed or blocked is None
         return blocked
 
-    async def release_claims(self) -> None:
-        """Give the claims back, but never that of a computer on which a bracket is open."""
+    async def park(self, due: datetime | None, waiting_for: ComputerId | None) -> bool:
+        """Give the lease back, and the claims, but never that of a computer on which a bracket is open.
+
+        The answer is whether another task falls due by that. Raises Conflict, LeaseLost: nothing is given back then.
+        """
         keep = [one.call.computer for one in self.task.open_runs if one.call.computer is not None]
-        await self.service.store.release_claims(self.lease, keep)
-        self.claimed = bool(keep)
+        return await self.service.store.park(
+            self.lease, self.task.version, due=due, waiting_for=waiting_for, keep=keep if self.claimed else None
+        )
 
     async def refold(self) -> None:
         """Take in what others appended."""

@@ -261,15 +261,15 @@ class Hammer:
             await self._append(store, lease.task_id, lease)
             for computer in wanted:
                 del self._claimed[computer]
-            await store.release_claims(lease)
         await self._append(store, lease.task_id, lease)
         await store.renew(lease, 60)
         while True:
             try:
                 version = len(await store.read(lease.task_id))
-                return await store.park(lease, version, due=None, waiting_for=wanted[0])
+                await store.park(lease, version, due=None, waiting_for=wanted[0], keep=())
             except Conflict:
                 continue
+            return
 
     async def intrude(self, store: Store) -> None:
         for number in range(self.ROUNDS):

@@ -174,10 +174,10 @@ class Restarting(SharedStore):
             raise StoreAway("The database restarts.")
         await super().renew(lease, lease_s)
 
-    async def park(self, *args: Any, **more: Any) -> None:
+    async def park(self, *args: Any, **more: Any) -> bool:
         if self._fails("park"):
             raise StoreAway("The database restarts.")
-        await super().park(*args, **more)
+        return await super().park(*args, **more)
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         if self._fails("read"):

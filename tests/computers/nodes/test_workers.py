@@ -44,9 +44,10 @@ class Restarting(SharedStore):
 
     came = asked_again = False
 
-    async def park(self, lease: Lease, version: int, **more: Any) -> None:
-        await super().park(lease, version, **more)
+    async def park(self, lease: Lease, version: int, **more: Any) -> bool:
+        woke = await super().park(lease, version, **more)
         self.came = self.came or more.get("waiting_for") is not None
+        return woke
 
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         if self.came and not self.asked_again:
