@@ -131,9 +131,9 @@ async def test_an_undo_by_policy_that_the_store_refuses_for_a_while_is_begun_by_
         task_id = await node.submitted()
         published = node.service.published
 
-        def failing(about: TaskId, items: Any) -> None:
+        def failing(about: AgentTask, items: Any) -> None:
             published(about, items)
-            if about == task_id and items and items[-1].fact.kind == "task_ended":
+            if about.task_id == task_id and items and items[-1].fact.kind == "task_ended":
                 node.store.faults.update(faults)
 
         node.service.published = failing  # type: ignore[method-assign, assignment]

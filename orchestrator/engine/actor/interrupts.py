@@ -19,7 +19,6 @@ from orchestrator.core.errors import Conflict, ModelFailed
 from orchestrator.core.evidence.checks import said_failing
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import FailedBecause, WorkFailed
-from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import SYSTEM
 from orchestrator.core.task.limits import failed, why_it_ends
 from orchestrator.core.task.repeats import times
@@ -315,6 +314,8 @@ class Watch:
         self._known = known
         self._task = known()
         self._changed = asyncio.Event()
+        self._told = 0
+        """The newest version that this was told of; 0: it looks by itself."""
         self._stops: list[Callable[[], object]] = []
         self.over = False
         """Whether the task was found to have ended."""
@@ -360,12 +361,13 @@ class Watch:
             stop()
 
     async def _look(self) -> None:
-        self._task = await newest(self._service, max(self._task, self._known(), key=_version))
+        self._task = await self._service.newer(max(self._task, self._known(), key=_version), self._told)
         if left_s(self._task, self._service.clock.now()) <= 0:
             await self._end()
 
     def _hear(self, hint: Mapping[str, Any]) -> None:
         if hint["version"] > self._known().version:
+            self._told = max(self._told, hint["version"])
             self._changed.set()
 
     async def _wait(self) -> None:
@@ -375,7 +377,8 @@ class Watch:
             async with asyncio.timeout(max(0.0, min(_POLL_S, left))):
                 await self._changed.wait()
         except TimeoutError:
-            pass
+            # It may have missed a notification.
+            self._told = 0
 
     async def _end(self) -> None:
         reached = out_of_time(self._task)
@@ -383,11 +386,6 @@ class Watch:
             drafts = [self._service.draft(fact, SYSTEM) for fact in ended_by(reached, self._task)]
             with contextlib.suppress(Conflict):
                 self._task = await self._service.append(self._task, drafts)
-
-
-async def newest(service: TaskService, task: AgentTask) -> AgentTask:
-    """The task with what was appended since."""
-    return fold(await service.store.read(task.task_id, task.version), task)
 
 
 def _version(task: AgentTask) -> int:

@@ -197,9 +197,8 @@ class TaskJournal:
             await self._refold()
 
     async def _refold(self) -> None:
-        store, task = self.service.store, self.task
-        newer = await patiently(lambda: store.read(task.task_id, task.version), for_s=self.patience_s)
-        self.task = fold(newer, self.task)
+        service, task = self.service, self.task
+        self.task = await patiently(lambda: service.newer(task, task.version + 1), for_s=self.patience_s)
 
     async def _append(
         self,
@@ -238,6 +237,6 @@ class TaskJournal:
         items = await patiently(append, for_s=self.patience_s)
         self.claimed = (self.claimed or bool(claim)) and not release
         self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
-        self.service.published(task.task_id, items)
+        self.service.published(self.task, items)
         if woke.is_set():
             self.service.falls_due(task.task_id)

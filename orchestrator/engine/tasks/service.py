@@ -299,9 +299,10 @@ class TaskService(StoredTasks):
             if (present := await self.of_key(keyed_by or user, key)) is not None:
                 return present
             raise
-        self.published(task_id, items)
+        task = fold(items)
+        self.published(task, items)
         self.falls_due(task_id)
-        return fold(items)
+        return task
 
     def must_be_free(self, user: str, does: str) -> None:
         """Raises PersonFrozen where somebody froze the person; ``does``: what is refused, as the end of a sentence."""

@@ -9,9 +9,9 @@ import logging
 import math
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.approval.command import ActivePolicy
@@ -20,7 +20,6 @@ from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound, Orche
 from orchestrator.core.evidence.report import UNVERIFIED, report
 from orchestrator.core.model_view.prompt import Prompt
 from orchestrator.core.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
-from orchestrator.core.ports.bus import End, Hear
 from orchestrator.core.reply.response import TaskResult
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, Fact, RequestId, TaskId
@@ -34,6 +33,7 @@ from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.quotas import QuotaBook
+from orchestrator.engine.tasks.news import TaskNews
 from orchestrator.runtime.prompts import shipped
 
 # -- The ids that this node gives: random, or made of what somebody asks for twice -------
@@ -197,40 +197,6 @@ class SingletonJobs:
             await self.leave(name)
 
 
-# -- Notifications of tasks: one subject for all of them, which every node of a shared store hears anyway
-
-
-class TaskNews:
-    """Hands the notifications of each task to those who wait for that one."""
-
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._handlers: dict[str, dict[object, Hear]] = {}
-        self._end: End | None = None
-
-    def hear(self, task_id: TaskId, handler: Hear) -> End:
-        """Call ``handler`` with each notification of a task; the answer ends it."""
-        if self._end is None:
-            self._end = self._bus.subscribe("tasks", self._told)
-        key = object()
-        self._handlers.setdefault(task_id, {})[key] = handler
-
-        def end() -> None:
-            handlers = self._handlers.get(task_id, {})
-            handlers.pop(key, None)
-            if not handlers:
-                self._handlers.pop(task_id, None)
-            if not self._handlers and self._end is not None:
-                self._end()
-                self._end = None
-
-        return end
-
-    def _told(self, payload: Mapping[str, Any]) -> None:
-        for handler in tuple(self._handlers.get(str(payload["task_id"]), {}).values()):
-            handler(payload)
-
-
 # -- The tasks of the store: drafted, appended and published; loaded, listed and watched
 
 
@@ -274,7 +240,7 @@ class StoredTasks:
         """Sees the items that this very service appended; None: nobody looks."""
         self.bus = bus
         self.news = TaskNews(bus)
-        """The notifications of tasks."""
+        """The notifications of tasks, and those that this node changed lately."""
         self.clock = clock
         self.authorizer = authorizer
         self._broken: dict[str, str] = {}
@@ -296,17 +262,18 @@ class StoredTasks:
         items = await self.store.append(
             task.task_id, task.version, drafts, status=status, schedule="wake" if wake else "keep"
         )
-        self.published(task.task_id, items)
+        after = fold(items, task)
+        self.published(after, items)
         if wake:
             self.falls_due(task.task_id)
-        return fold(items, task)
+        return after
 
-    def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
-        """Tell the watchers that the task has new items."""
+    def published(self, task: AgentTask, items: Sequence[AgentTaskItem]) -> None:
+        """Tell the watchers that the task has new items; ``task``: as it is with them."""
         if items and self._observer is not None:
             self._observer(items)
         if items:
-            self.bus.publish("tasks", {"task_id": task_id, "version": items[-1].version})
+            self.news.publish(task)
 
     def falls_due(self, task_id: TaskId) -> None:
         """Tell the workers of every node to look at the queue: this task is due, or will be soon, or made others due.
@@ -330,6 +297,11 @@ class StoredTasks:
         if task is None:
             raise await self.no_task(task_id)
         return task
+
+    async def newer(self, task: AgentTask, version: int = 0) -> AgentTask:
+        """The task with what was appended since; ``version``: one that was told of, 0: the store is asked."""
+        kept = self.news.kept(task.task_id, max(version, task.version)) if version else None
+        return kept or fold(await self.store.read(task.task_id, task.version), task)
 
     async def _noting(self, loading: Awaitable[AgentTask | None]) -> AgentTask | None:
         """What is loaded; a task that is broken is remembered for :meth:`alerts`. Raises JournalBroken, NewerSchema."""

@@ -12,8 +12,8 @@ from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.tasks import TaskService, service
+from orchestrator.engine.tasks.news import TaskNews
 from orchestrator.engine.tasks.service import MissedHints
-from orchestrator.engine.tasks.stored import TaskNews
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, Anyone
 from tests.harness.endpoints import Writing
