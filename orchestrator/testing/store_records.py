@@ -90,7 +90,10 @@ async def s19_blobs(store: Store, clock: ManualClock) -> None:
 
 
 async def s20_allotments(store: Store, clock: ManualClock) -> None:
-    """A number is never below ``at_least`` and always above those before; a lease that is lost gets none."""
+    """A number is never below ``at_least`` and always above those before; a lease that is lost gets none.
+
+    Several at once follow one another.
+    """
     author = Author(clock)
     assert await store.allot_number(COMPUTER) == 1
     assert await store.allot_number(COMPUTER, at_least=7) == 7
@@ -104,6 +107,10 @@ async def s20_allotments(store: Store, clock: ManualClock) -> None:
     assert await store.allot_number(COMPUTER) == 11
     many = await asyncio.gather(*(store.allot_number(COMPUTER) for _ in range(20)))
     assert sorted(many) == list(range(12, 32))
+    assert await store.allot_number(COMPUTER, count=3) == 32
+    assert await store.allot_number(COMPUTER, at_least=40, count=2) == 40
+    assert await store.allot_number(COMPUTER, at_least=42, count=2) == 42
+    assert await store.allot_number(COMPUTER) == 44
 
 
 async def s21_tokens(store: Store, clock: ManualClock) -> None:

@@ -121,9 +121,15 @@ class _Opened(InMemoryPersistenceManager):
             answer.set_result(None)
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
+        self,
+        computer: ComputerId,
+        *,
+        at_least: int = 0,
+        count: int = 1,
+        lease: Lease | None = None,
+        heard: Heard = NOTHING_HEARD,
     ) -> int:
-        number = await super().allot_number(computer, at_least=at_least, lease=lease, heard=heard)
+        number = await super().allot_number(computer, at_least=at_least, count=count, lease=lease, heard=heard)
         await asyncio.sleep(0)
         return number
 

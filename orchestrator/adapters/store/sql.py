@@ -151,7 +151,7 @@ _LOAD: Final = """SELECT items.data, tasks.version, tasks.head_hash FROM items
     LEFT JOIN tasks ON tasks.task_id = items.task_id WHERE items.task_id = ? ORDER BY items.version"""
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _HEARD: Final = "heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END"
-_NEXT_NUMBER: Final = f"""UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
+_NEXT_NUMBER: Final = f"""UPDATE computers SET number = CASE WHEN number + ? < ? THEN ? ELSE number + ? END,
     {_HEARD} WHERE computer = ?"""
 _NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
 _COMPUTER: Final = "SELECT number, task FROM computers WHERE computer = ? /* FOR UPDATE */"
@@ -327,10 +327,14 @@ def of_boot(heard: Heard) -> str:
     return f"%{escaped}%"
 
 
-def next_number(computer: ComputerId, at_least: int = 0, heard: Heard = NOTHING_HEARD) -> Script[int]:
-    """Allot the computer's next number, and keep what was heard from it."""
+def next_number(computer: ComputerId, at_least: int = 0, heard: Heard = NOTHING_HEARD, count: int = 1) -> Script[int]:
+    """Allot the computer's next ``count`` numbers, the last not below ``at_least``: it is the answer.
+
+    What was heard from it is kept.
+    """
     yield from know_computer(computer)
-    yield _NEXT_NUMBER, (at_least, at_least, heard.journal_seq, of_boot(heard), heard.journal_seq, computer)
+    seq = heard.journal_seq
+    yield _NEXT_NUMBER, (count, at_least, at_least, count, seq, of_boot(heard), seq, computer)
     rows = yield _NUMBER, (computer,)
     return int(rows[0][0])
 

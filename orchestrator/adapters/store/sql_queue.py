@@ -394,11 +394,11 @@ def next_due(but: Collection[TaskId] = (), frozen: Collection[str] = (), *, now:
     return None if rows[0][0] is None else from_us(rows[0][0])
 
 
-def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None, heard: Heard) -> Script[int]:
+def allot_number(computer: ComputerId, *, at_least: int, count: int, lease: Lease | None, heard: Heard) -> Script[int]:
     """The port's ``allot_number``."""
     if lease is not None:
         yield from _held(lease)
-    return (yield from next_number(computer, at_least, heard))
+    return (yield from next_number(computer, at_least + count - 1, heard, count)) - count + 1
 
 
 def void_leases() -> Script[None]:

@@ -193,10 +193,16 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql.get_blob(sha256))
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
+        self,
+        computer: ComputerId,
+        *,
+        at_least: int = 0,
+        count: int = 1,
+        lease: Lease | None = None,
+        heard: Heard = NOTHING_HEARD,
     ) -> int:
         return await self._write(
-            lambda _: sql_queue.allot_number(computer, at_least=at_least, lease=lease, heard=heard),
+            lambda _: sql_queue.allot_number(computer, at_least=at_least, count=count, lease=lease, heard=heard),
             key=None if lease is None else lease.task_id,
         )
 

@@ -206,10 +206,17 @@ class TaskPersistenceManager(Protocol):
         """The content. Raises NotFound, Unreadable where it is not what was kept any more."""
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
+        self,
+        computer: ComputerId,
+        *,
+        at_least: int = 0,
+        count: int = 1,
+        lease: Lease | None = None,
+        heard: Heard = NOTHING_HEARD,
     ) -> int:
         """The computer's next number: above every one before it, and not below ``at_least``.
 
+        ``count``: so many numbers, one after the other; the answer is the first of them.
         With ``lease`` the transaction first checks that it still holds (raises LeaseLost). ``heard``: the
         highest ``journal_seq`` that a boot of the computer has named, kept in the same transaction unless another
         boot was welcome since.

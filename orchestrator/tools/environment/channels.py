@@ -77,7 +77,11 @@ def run_id_of(record: CallRecord) -> RunId:
 
 @dataclass
 class Looking:
-    """A channel for pure calls outside any bracket: each has an id and a number of its own."""
+    """A channel for pure calls outside any bracket: each has an id and a number of its own.
+
+    The number of its acknowledgement is allotted with it, and what was heard before is kept then: an outcome that
+    changed nothing may be forgotten before it is known that it was heard.
+    """
 
     reach: Reach
     computer: ComputerId | None
@@ -96,7 +100,7 @@ class Looking:
         if left_s <= 0:
             raise ToolFailed("The computer took too long.")
         run_id = RunId("o" + secrets.token_hex(8))
-        number = await self.reach.store.allot_number(computer)
+        number = await self.reach.store.allot_number(computer, count=2, heard=computers.heard(computer))
         try:
             result = await computers.call(
                 computer,
@@ -109,13 +113,13 @@ class Looking:
                 wait_s=min(wait_s, left_s),
             )
         except ComputerFailed:
-            await self.reach.acknowledge(computer, run_id)
+            await self.reach.acknowledge(computer, run_id, number + 1)
             raise
         except CallLost as lost:
             if self.until < math.inf and self.reach.online(computer):
                 raise ToolFailed("The computer took too long.") from lost
             raise
-        await self.reach.acknowledge(computer, run_id)
+        await self.reach.acknowledge(computer, run_id, number + 1)
         return result
 
 
