@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from orchestrator.computers.hub import Hub
 from orchestrator.core.errors import (
@@ -78,8 +78,7 @@ _REMEMBERED: Final = 10_000
 """Calls that have not begun; the oldest make room."""
 
 
-@dataclass(frozen=True)
-class _Said:
+class _Said(NamedTuple):
     """One line: a sentence of ids, names of the catalog and words of closed lists."""
 
     sentence: str

@@ -2,7 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime, timedelta
-from typing import Final, NewType
+from typing import Any, Final, NewType, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -42,6 +42,17 @@ def is_empty(value: object) -> bool:
 def is_zero(value: object) -> bool:
     """As :func:`is_none`, for a number."""
     return value == 0
+
+
+_Record = TypeVar("_Record")
+
+
+def changed(record: _Record, **changes: Any) -> _Record:
+    """A frozen dataclass with other values in some fields; ``dataclasses.replace`` takes fifteen times as long."""
+    new = object.__new__(type(record))
+    # A frozen record lets nobody assign its dictionary either; filling the new one's by ``update`` takes twice as long.
+    object.__setattr__(new, "__dict__", record.__dict__ | changes)
+    return new
 
 
 # -- Times as rows have them: microseconds since 1970 in UTC -----------------------------

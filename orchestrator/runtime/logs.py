@@ -9,6 +9,7 @@ import json
 import logging
 import secrets
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,12 +60,22 @@ def fields_of(record: logging.LogRecord) -> dict[str, str]:
 class TextForm(logging.Formatter):
     """A line for people: time, level, message, and what it is about; a traceback below it, set in."""
 
+    _second: tuple[int, str] = (0, "")
+    """The second of the last line, and its text."""
+
     def format(self, record: logging.LogRecord) -> str:
         """The record as its line."""
         ids = " ".join(f"{field}={value}" for field, value in fields_of(record).items())
-        line = f"{self.formatTime(record)} {record.levelname} {one_line(_said(record), limit=MAX_CHARS)}"
+        line = f"{self._time(record)} {record.levelname} {one_line(_said(record), limit=MAX_CHARS)}"
         trace = self._traceback(record)
         return f"{line} [{ids}]{trace}" if ids else f"{line}{trace}"
+
+    def _time(self, record: logging.LogRecord) -> str:
+        """As ``formatTime`` has it; the text up to the second is made once for all lines of that second."""
+        second = int(record.created)
+        if second != self._second[0]:
+            self._second = second, time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._second[1]},{int(record.msecs):03d}"
 
     def _traceback(self, record: logging.LogRecord) -> str:
         trace = _traced(self, record)
@@ -101,7 +112,7 @@ def _traced(form: logging.Formatter, record: logging.LogRecord) -> str:
         parts.append(str(error) if isinstance(error, _OUTAGES) else form.formatException(record.exc_info))
     if record.stack_info:
         parts.append(form.formatStack(record.stack_info))
-    return redact_text("\n".join(parts)[-2 * MAX_CHARS :], salt=SALT)
+    return redact_text("\n".join(parts)[-2 * MAX_CHARS :], salt=SALT) if parts else ""
 
 
 class _Counting(logging.StreamHandler[TextIO]):
@@ -117,5 +128,8 @@ def set_up(level: str, form: Literal["text", "json"], stream: TextIO | None = No
     handler.setFormatter(JsonForm() if form == "json" else TextForm())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
+    # No line names the place in the program, the thread or the process: looking for them costs half of a record.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))

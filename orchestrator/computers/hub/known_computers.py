@@ -275,6 +275,8 @@ class Known:
         """The number of each computer's last welcome."""
         self._former_labels: dict[ComputerId, tuple[str, ...]] = {}
         self._standing: dict[ComputerId, Standing] = {}
+        self._infos: dict[ComputerId, tuple[tuple[object, ...], ComputerInfo]] = {}
+        """What people were told of each computer last, with the parts of which it was made."""
         self._heard: dict[ComputerId, Heard] = {}
         """What the last boot of each computer named until its last session ended."""
         self._kept: dict[ComputerId, Heard] = {}
@@ -295,19 +297,28 @@ class Known:
         hello = self._hellos.get(computer)
         if hello is None:
             return None
-        return ComputerInfo(
+        left_at = None if online else self._left.get(computer)
+        labels, standing = self._former_labels.get(computer, ()), self._standing.get(computer, NOWHERE)
+        parts = (hello, online, self._fingerprints.get(computer, ""), left_at, labels, standing)
+        # A step of a task asks for it seven times, and mostly nothing has changed since.
+        before = self._infos.get(computer)
+        if before is not None and before[0] == parts:
+            return before[1]
+        info = ComputerInfo(
             computer=computer,
             online=online,
             label=wire.from_wire(hello.label) if hello.label is not None else None,
             host=wire.from_wire(hello.host),
             family=hello.family,
             computer_id=hello.computer_id,
-            identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
+            identity=wire.sha256_hex(f"{parts[2]} {hello.computer_id}".encode())[:16],
             client=printable(wire.from_wire(hello.client)),
-            left_at=None if online else self._left.get(computer),
-            former_labels=self._former_labels.get(computer, ()),
-            **vars(self._standing.get(computer, NOWHERE)),
+            left_at=left_at,
+            former_labels=labels,
+            **vars(standing),
         )
+        self._infos[computer] = parts, info
+        return info
 
     def number(self, computer: ComputerId) -> int:
         """The number of the computer's last welcome; 0: it never was welcome."""

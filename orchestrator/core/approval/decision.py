@@ -30,8 +30,9 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.choices import chosen, options_of
 from orchestrator.core.task.facts import CANNOT_BE_KNOWN, CallId, Fact, ToolCall
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest, changed
+from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
 from orchestrator.core.text.redact import restore
+from orchestrator.core.values import changed
 
 # -- Grants as decisions give them and as calls find them: see :mod:`orchestrator.core.approval.grants`
 

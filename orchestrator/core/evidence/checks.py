@@ -200,6 +200,8 @@ class Checking:
         checking = self
         for call in calls:
             checking = checking._after_one(call)
+        if not self.step:
+            return checking
         pairs = zip(self.step, calls, strict=False)
         made = (Made(line, (one.original or one.call).call_digest, one) for line, one in pairs)
         return replace(checking, made=(*self.made, *made), step=())

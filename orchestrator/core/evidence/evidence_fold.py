@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from orchestrator.core.evidence.evidence import (
@@ -20,6 +19,7 @@ from orchestrator.core.evidence.evidence import (
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.core.task.facts import Ran
 from orchestrator.core.task.states import CallState
+from orchestrator.core.values import changed
 
 _SHOWN_CHARS: Final = 160
 _MAX_PATHS: Final = 1000
@@ -62,7 +62,7 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
             failed[_path(record)] = _named(record)
     if failed:
         # A success beside it does not make up for it.
-        evidence = replace(evidence, effect=False, failure=[*failed.values()][-1])
+        evidence = changed(evidence, effect=False, failure=[*failed.values()][-1])
     return evidence
 
 
@@ -72,8 +72,8 @@ def _writing(evidence: Evidence, record: Over) -> Evidence:
         return evidence
     spot = {_spot(record, _path(record))}
     if record.ok:
-        return replace(evidence, unwritten=evidence.unwritten - spot)
-    return replace(evidence, unwritten=evidence.unwritten | spot) if record.state in _FAILURES else evidence
+        return changed(evidence, unwritten=evidence.unwritten - spot)
+    return changed(evidence, unwritten=evidence.unwritten | spot) if record.state in _FAILURES else evidence
 
 
 def checked(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
@@ -85,7 +85,7 @@ def checked(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
         if record.ran is None:
             continue
         evidence = _with_tabs(evidence, record)
-        shown = _with_run(replace(evidence, calls=evidence.calls + 1), record)
+        shown = _with_run(changed(evidence, calls=evidence.calls + 1), record)
         spot = _spot(record, record.ran.path)
         loaded = shown.runs[spot].about
         if any(one == spot or (one.computer == spot.computer and stem(one.path) in loaded) for one in evidence.net):
@@ -106,36 +106,36 @@ def _after(evidence: Evidence, record: Over) -> Evidence:
     if record.state is CallState.ANSWERED:
         # What a person gave instead of a result changed nothing.
         return evidence
-    evidence = replace(evidence, calls=evidence.calls + 1)
+    evidence = changed(evidence, calls=evidence.calls + 1)
     if tool in RUNNERS:
         evidence = _with_run(evidence, record)
     if not record.ok:
         # A change that a program made before it failed is a change all the same.
         changes = _with_unknown(dict(evidence.changes), record, record.changed, evidence.calls)
-        evidence = replace(evidence, changes=changes)
+        evidence = changed(evidence, changes=changes)
         denied = evidence.denied or record.state is CallState.DENIED
-        return replace(evidence, effect=False, failure=_named(record), denied=denied)
+        return changed(evidence, effect=False, failure=_named(record), denied=denied)
     evidence = _with_changes(evidence, record)
     about = {str(record.call.args[name]) for name in ("path", "to") if record.call.args.get(name)} | {*record.changed}
     left = tuple(one for one in evidence.unseen if one not in about)
-    return replace(evidence, effect=True, failure="", gap="", denied=False, unseen=left)
+    return changed(evidence, effect=True, failure="", gap="", denied=False, unseen=left)
 
 
 def _looked(evidence: Evidence, record: Over) -> Evidence:
     path = _path(record)
     others = tuple(one for one in evidence.unseen if one != path)
     if not record.ok:
-        return replace(evidence, gap=_named(record), unseen=(*others, path) if path else others)
+        return changed(evidence, gap=_named(record), unseen=(*others, path) if path else others)
     result = record.result or ""
     shows = BUILT_IN_CATALOG[record.call.tool].shows
     closes = shows != "surroundings" and not result.startswith(_NOTHING_FOUND)
     shown = f"{evidence.shown}\n{result}"[-TEXT_CHARS:]
-    evidence = replace(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others, shown=shown)
+    evidence = changed(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others, shown=shown)
     if shows == "content":
         spot = _spot(record, path)
-        return _loading(replace(evidence, seen=evidence.seen | {spot}), spot, result)
+        return _loading(changed(evidence, seen=evidence.seen | {spot}), spot, result)
     if record.call.tool == "cc_find" and closes and record.call.args.get("contains"):
-        return replace(evidence, found=(evidence.found + result)[-TEXT_CHARS:])
+        return changed(evidence, found=(evidence.found + result)[-TEXT_CHARS:])
     return evidence
 
 
@@ -157,7 +157,7 @@ def _with_changes(evidence: Evidence, record: Over) -> Evidence:
     if record.call.tool == "cc_move" and isinstance(source, str) and isinstance(target, str):
         _move(changes, _spot(record, source), _spot(record, target), evidence.calls)
     _with_unknown(changes, record, (*record.changed, *_of_shell(record)), evidence.calls)
-    evidence = replace(evidence, changes=dict([*changes.items()][-_MAX_PATHS:]))
+    evidence = changed(evidence, changes=dict([*changes.items()][-_MAX_PATHS:]))
     text = record.call.args.get("content") or record.call.args.get("new")
     return _loading(evidence, _spot(record, _path(record)), text) if isinstance(text, str) else evidence
 
@@ -186,8 +186,8 @@ def _changed(old: Change | None, was: str, now: str, at: int, plus: int | None, 
     if old is None:
         return Change(was, now, at, plus, minus)
     if None in (old.plus, old.minus, plus, minus):
-        return replace(old, now=now, at=at, plus=None, minus=None)
-    return replace(old, now=now, at=at, plus=(old.plus or 0) + (plus or 0), minus=(old.minus or 0) + (minus or 0))
+        return changed(old, now=now, at=at, plus=None, minus=None)
+    return changed(old, now=now, at=at, plus=(old.plus or 0) + (plus or 0), minus=(old.minus or 0) + (minus or 0))
 
 
 def _written(change: Change, old: Change | None, record: Over) -> Change:
@@ -196,7 +196,7 @@ def _written(change: Change, old: Change | None, record: Over) -> Change:
     before = old.text if old is not None else ""
     known = isinstance(text, str) and before is not None and record.call.tool in _WRITERS
     only_comments = record.only_comments and (old is None or old.only_comments)
-    return replace(change, text=f"{before}\n{text}"[-TEXT_CHARS:] if known else None, only_comments=only_comments)
+    return changed(change, text=f"{before}\n{text}"[-TEXT_CHARS:] if known else None, only_comments=only_comments)
 
 
 def _below(changes: dict[Spot, Change], spot: Spot, now: str, at: int) -> None:
@@ -204,7 +204,7 @@ def _below(changes: dict[Spot, Change], spot: Spot, now: str, at: int) -> None:
     if now == ABSENT:
         for one, change in [*changes.items()]:
             if one.computer == spot.computer and one.path.startswith(f"{spot.path}/"):
-                changes[one] = replace(change, now=ABSENT, at=at)
+                changes[one] = changed(change, now=ABSENT, at=at)
 
 
 def _move(changes: dict[Spot, Change], source: Spot, target: Spot, at: int) -> None:
@@ -247,7 +247,7 @@ def _with_run(evidence: Evidence, record: Over) -> Evidence:
         told=_kept(f"{earlier.told if earlier is not None else ''}\n{record.result or ''}"),
         times=1 + (earlier.times if earlier is not None else 0),
     )
-    return replace(evidence, runs={**evidence.runs, spot: run})
+    return changed(evidence, runs={**evidence.runs, spot: run})
 
 
 def _with_tabs(evidence: Evidence, record: Over) -> Evidence:
@@ -259,7 +259,7 @@ def _with_tabs(evidence: Evidence, record: Over) -> Evidence:
         return evidence
     tabs = {spot: by for spot, by in evidence.tabs.items() if spot.path not in over or spot != _spot(record, spot.path)}
     by = record.ran.path if record.ran is not None else ""
-    return replace(evidence, tabs=tabs | {_spot(record, tab): by for tab in started})
+    return changed(evidence, tabs=tabs | {_spot(record, tab): by for tab in started})
 
 
 def _as_before(record: Over) -> Ran | None:
@@ -275,7 +275,7 @@ def _loading(evidence: Evidence, spot: Spot, text: str) -> Evidence:
     if not found - evidence.loads.get(spot, frozenset()):
         return evidence
     known = sorted(found | evidence.loads.get(spot, frozenset()))[:_MAX_MENTIONS]
-    return replace(evidence, loads={**evidence.loads, spot: frozenset(known)})
+    return changed(evidence, loads={**evidence.loads, spot: frozenset(known)})
 
 
 def _closure(evidence: Evidence, spot: Spot) -> frozenset[str]:

@@ -1,7 +1,6 @@
 """How a task becomes what it is: ``evolve`` by one item, ``fold`` over many; pure, by the tables."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Final, assert_never
 
@@ -27,7 +26,8 @@ from orchestrator.core.task.fold_review import (
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.task.states import PHASE_TABLE, Phase
 from orchestrator.core.task.system_facts import SystemFact
-from orchestrator.core.task.task import AgentTask, CallRecord, Turn, changed
+from orchestrator.core.task.task import AgentTask, CallRecord, Turn
+from orchestrator.core.values import changed
 
 
 def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> AgentTask:
@@ -138,9 +138,9 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
         case facts.TaskSubmitted():
             return _submitted(task, fact, at, actor)
         case facts.ChecksBegun():
-            return changed(task, checking=replace(task.checking, found=fact.found))
+            return changed(task, checking=changed(task.checking, found=fact.found))
         case facts.ChecksJudged():
-            checking = replace(task.checking, results=fact.results, judged=True, moved=False)
+            checking = changed(task.checking, results=fact.results, judged=True, moved=False)
             return changed(task, checking=checking)
         case facts.ModelAsked():
             return changed(task, attempt=fact.attempt, prompt_tokens=fact.prompt_tokens)
@@ -195,7 +195,7 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
 
 
 def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: Actor) -> AgentTask:
-    return replace(
+    return changed(
         task,
         prompt=fact.prompt,
         user_id=fact.user_id,
@@ -247,7 +247,7 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
         tokens=task.tokens + counted_in + counted_out,
         uncounted=task.uncounted + unheard,
         input_tokens=counted_in,
-        checking=replace(task.checking, made=(), judged=False),
+        checking=changed(task.checking, made=(), judged=False),
     )
 
 
@@ -300,7 +300,7 @@ def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
         refusals=0,
         siblings=fact.siblings,
         partial=fact.partial,
-        checking=replace(task.checking, step=fact.checks),
+        checking=changed(task.checking, step=fact.checks),
     )
 
 

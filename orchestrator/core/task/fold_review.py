@@ -12,8 +12,9 @@ from orchestrator.core.errors import InvalidDecision, ToolFailed
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
-from orchestrator.core.task.task import AgentTask, CallRecord, ClosedRequest, OpenRequest, changed
+from orchestrator.core.task.task import AgentTask, CallRecord, ClosedRequest, OpenRequest
 from orchestrator.core.text.patch import taken_off, unified_diff
+from orchestrator.core.values import changed
 
 # -- The calls of a task's present step, found and moved by the table: every part of the fold needs them
 

@@ -19,13 +19,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.facts import ToolCall
 from orchestrator.core.task.states import CallState
-from orchestrator.core.values import sha256_hex
+from orchestrator.core.values import changed, sha256_hex
 
 RETURNS: Final = 3
 """Returns to earlier states in a row that end a task; it is warned at the one before."""
@@ -144,7 +144,7 @@ def after(rounds: Rounds, calls: Iterable[Call]) -> Rounds:
     for one in calls:
         if one.call.tool not in _SILENT:
             rounds = _after_call(rounds, one)
-    return replace(rounds, messages=rounds.messages + 1 if only_tells else 0, warned=warned)
+    return changed(rounds, messages=rounds.messages + 1 if only_tells else 0, warned=warned)
 
 
 def is_passing(one: Call) -> bool:
@@ -206,14 +206,14 @@ def _after_call(rounds: Rounds, one: Call) -> Rounds:
     if one.ok is None or is_passing(one):
         return rounds
     looks = one.call.tool not in _CHANGES
-    rounds = replace(rounds, growth=_grown(rounds.growth, one) if looks else None, blind=0 if looks else rounds.blind)
+    rounds = changed(rounds, growth=_grown(rounds.growth, one) if looks else None, blind=0 if looks else rounds.blind)
     if not one.ok:
         counts = one.state in (CallState.FAILED, CallState.SUPERSEDED, CallState.DENIED)
-        return replace(rounds, failures=rounds.failures + counts)
-    rounds = replace(rounds, failures=0)
+        return changed(rounds, failures=rounds.failures + counts)
+    rounds = changed(rounds, failures=0)
     if one.changed:
         # A program changed files, and nobody knows their hashes here: this state was never there before.
-        return replace(rounds, seen=(rounds.state,), returns=0)
+        return changed(rounds, seen=(rounds.state,), returns=0)
     return _moved(rounds, one) if one.after else rounds
 
 
@@ -231,17 +231,17 @@ def _moved(rounds: Rounds, one: Call) -> Rounds:
     kept = tuple(paths.values())[-_PATHS:]
     state = _state(kept)
     if state == rounds.state:
-        return replace(rounds, paths=kept)
+        return changed(rounds, paths=kept)
     is_new = state not in rounds.seen
     seen = (*(one for one in rounds.seen if one != state), state)[-_STATES:]
     returns = 0 if is_new else rounds.returns + 1
-    return replace(rounds, paths=kept, state=state, seen=seen, returns=returns, blind=rounds.blind + (not is_new))
+    return changed(rounds, paths=kept, state=state, seen=seen, returns=returns, blind=rounds.blind + (not is_new))
 
 
 def _state(paths: Iterable[Path]) -> str:
     """A digest of what differs from what was there before the task; empty: nothing does."""
-    changed = sorted((path.name, path.now) for path in paths if path.now != path.first)
-    return hashlib.sha256(json.dumps(changed).encode()).hexdigest()[:_DIGEST_CHARS] if changed else ""
+    differs = sorted((path.name, path.now) for path in paths if path.now != path.first)
+    return hashlib.sha256(json.dumps(differs).encode()).hexdigest()[:_DIGEST_CHARS] if differs else ""
 
 
 # -- growth -------------------------------------------------------------------------------

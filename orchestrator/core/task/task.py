@@ -6,7 +6,7 @@ Waiting is a phase, not a coroutine: nothing of a paused task is in memory but t
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from orchestrator.core.approval.approval import CallDecision, CallState
 from orchestrator.core.approval.workflow import ONE_PERSON, Team
@@ -416,14 +416,3 @@ class AgentTask:
             if record.call.call_id == call_id:
                 return record
         return None
-
-
-_Record = TypeVar("_Record", AgentTask, CallRecord)
-
-
-def changed(record: _Record, **changes: Any) -> _Record:
-    """The record with other values in some fields; ``dataclasses.replace`` takes fifteen times as long."""
-    new = object.__new__(type(record))
-    # A frozen record lets nobody assign its dictionary either; filling the new one's by ``update`` takes twice as long.
-    object.__setattr__(new, "__dict__", record.__dict__ | changes)
-    return new

@@ -134,9 +134,9 @@ class Sight:
             self._taken = self._slots()
         if taken := self._taken:
             one, other = _SLOTS
-            return [
-                at * _BLOCK for at, block in enumerate(blocks) if taken[block % one] & 1 and taken[block % other] & 2
-            ]
+            # A text repeats its blocks: each is looked up once, and mostly none of them is in a form.
+            met = {block for block in set(blocks) if taken[block % one] & 1 and taken[block % other] & 2}
+            return [at * _BLOCK for at, block in enumerate(blocks) if block in met] if met else []
         bare = self._bare
         return [at for at in range(0, len(joined) - _BLOCK + 1, _BLOCK) if joined[at : at + _BLOCK] in bare]
 

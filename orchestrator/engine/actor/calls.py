@@ -22,9 +22,10 @@ from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import CallId, Observed, QuestionId
 from orchestrator.core.task.items import SYSTEM, Actor
 from orchestrator.core.task.states import Phase
-from orchestrator.core.task.task import AgentTask, CallRecord, changed
+from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.text.patch import line_counts, only_comments
 from orchestrator.core.undo.touches import NEVER_RAN
+from orchestrator.core.values import changed
 from orchestrator.core.wire.wire import ComputerId, RunId
 from orchestrator.engine.actor.gate import MAX_VOIDS, NOTHING, Gate
 from orchestrator.engine.actor.interrupts import Leaving, Watch

@@ -23,7 +23,8 @@ from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CANNOT_BE_KNOWN, Observed
 from orchestrator.core.task.limits import overdue
-from orchestrator.core.task.task import CallRecord, changed
+from orchestrator.core.task.task import CallRecord
+from orchestrator.core.values import changed
 from orchestrator.engine.actor.checks import ShownChecks
 from orchestrator.engine.actor.journal import TaskJournal
 from orchestrator.engine.actor.programs import Programs

@@ -37,8 +37,8 @@ from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import evolve
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import CheckpointMade
-from orchestrator.core.task.task import AgentTask, changed
-from orchestrator.core.values import from_us, to_us
+from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import changed, from_us, to_us
 from orchestrator.history.audit.checkpoint import LAST_NAME, Journals, heads_of
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.verified import Line, Says, may_be_noted, row_digest
