@@ -11,8 +11,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, Literal, TextIO
@@ -39,15 +38,18 @@ _NOTHING: Final[Mapping[str, str]] = {}
 _ABOUT: ContextVar[Mapping[str, str]] = ContextVar("about", default=_NOTHING)
 
 
-@contextmanager
-def about(*, task_id: str = "", call_id: str = "", computer: str | None = "") -> Iterator[None]:
+class about:
     """Every record within is about these too; empty or None: as it is around."""
-    named = {"task_id": task_id, "call_id": call_id, "computer": computer}
-    token = _ABOUT.set({**_ABOUT.get(), **{field: value for field, value in named.items() if value}})
-    try:
-        yield
-    finally:
-        _ABOUT.reset(token)
+
+    def __init__(self, *, task_id: str = "", call_id: str = "", computer: str | None = "") -> None:
+        named = {"task_id": task_id, "call_id": call_id, "computer": computer}
+        self._named = {field: value for field, value in named.items() if value}
+
+    def __enter__(self) -> None:
+        self._token = _ABOUT.set({**_ABOUT.get(), **self._named})
+
+    def __exit__(self, *_: object) -> None:
+        _ABOUT.reset(self._token)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, str]:

@@ -10,7 +10,10 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
+
+from pydantic_core import to_json
 
 from orchestrator.adapters.models.ollama_errors import (
     AskAnother,
@@ -204,15 +207,21 @@ class OllamaModel:
 
     async def _usable(self, urls: Sequence[str]) -> tuple[list[str], list[ModelFailed]]:
         """The servers that have the model or may have it, and why the others cannot be used."""
+        if all(self._is_known(self._known[url]) for url in urls):
+            return list(urls), []
         found = await asyncio.gather(*(self._unusable(url) for url in urls))
         usable = [url for url, why in zip(urls, found, strict=True) if why is None]
         return usable, [why for why in found if why is not None]
+
+    def _is_known(self, known: _Known) -> bool:
+        """Whether the facts of the model at a server need no look."""
+        return known.facts is not None and not 0 < known.unsure_until <= asyncio.get_running_loop().time()
 
     async def _unusable(self, url: str) -> ModelFailed | None:
         """The reason why a server cannot be used; None: it can, or nobody knows."""
         known, loop = self._known[url], asyncio.get_running_loop()
         async with known.asking:
-            if known.facts is not None and not 0 < known.unsure_until <= loop.time():
+            if self._is_known(known):
                 return None
             if known.barred is not None and known.barred_until > loop.time():
                 return known.barred
@@ -311,7 +320,7 @@ class OllamaModel:
             "model": self._model,
             "messages": wanted.messages,
             "stream": True,
-            "format": built_in_schema(one_computer=wanted.one_computer),
+            "format": _schema(one_computer=wanted.one_computer),
             "options": self._options.as_sent(self._window(known), wanted.max_output_tokens),
             "keep_alive": self._options.keep_alive,
             # Else the oldest messages, the task first, would be dropped without a word.
@@ -335,20 +344,22 @@ class OllamaModel:
     async def _read(self, known: _Known, response: Answer, wanted: _Wanted) -> ModelReply:
         size, heard = 0, False
         async with aclosing(known.api.lines(response)) as lines:
-            async for chunk, part in lines:
-                if "error" in chunk:
-                    raise self._refused(known, 200, chunk)
-                if not heard and not chunk.get("done"):
-                    heard = True
-                    # While it speaks to us, Ollama cannot have loaded the model again for somebody else.
-                    await self._look(known)
-                wanted.tell(part)
-                size += len(part)
-                if chunk.get("done") is True:
-                    await known.api.to_end(lines)
-                    return self._ended(known, chunk, wanted)
-                if size > MAX_REPLY_CHARS:
-                    return ModelReply("".join(wanted.told), "length")
+            async for together in lines:
+                for line in together:
+                    chunk, part = known.api.read(line)
+                    if "error" in chunk:
+                        raise self._refused(known, 200, chunk)
+                    if not heard and not chunk.get("done"):
+                        heard = True
+                        # While it speaks to us, Ollama cannot have loaded the model again for somebody else.
+                        await self._look(known)
+                    wanted.tell(part)
+                    size += len(part)
+                    if chunk.get("done") is True:
+                        await known.api.to_end(response, lines)
+                        return self._ended(known, chunk, wanted)
+                    if size > MAX_REPLY_CHARS:
+                        return ModelReply("".join(wanted.told), "length")
         # Ollama ends a stream of ever the same chunk so, without an error and without its last line.
         return ModelReply("".join(wanted.told), "aborted")
 
@@ -411,6 +422,12 @@ class OllamaModel:
                 remedy="Set num_ctx to what `ollama ps` shows there as CONTEXT, or update Ollama to 0.30 or newer.",
                 lasting=True,
             )
+
+
+@cache
+def _schema(*, one_computer: bool) -> bytes:
+    """The schema of a reply as JSON, which takes longer to write than the rest of a request."""
+    return to_json(built_in_schema(one_computer=one_computer))
 
 
 def _count(value: Any) -> int:

@@ -19,7 +19,7 @@ import httpx2
 from pydantic_core import to_json
 
 from orchestrator.adapters.models.ollama_errors import AWAY, OLLAMA, AskAnother, Silent, broken, unreachable, unwrapped
-from orchestrator.adapters.models.plain_http import Answer, PlainHttp
+from orchestrator.adapters.models.plain_http import Answer, PlainAnswer, PlainHttp
 from orchestrator.core.text.visible import one_line
 
 # -- What a server tells of a model before it is asked for a reply -----------------------
@@ -240,17 +240,6 @@ class OllamaApi:
         if kept is not None:
             await kept.aclose()
 
-    @asynccontextmanager
-    async def _open(self) -> AsyncIterator[Client]:
-        """The client that is kept, or one for this request."""
-        if not self._keeps:
-            async with self.client() as client:
-                yield client
-            return
-        if self._kept is None:
-            self._kept = self.client()
-        yield self._kept
-
     def _may_be_sent(self, url: httpx2.URL, *, loopback: bool) -> bool:
         """Whether the key may go to this server."""
         del loopback
@@ -303,10 +292,15 @@ class OllamaApi:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
-        """A client whose failures are sentences. Raises AskAnother."""
+        """The client that is kept, or one for this request; its failures are sentences. Raises AskAnother."""
         try:
-            async with self._open() as client:
-                yield client
+            if not self._keeps:
+                async with self.client() as client:
+                    yield client
+                return
+            if self._kept is None:
+                self._kept = self.client()
+            yield self._kept
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             raise unreachable(self.url, error, self._options.connect_s, self.kind) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
@@ -314,13 +308,17 @@ class OllamaApi:
 
     @asynccontextmanager
     async def chat(self, client: Client, request: Mapping[str, Any]) -> AsyncIterator[Answer]:
-        """The answer to a request for a reply, its lines unread; ``messages`` of it are ChatMessages.
+        """The answer to a request for a reply, its lines unread; ``messages`` of it are ChatMessages, bytes are JSON.
 
         Raises Refusal, AskAnother.
         """
         messages = b",".join([one.as_json for one in request["messages"]])
-        rest = to_json({name: value for name, value in request.items() if name != "messages"})
-        content = b'{"messages":[%s],%s' % (messages, rest[1:])
+        rest = [
+            b'"%s":%s' % (name.encode(), value if isinstance(value, bytes) else to_json(value))
+            for name, value in request.items()
+            if name != "messages"
+        ]
+        content = b'{"messages":[%s],%s}' % (messages, b",".join(rest))
         try:
             async with asyncio.timeout(self._options.first_token_s):
                 response = await self._sent(client, "POST", self.asks_at, content)
@@ -353,25 +351,29 @@ class OllamaApi:
                 if connected or client is not self._kept:
                     raise
 
-    async def lines(self, response: Answer) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-        """The lines of an answer and the text in each, each within its time; a line that broke off is left out."""
-        async with aclosing(self._raw_lines(response)) as arriving:
-            async for line in arriving:
-                chunk = _loaded(line)
-                if chunk is None:
-                    raise self._nonsense(line)
-                yield chunk, self._content(chunk, line)
+    def read(self, line: bytes) -> tuple[dict[str, Any], str]:
+        """What a line of an answer says, and the text in it. Raises AskAnother."""
+        chunk = _loaded(line)
+        if chunk is None:
+            raise self._nonsense(line)
+        return chunk, self._content(chunk, line)
 
-    async def to_end(self, lines: AsyncGenerator[tuple[dict[str, Any], str]]) -> None:
+    async def to_end(self, response: Answer, lines: AsyncGenerator[list[bytes]]) -> None:
         """Read what follows the last line of a reply, so that the connection can be used again.
 
         What follows is nothing but the end of the answer. A server that sends more, or does not end, is left.
         """
+        if isinstance(response, PlainAnswer) and response.is_whole:
+            return
         with suppress(TimeoutError, AskAnother, httpx2.HTTPError):
             async with asyncio.timeout(_END_S):
                 await anext(lines, None)
 
-    async def _raw_lines(self, response: Answer) -> AsyncGenerator[bytes]:
+    async def lines(self, response: Answer) -> AsyncGenerator[list[bytes]]:
+        """The lines of an answer, those together that came together, each within its time.
+
+        A line that broke off is left out. Raises AskAnother.
+        """
         loop = asyncio.get_running_loop()
         pending: list[bytes] = []
         size = 0
@@ -384,23 +386,23 @@ class OllamaApi:
                         data = await anext(arriving, b"")
                 except TimeoutError:
                     raise self._silent(limit) from None
-                *whole, rest = data.split(b"\n")
-                for piece in whole:
-                    line = b"".join((*pending, piece)).strip()
-                    pending, size = [], 0
-                    if line:
-                        yield line
+                first, *more = data.split(b"\n")
+                if more:
+                    pieces = [b"".join((*pending, first)), *more]
+                    first, pending, size = pieces.pop(), [], 0
+                    if whole := [line for piece in pieces if (line := piece.strip())]:
+                        yield whole
                         limit = self._options.silence_s
                         deadline = loop.time() + limit
-                pending.append(rest)
-                size += len(rest)
+                pending.append(first)
+                size += len(first)
                 if not data:
                     break
                 if size > _MAX_LINE_BYTES:
                     raise self._nonsense(pending[0])
         line = b"".join(pending)
         if self._is_whole(line):
-            yield line
+            yield [line]
 
     def _is_whole(self, line: bytes) -> bool:
         """Whether the last line of an answer, which no line break ends, is one."""
@@ -412,7 +414,7 @@ class OllamaApi:
         message = chunk.get("message") or {}
         content = (message.get("content") or "") if isinstance(message, dict) else None
         # Half of a surrogate pair could not be kept as it came, and a file must not be written otherwise.
-        if not isinstance(content, str) or _HALF_PAIR.search(content):
+        if not isinstance(content, str) or (not content.isascii() and _HALF_PAIR.search(content)):
             raise self._nonsense(line)
         return content
 
@@ -490,9 +492,18 @@ async def _read(response: Answer, body: bytearray, limit: int) -> None:
                 break
 
 
+_DECODE: Final = json.JSONDecoder().raw_decode
+
+
 def _loaded(line: bytes) -> dict[str, Any] | None:
     try:
-        chunk = json.loads(line)
+        # A model sends a line for each token, and ``json.loads`` takes longer to guess at the encoding.
+        chunk, end = _DECODE(text := line.decode())
+        is_read = end == len(text)
+    except (ValueError, RecursionError):
+        is_read = False
+    try:
+        chunk = chunk if is_read else json.loads(line)
     except (ValueError, RecursionError):
         return None
     return chunk if isinstance(chunk, dict) else None

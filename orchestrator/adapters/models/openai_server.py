@@ -211,25 +211,26 @@ class ModelServer(OllamaApi):
         where there is no event at all.
         """
         odd, came = b"", False
-        async with aclosing(self._raw_lines(response)) as arriving:
+        async with aclosing(self.lines(response)) as arriving:
             whole = bytearray()
-            async for line in arriving:
-                name, _, data = line.partition(b":")
-                if name not in (b"data", b"error"):
-                    if not whole and line[:1] != b"{":
-                        # A comment, the name of an event, or a line of a page.
-                        odd = odd if name in (b"", b"event", b"id", b"retry") else odd or line
-                        continue
-                    whole += line
-                elif data.strip() == b"[DONE]":
-                    yield {}, True
-                    return
-                else:
-                    event = _decoded(data)
-                    if event is None:
-                        raise self._nonsense(line)
-                    came = True
-                    yield ({"error": event} if name == b"error" and "error" not in event else event), False
+            async for together in arriving:
+                for line in together:
+                    name, _, data = line.partition(b":")
+                    if name not in (b"data", b"error"):
+                        if not whole and line[:1] != b"{":
+                            # A comment, the name of an event, or a line of a page.
+                            odd = odd if name in (b"", b"event", b"id", b"retry") else odd or line
+                            continue
+                        whole += line
+                    elif data.strip() == b"[DONE]":
+                        yield {}, True
+                        return
+                    else:
+                        event = _decoded(data)
+                        if event is None:
+                            raise self._nonsense(line)
+                        came = True
+                        yield ({"error": event} if name == b"error" and "error" not in event else event), False
             if whole:
                 event = _decoded(bytes(whole))
                 if event is None:

@@ -75,7 +75,7 @@ class PlainHttp:
                 connection.close()
                 raise
             else:
-                return _Answer(self, connection, status, headers)
+                return PlainAnswer(self, connection, status, headers)
 
     async def aclose(self) -> None:
         """Close the idle connections."""
@@ -133,7 +133,9 @@ class PlainHttp:
         raise OSError(f"the name {host} has no address")
 
 
-class _Answer:
+class PlainAnswer:
+    """An answer whose head has come."""
+
     def __init__(
         self, http: PlainHttp, connection: "_Connection", status: int, headers: list[tuple[bytes, bytes]]
     ) -> None:
@@ -145,7 +147,13 @@ class _Answer:
     def headers(self) -> Mapping[str, str]:
         return httpx2.Headers(self._headers)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it has come; a part may be unread."""
+        return self._connection.is_whole
+
     async def aiter_raw(self) -> AsyncGenerator[bytes]:
+        """The body as it comes. Raises httpx2.HTTPError."""
         while data := await self._connection.read():
             yield data
 
@@ -173,7 +181,7 @@ class _Connection(asyncio.Protocol):
         self._head_size = 0
         self._unread: deque[bytes] = deque()
         self._size = 0
-        self._is_whole, self._stays = False, False
+        self.is_whole, self._stays = False, False
         self._error: httpx2.TransportError | None = None
 
     @property
@@ -184,7 +192,7 @@ class _Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether its answer is whole, and the server lets the connection stay."""
-        return self._is_whole and self._stays and self.is_open
+        return self.is_whole and self._stays and self.is_open
 
     async def ask(self, request: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Send a request; the status and the headers of the answer. Raises ReadError, RemoteProtocolError."""
@@ -198,7 +206,7 @@ class _Connection(asyncio.Protocol):
     async def read(self) -> bytes:
         """What has come of the body; empty: it is whole. Raises ReadError, RemoteProtocolError."""
         while not self._unread:
-            if self._is_whole:
+            if self.is_whole:
                 return b""
             self._check()
             await self._more()
@@ -255,7 +263,7 @@ class _Connection(asyncio.Protocol):
         if error is not None:
             self._fail(httpx2.ReadError(str(error)))
         elif self._status and not names & {b"content-length", b"transfer-encoding"}:
-            self._is_whole = True
+            self.is_whole = True
         else:
             self._fail(httpx2.RemoteProtocolError("the server closed it before the answer was whole"))
         self._tell()
@@ -267,7 +275,7 @@ class _Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """An answer begins. Raises RuntimeError for a second one, which nobody asked for."""
-        if self._is_whole:
+        if self.is_whole:
             raise RuntimeError("an answer to no request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -294,4 +302,4 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """The answer is whole."""
         if self._status:
-            self._is_whole = True
+            self.is_whole = True

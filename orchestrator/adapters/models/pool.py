@@ -133,7 +133,7 @@ class Pool:
 
     def _serve(self) -> None:
         """Give places for as long as somebody waits for one that is free."""
-        while self._serve_one():
+        while self._lines and self._serve_one():
             pass
         self._wake_later()
 

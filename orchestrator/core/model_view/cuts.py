@@ -67,9 +67,21 @@ def numbered(lines: Sequence[str], first: int, chars: int, rest: Rest, *, header
     """
     # A line takes at least three characters, so those between are never shown.
     most = chars // 3 + 1
+    if len(lines) <= most and (whole := _whole(lines, first, chars, header)) is not None:
+        return whole
     ends = range(len(lines)) if len(lines) <= 2 * most else (*range(most), *range(len(lines) - most, len(lines)))
     shown = [Line(first + at, lines[at]) for at in ends]
     return _told(header, shown, first + len(lines) - 1, chars, rest)
+
+
+def _whole(lines: Sequence[str], first: int, chars: int, header: str) -> str | None:
+    """The same where it has all of every line, as it mostly has; None: it does not, or only just."""
+    rows = [f"{number}| {line}" if line else f"{number}|" for number, line in enumerate(lines, first)]
+    room = chars - len(header)
+    longest = max(map(len, rows)) + 2
+    if longest > max(_LEAST_LINE * (len(rows) > 1), room // 3) or sum(map(len, rows)) + 2 * len(rows) > room:
+        return None
+    return "\n".join([header, *rows] if header else rows)
 
 
 def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
@@ -104,7 +116,7 @@ def lines_in(text: str) -> tuple[int, int] | None:
     if read is None:
         return None
     _, rows = read
-    return _end(rows) - int(rows[0][0]) + 1, sum(1 for number, _, _ in rows if number)
+    return _end(rows) - int(rows[0][0]) + 1, len([number for number, _, _ in rows if number])
 
 
 def is_numbered(text: str) -> bool:

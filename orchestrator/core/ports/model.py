@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import ip_address
 from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
@@ -99,6 +99,7 @@ def is_local(model: ChatModel) -> bool:
     return servers is not None and all(_is_near(address) for address in servers)
 
 
+@lru_cache(maxsize=256)
 def _is_near(address: str) -> bool:
     """Whether an address is of this machine or of a private network; a name without a dot is of its network."""
     try:

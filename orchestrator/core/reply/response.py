@@ -229,6 +229,7 @@ _TAIL: Final = len("</think>") - 1
 """So much of what was passed over may be the beginning of a mark."""
 _MARK: Final = re.compile(r'["{}\[\],]')
 _PLAIN: Final = re.compile(r'[^"\\]+')
+_WHOLE: Final = re.compile(r'([^"\\]*)"')
 _LOW: Final = "[dD][c-fC-F][0-9a-fA-F]{2}"
 _HIGH: Final = "[dD][89abAB][0-9a-fA-F]{2}"
 _ESCAPE: Final = re.compile(rf"\\u({_HIGH})\\u({_LOW})|\\u([0-9a-fA-F]{{4}})|\\(.)", re.DOTALL)
@@ -295,6 +296,13 @@ class PartialReply:
             self._reads_key = self._depth == 1 and self._key is None
             if self._reads_key:
                 self._key = ""
+            whole = _WHOLE.match(text, found.end())
+            if whole is not None:
+                # Most strings are whole and have no escape.
+                self._place = "object"
+                if whole[1]:
+                    self._take(whole[1])
+                return whole.end()
         elif mark == ",":
             self._key = None if self._depth == 1 else self._key
         else:

@@ -165,7 +165,7 @@ def _bare(text: bytes) -> bytes:
 def _columns(rows: list[str], width: int) -> list[bytes]:
     """The letters and digits of each column."""
     # With all rows of one length, one after the other, a column is each ``width``-th character.
-    square = _ascii("".join([row.ljust(width) for row in rows]))
+    square = _ascii(f"%-{width}s" * len(rows) % (*rows,))
     return [_bare(square[place::width]) for place in range(width)]
 
 

@@ -108,20 +108,26 @@ class Leaving:
 
     def cutting(self, stop: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
         """Call ``stop`` when models are cut, if that is while this is open."""
-        return _listed(self._at_cut, stop)
+        return _Listed(self._at_cut, stop)
 
     def letting_go(self, stop: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
         """Call ``stop`` when what is at work is let go, if that is while this is open."""
-        return _listed(self._at_end, stop)
+        return _Listed(self._at_end, stop)
 
 
-@contextlib.contextmanager
-def _listed(stops: list[Callable[[], object]], stop: Callable[[], object]) -> Iterator[None]:
-    stops.append(stop)
-    try:
-        yield
-    finally:
-        stops.remove(stop)
+class _Listed:
+    """Has a function among others while this is open; a generator would cost twice as much."""
+
+    def __init__(self, stops: list[Callable[[], object]], stop: Callable[[], object], *, now: bool = False) -> None:
+        self._stops, self._stop, self._now = stops, stop, now
+
+    def __enter__(self) -> None:
+        if self._now:
+            self._stop()
+        self._stops.append(self._stop)
+
+    def __exit__(self, *_: object) -> None:
+        self._stops.remove(self._stop)
 
 
 def _call(stops: list[Callable[[], object]]) -> None:
@@ -330,16 +336,9 @@ class Watch:
         """Whether nothing of the task may begin: it is over, or its person is frozen."""
         return self.over or self.freeze is not None
 
-    @contextlib.contextmanager
-    def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
+    def stopping(self, stop: Callable[[], object]) -> contextlib.AbstractContextManager[None]:
         """Call ``stop`` as soon as the task is halted, if that is while this is open."""
-        self._stops.append(stop)
-        try:
-            if self.halted:
-                stop()
-            yield
-        finally:
-            self._stops.remove(stop)
+        return _Listed(self._stops, stop, now=self.halted)
 
     async def run(self) -> None:
         """Watch until the task is over or this is canceled."""
