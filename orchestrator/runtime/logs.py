@@ -31,6 +31,11 @@ _LIBRARIES: Final = ("uvicorn", "httpx", "httpx2", "httpcore", "httpcore2", "ope
 """Each of their requests would be a line, with its headers at ``debug``: only their warnings are logged."""
 _OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
 
+_CLEAN: Final[set[str]] = set()
+"""Messages without a secret: each step of a task logs the same ones, and a search costs more than all else."""
+_MOST_CLEAN: Final = 1_000
+_CLEAN_CHARS: Final = 200
+
 LINES: Final[Counter[str]] = Counter()
 """Lines that this process wrote, by level."""
 
@@ -102,7 +107,15 @@ class JsonForm(logging.Formatter):
 
 
 def _said(record: logging.LogRecord) -> str:
-    return redact_text(record.getMessage()[: 2 * MAX_CHARS], salt=SALT)
+    said = record.getMessage()[: 2 * MAX_CHARS]
+    if said in _CLEAN:
+        return said
+    redacted = redact_text(said, salt=SALT)
+    if redacted == said and len(said) <= _CLEAN_CHARS:
+        if len(_CLEAN) >= _MOST_CLEAN:
+            _CLEAN.clear()
+        _CLEAN.add(said)
+    return redacted
 
 
 def _traced(form: logging.Formatter, record: logging.LogRecord) -> str:

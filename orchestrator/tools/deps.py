@@ -179,13 +179,6 @@ def shown_part(part: str) -> str:
     return part
 
 
-def text_lines(text: str) -> list[str]:
-    """The lines with their line feeds; only the last one may have none."""
-    *ended, last = text.split("\n")
-    lines = [f"{line}\n" for line in ended]
-    return [*lines, last] if last else lines
-
-
 def capped(text: str, rest: Rest = NO_REST) -> str:
     """Text as the model is told it: head and tail, and between them the lines that are left out."""
     return cut(text, MAX_RESULT_CHARS, rest)
@@ -202,21 +195,24 @@ def numbered_lines(data: bytes, path: str, start: int | None = None, most: int |
     if is_binary(path, data):
         return f"[not text: {len(data)} bytes, the first are {data[:_FIRST_BYTES].hex(' ')}]"
     text = decode_text(data)
-    lines = text_lines(text)
+    lines = text.split("\n")
+    is_ended = not lines[-1]
+    if is_ended:
+        lines.pop()
     first = start or 1
     if first > len(lines):
         count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
         raise ToolFailed(f"{path} has only {count}.", remedy="Give a lower start_line.")
-    wanted = lines[first - 1 :] if most is None else lines[first - 1 : first - 1 + most]
-    shown = [line.removesuffix("\n") for line in wanted]
-    notes = [] if start is None and most is None else [f"lines {first}-{first - 1 + len(wanted)} of {len(lines)}"]
+    last = len(lines) if most is None else min(len(lines), first - 1 + most)
+    shown = lines[first - 1 : last]
+    notes = [] if start is None and most is None else [f"lines {first}-{last} of {len(lines)}"]
     ended, returns = text.count("\n"), text.count("\r\n")
     if returns and returns == ended:
         notes.append("each line ends with \\r\\n")
         shown = [line.removesuffix("\r") for line in shown]
     elif returns:
         notes.append("lines that end with \\r\\n show the \\r")
-    if wanted[-1] is lines[-1] and ended < len(lines):
+    if last == len(lines) and not is_ended:
         notes.append("the last line has no line end")
     header = f"[{'; '.join(notes)}]" if notes else ""
     rest = rest_of_file(path, paged=start is not None)

@@ -96,6 +96,8 @@ SLACK: Final = 0.9
 _WORD: Final = re.compile(r"[A-Za-z]\S*+")
 """A text between blanks, from its first letter on; without a letter it is none: tokenizers treat all other signs
 differently."""
+_BLANKS: Final = bytes(32 if chr(code).isspace() else code for code in range(256))
+_SIGNS: Final = bytes(code for code in range(128) if not chr(code).isalpha() and not chr(code).isspace())
 _REMEMBERED: Final = 256
 """Conversations; a forgotten one begins with its words again."""
 _CALIBRATED: Final = 2
@@ -156,7 +158,12 @@ class Counts:
 
 def words(messages: Sequence[ChatMessage]) -> int:
     """The fewest tokens that messages can have."""
-    return sum(len(_WORD.findall(one.content)) for one in messages)
+    return sum(_words(one.content) for one in messages)
+
+
+def _words(text: str) -> int:
+    # With letters and blanks alone it is what is between blanks, which is found in a fifth of the time.
+    return len(text.encode().translate(_BLANKS, _SIGNS).split() if text.isascii() else _WORD.findall(text))
 
 
 def most(messages: Sequence[ChatMessage]) -> int:

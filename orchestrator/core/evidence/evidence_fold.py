@@ -19,6 +19,7 @@ from orchestrator.core.evidence.evidence import (
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.core.task.facts import Ran
 from orchestrator.core.task.states import CallState
+from orchestrator.core.text.secret_words import has_one
 from orchestrator.core.values import changed
 
 _SHOWN_CHARS: Final = 160
@@ -38,6 +39,7 @@ _LOADS: Final = re.compile(
     r"\b(?:require|dofile|loadfile|loadAPI|run|execute|openTab|launch|open)\s*\(?\s*[\"'\[]+([\w./ -]{1,100})"
 )
 """How a program names another one that it loads."""
+_LOAD_STEMS: Final = ("require", "dofile", "load", "run", "execute", "open", "launch")
 _TELL_TABS: Final = frozenset({"cc_stop", "cc_info"})
 _TAB_OVER: Final = re.compile(
     r"^(?:- )?(tab-[0-9]+)(?:: .*,)? (?:ended|was stopped)(?:\.| after | with an error)", re.MULTILINE
@@ -271,7 +273,8 @@ def _as_before(record: Over) -> Ran | None:
 
 
 def _loading(evidence: Evidence, spot: Spot, text: str) -> Evidence:
-    found = {stem(one.split(" ")[0]) for one in _LOADS.findall(text[:TEXT_CHARS])}
+    text = text[:TEXT_CHARS]
+    found = {stem(one.split(" ")[0]) for one in _LOADS.findall(text)} if has_one(text, _LOAD_STEMS) else set[str]()
     if not found - evidence.loads.get(spot, frozenset()):
         return evidence
     known = sorted(found | evidence.loads.get(spot, frozenset()))[:_MAX_MENTIONS]

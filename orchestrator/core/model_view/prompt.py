@@ -131,12 +131,37 @@ _MOST: Final = 2.0
 
 def estimate(text: str) -> int:
     """Tokens of one message, rather too many than too few."""
+    if text.isascii() and (pieces := _pieces(text)) is not None:
+        return _MESSAGE + pieces
     # A character beyond ASCII may be two or three.
-    wide = 0 if text.isascii() else sum(map(len, _WIDE.findall(text)))
-    return _MESSAGE + len(_PIECE.findall(text)) + wide
+    return _MESSAGE + len(_PIECE.findall(text)) + sum(map(len, _WIDE.findall(text)))
 
 
 _WIDE: Final = re.compile(r"[^\x00-\x7f]+")
+_INDENT: Final = re.compile(rb"\n[ \t]+")
+
+
+def _kind(char: str) -> str:
+    if char.isalnum():
+        return "a" if char.isalpha() else "0"
+    return char if char in " \n\t" else "~" if char.isspace() else "!"
+
+
+_KINDS: Final = bytes.maketrans(bytes(range(128)), "".join(_kind(chr(code)) for code in range(128)).encode())
+
+
+def _pieces(text: str) -> int | None:
+    """How many pieces an ASCII text has; None: its blanks have to be looked at one by one.
+
+    Counting kinds of characters takes a fifth of the time of finding each piece.
+    """
+    kinds = _INDENT.sub(b"\n", text.encode().translate(_KINDS))
+    if b"\t" in kinds or b" " * 8 in kinds:
+        return None
+    count = kinds.replace(b"a" * 6, b"!").count
+    # The rest of a word is one piece: of its one to five letters the others are subtracted.
+    words = count(b"a") - count(b"aa") - count(b"aaa") - count(b"aaaaa")
+    return words + count(b"!") + count(b"0") + count(b" 0") + count(b"\n")
 
 
 @dataclass(frozen=True)

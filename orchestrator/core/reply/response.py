@@ -227,9 +227,9 @@ _KEY_CHARS: Final = 16
 _START: Final = re.compile(r"\{|<think>")
 _TAIL: Final = len("</think>") - 1
 """So much of what was passed over may be the beginning of a mark."""
-_MARK: Final = re.compile(r'["{}\[\],]')
+_MARK: Final = re.compile(r'"(?:[^"\\]*")?|[{}\[\],]')
+"""A sign of the structure, or a whole string without an escape, as most are."""
 _PLAIN: Final = re.compile(r'[^"\\]+')
-_WHOLE: Final = re.compile(r'([^"\\]*)"')
 _LOW: Final = "[dD][c-fC-F][0-9a-fA-F]{2}"
 _HIGH: Final = "[dD][89abAB][0-9a-fA-F]{2}"
 _ESCAPE: Final = re.compile(rf"\\u({_HIGH})\\u({_LOW})|\\u([0-9a-fA-F]{{4}})|\\(.)", re.DOTALL)
@@ -287,29 +287,25 @@ class PartialReply:
         return len(text)
 
     def _structure(self, text: str, at: int) -> int:
-        found = _MARK.search(text, at)
-        if found is None:
-            return len(text)
-        mark = found.group()
-        if mark == '"':
-            self._place = "string"
-            self._reads_key = self._depth == 1 and self._key is None
-            if self._reads_key:
-                self._key = ""
-            whole = _WHOLE.match(text, found.end())
-            if whole is not None:
-                # Most strings are whole and have no escape.
-                self._place = "object"
-                if whole[1]:
-                    self._take(whole[1])
-                return whole.end()
-        elif mark == ",":
-            self._key = None if self._depth == 1 else self._key
-        else:
-            self._depth += 1 if mark in "{[" else -1
-            if self._depth == 0:
-                self._place = "after" if self._told else "before"
-        return found.end()
+        for found in _MARK.finditer(text, at):
+            mark = found.group()
+            if mark == ",":
+                self._key = None if self._depth == 1 else self._key
+            elif mark in "{[}]":
+                self._depth += 1 if mark in "{[" else -1
+                if self._depth == 0:
+                    self._place = "after" if self._told else "before"
+                    return found.end()
+            else:
+                self._reads_key = self._depth == 1 and self._key is None
+                if self._reads_key:
+                    self._key = ""
+                if mark == '"':
+                    self._place = "string"
+                    return found.end()
+                if mark != '""':
+                    self._take(mark[1:-1])
+        return len(text)
 
     def _string(self, text: str, at: int) -> int:
         plain = _PLAIN.match(text, at)
