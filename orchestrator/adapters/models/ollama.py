@@ -331,7 +331,7 @@ class OllamaModel:
 
     async def _asked(self, known: _Known, client: Client, request: dict[str, Any], wanted: _Wanted) -> ModelReply:
         try:
-            async with known.api.chat(client, request) as response:
+            async with aclosing(await known.api.chat(client, request)) as response:
                 return await self._read(known, response, wanted)
         except Refusal as refusal:
             if "think" in request and "does not support thinking" in refusal.said:

@@ -306,11 +306,10 @@ class OllamaApi:
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise broken(self.url, error, self.kind) from error
 
-    @asynccontextmanager
-    async def chat(self, client: Client, request: Mapping[str, Any]) -> AsyncIterator[Answer]:
+    async def chat(self, client: Client, request: Mapping[str, Any]) -> Answer:
         """The answer to a request for a reply, its lines unread; ``messages`` of it are ChatMessages, bytes are JSON.
 
-        Raises Refusal, AskAnother.
+        The caller closes it. Raises Refusal, AskAnother.
         """
         messages = b",".join([one.as_json for one in request["messages"]])
         rest = [
@@ -324,14 +323,12 @@ class OllamaApi:
                 response = await self._sent(client, "POST", self.asks_at, content)
         except TimeoutError:
             raise self._silent(self._options.first_token_s) from None
-        try:
+        if response.status_code == 200:
+            return response
+        async with aclosing(response):
             if 300 <= response.status_code < 400:
                 raise self._elsewhere(response)
-            if response.status_code != 200:
-                raise Refusal(response.status_code, await self._error(response))
-            yield response
-        finally:
-            await response.aclose()
+            raise Refusal(response.status_code, await self._error(response))
 
     async def _sent(self, client: Client, method: str, path: str, content: bytes | None) -> Answer:
         """The head of the answer; sent again where a kept connection was closed by the server meanwhile."""
@@ -356,7 +353,10 @@ class OllamaApi:
         chunk = _loaded(line)
         if chunk is None:
             raise self._nonsense(line)
-        return chunk, self._content(chunk, line)
+        message = chunk.get("message")
+        content = message.get("content") if type(message) is dict else None
+        # As it mostly is; anything else is looked at closely.
+        return chunk, content if type(content) is str and content.isascii() else self._content(chunk, line)
 
     async def to_end(self, response: Answer, lines: AsyncGenerator[list[bytes]]) -> None:
         """Read what follows the last line of a reply, so that the connection can be used again.
@@ -414,7 +414,7 @@ class OllamaApi:
         message = chunk.get("message") or {}
         content = (message.get("content") or "") if isinstance(message, dict) else None
         # Half of a surrogate pair could not be kept as it came, and a file must not be written otherwise.
-        if not isinstance(content, str) or (not content.isascii() and _HALF_PAIR.search(content)):
+        if not isinstance(content, str) or _HALF_PAIR.search(content):
             raise self._nonsense(line)
         return content
 

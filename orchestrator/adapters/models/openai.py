@@ -274,7 +274,8 @@ class ServedModel:
         self, client: Client, request: dict[str, Any], on_text: Callable[[str], None] | None
     ) -> ModelReply:
         reply = _Reply(on_text)
-        async with self._server.chat(client, request) as response, aclosing(self._server.events(response)) as events:
+        response = await self._server.chat(client, request)
+        async with aclosing(response), aclosing(self._server.events(response)) as events:
             async for event, over in events:
                 if event.get("error"):
                     if not reply.size:

@@ -358,8 +358,8 @@ class View:
         role, content = message
         self.messages.append(message)
         self._tokens += self._estimated(content)
-        # As ``json.dumps(message)`` has it, which makes an encoder each time; for a text alone it makes none.
-        self._hash.update(f'["{role}", {json.dumps(content)}]\n'.encode())
+        # As ``json.dumps(message)`` has it, which makes an encoder each time.
+        self._hash.update(f'["{role}", {json.encoder.encode_basestring_ascii(content)}]\n'.encode())
 
 
 def _more_room(window: Window) -> str:

@@ -27,7 +27,7 @@ class ChatMessage:
 
         Half of a surrogate pair is an escape in it.
         """
-        return json.dumps({"role": self.role, "content": self.content}).encode()
+        return f'{{"role": "{self.role}", "content": {json.encoder.encode_basestring_ascii(self.content)}}}'.encode()
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,11 @@ def verify_chain(items: list[AgentTaskItem]) -> int | None:
 
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False)
+_C_ENCODER: Final[Any] = getattr(json.encoder, "c_make_encoder", None)
+_ENCODED: Final = _C_ENCODER and _C_ENCODER(
+    None, _CANONICAL.default, json.encoder.encode_basestring_ascii, None, ":", ",", True, False, True
+)
+"""The same, made once: ``_CANONICAL`` makes one for each value."""
 _quoted: Final = json.encoder.encode_basestring_ascii
 """A text as JSON, as ``_CANONICAL`` writes it."""
 
@@ -219,7 +224,7 @@ def canonical_json(value: Any) -> bytes:
 
 def canonical_text(value: Any) -> str:
     """:func:`canonical_json` as text, all of it ASCII."""
-    return _CANONICAL.encode(value)
+    return "".join(_ENCODED(value, 0)) if _ENCODED is not None else _CANONICAL.encode(value)
 
 
 def _refuse_half_surrogates(text: str) -> None:

@@ -258,7 +258,10 @@ def _grown(growth: Growth | None, one: Call) -> Growth:
 
 def _text(value: Any) -> str:
     """An argument as a text of bounded length, which a longer one begins with."""
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str).rstrip("]}")
+    if type(value) is int:
+        text = str(value)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str).rstrip("]}")
     return f"{text[:_ARG_CHARS]}\n{len(text)}"
 
 

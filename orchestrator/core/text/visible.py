@@ -76,6 +76,9 @@ def visible(text: str, *, limit: int | None = None) -> str:
 
 def one_line(text: str, *, limit: int = 200) -> str:
     """As :func:`visible`, on one line: newlines and tabs are escapes too."""
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        # Most are plain, and a search costs ten times as much.
+        return text
     return visible(text, limit=limit).replace("\n", "\\n").replace("\t", "\\t")
 
 

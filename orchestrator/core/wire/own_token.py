@@ -86,8 +86,10 @@ class Sight:
         """The places of pieces that are written down the columns of a text, a character in each row."""
         if text.count("\n") < _LEAST_PIECE - 1:
             return []
-        rows = [row[:_WIDTH] for row in text.split("\n")]
+        rows = text.split("\n")
         width = max(map(len, rows))
+        if width > _WIDTH:
+            rows, width = [row[:_WIDTH] for row in rows], _WIDTH
         parts = [_columns(rows[at : at + _SQUARE], width) for at in range(0, len(rows), _SQUARE)]
         letters = [b"".join(column) for column in zip(*parts, strict=True)]
         joined = b"".join([one for one in letters if len(one) >= _LEAST_PIECE])
