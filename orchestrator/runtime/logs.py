@@ -67,7 +67,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, str]:
 class TextForm(logging.Formatter):
     """A line for people: time, level, message, and what it is about; a traceback below it, set in."""
 
-    _second: tuple[int, str] = (0, "")
+    _second: tuple[int, str] = (-1, "")
     """The second of the last line, and its text."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -206,8 +206,8 @@ def numbered_lines(data: bytes, path: str, start: int | None = None, most: int |
     last = len(lines) if most is None else min(len(lines), first - 1 + most)
     shown = lines[first - 1 : last]
     notes = [] if start is None and most is None else [f"lines {first}-{last} of {len(lines)}"]
-    ended, returns = text.count("\n"), text.count("\r\n")
-    if returns and returns == ended:
+    returns = text.count("\r\n") if "\r" in text else 0
+    if returns and returns == len(lines) - (not is_ended):
         notes.append("each line ends with \\r\\n")
         shown = [line.removesuffix("\r") for line in shown]
     elif returns:

@@ -106,6 +106,13 @@ def test_it_is_found_down_the_columns_of_a_screen(made: str) -> None:
     assert hidden("".join(f"{number:4d}| {row}" for number, row in enumerate(rows, 1)), pieces) == SHOWN
 
 
+def test_columns_beyond_a_screen_hide_no_others() -> None:
+    """A row of any length costs no more than the columns of a screen; those are searched as ever."""
+    long, within, beyond = [["x" * 5_000, *(f"{'q' * at} {one} q" for one in TOKEN)] for at in (0, 200, 300)]
+    assert starred("\n".join(long)).count("*") == starred("\n".join(within)).count("*") == len(TOKEN) - 4
+    assert starred("\n".join(beyond)) == "\n".join(beyond)
+
+
 def test_the_pieces_are_left_out_of_a_text_that_was_made_of_them() -> None:
     """As they stand there, also broken over numbered lines; what has none of them stays."""
     pieces = Watched(TOKEN).pieces(f"a {TOKEN} b {TOKEN[::-1]}")

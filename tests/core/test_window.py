@@ -147,6 +147,20 @@ def test_an_estimate_errs_on_the_side_of_too_many() -> None:
     assert estimate("a line\n        indented") == 8 + 5
 
 
+def test_pieces_are_counted_as_they_would_be_found_one_by_one() -> None:
+    """A word is cut after six letters, and a run of blanks after eight, wherever they stand."""
+    piece = re.compile(r"[A-Za-z]{1,6}|[0-9]| (?=[0-9])|\n[ \t]*|[^\sA-Za-z0-9]|[ \t]{8}")
+    signs, parts = (
+        "aZ7 \n\t!\r\x1c\u2192\u3000\xa0\xe9\u0663\U0001f600\ud800",
+        ["quarry", "programs", " " * 8, " " * 9, "\n  "],
+    )
+    drawn = random.Random(7)
+    for _ in range(3000):
+        text = "".join(drawn.choice([*signs, *parts]) for _ in range(drawn.randint(0, 12)))
+        wide = sum(not char.isascii() for char in text)
+        assert estimate(text) == 8 + len(piece.findall(text)) + wide, repr(text)
+
+
 def turn(*results: tuple[str, str], **rest: Any) -> Turn:
     """A finished step; each result is that of a call without arguments."""
     calls = tuple(

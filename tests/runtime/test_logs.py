@@ -144,6 +144,21 @@ def test_secrets_are_taken_out(form: str) -> None:
     assert out.getvalue().count("[redacted ") >= 2
 
 
+def test_the_same_line_again_is_the_same_line() -> None:
+    """A secret stays out of it however often it is logged, and each line has its own time."""
+    secret = "ghp_" + "a1B2" * 9
+    with logged("text") as out:
+        for at in (0.0, 0.25, 61.5, 61.75):
+            record = logging.makeLogRecord({"msg": f"it says {secret}", "levelname": "INFO", "levelno": logging.INFO})
+            record.created, record.msecs = at, at % 1 * 1000
+            logging.getLogger().handle(record)
+    lines = out.getvalue().splitlines()
+    assert secret not in out.getvalue()
+    assert len({line[len("1970-01-01 00:00:00,000") :] for line in lines}) == 1
+    times = [datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f") for line in lines]  # noqa: DTZ007 - it is local
+    assert [(one - times[0]).total_seconds() for one in times] == [0.0, 0.25, 61.5, 61.75]
+
+
 def test_a_warning_of_python_is_a_record_too() -> None:
     """Whatever library warns: its words are of the log, and no line beside it."""
     with logged("json") as out, warnings.catch_warnings():

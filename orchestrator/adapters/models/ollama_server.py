@@ -312,12 +312,9 @@ class OllamaApi:
         The caller closes it. Raises Refusal, AskAnother.
         """
         messages = b",".join([one.as_json for one in request["messages"]])
-        rest = [
-            b'"%s":%s' % (name.encode(), value if isinstance(value, bytes) else to_json(value))
-            for name, value in request.items()
-            if name != "messages"
-        ]
-        content = b'{"messages":[%s],%s}' % (messages, b",".join(rest))
+        made = b"".join([b'"%s":%s,' % (key.encode(), one) for key, one in request.items() if isinstance(one, bytes)])
+        rest = to_json({key: one for key, one in request.items() if key != "messages" and not isinstance(one, bytes)})
+        content = b'{"messages":[%s],%s%s' % (messages, made, rest[1:])
         try:
             async with asyncio.timeout(self._options.first_token_s):
                 response = await self._sent(client, "POST", self.asks_at, content)

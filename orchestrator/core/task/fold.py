@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 from orchestrator.core.approval.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.errors import InvalidDecision
@@ -25,7 +25,6 @@ from orchestrator.core.task.fold_review import (
 )
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.task.states import PHASE_TABLE, Phase
-from orchestrator.core.task.system_facts import SystemFact
 from orchestrator.core.task.task import AgentTask, CallRecord, Turn
 from orchestrator.core.values import changed
 
@@ -106,14 +105,15 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> A
     """The task after one more fact, except for the hash that only a sealed item has."""
     target = _leads_to(task, fact)
     version = task.version + 1
-    if target is None or isinstance(fact, SystemFact):
+    if target is None:
         raise _impossible(task, fact, version)
     active_s, waited_s = task.active_until(at), task.waited_until(at)
     frozen = task.frozen and fact.kind in _STILL_FROZEN
     task = changed(
         task, version=version, phase=target, updated_at=at, active_s=active_s, waited_s=waited_s, frozen=frozen
     )
-    task = _apply(task, fact, at, actor)
+    # The table has no facts of the system, and a look at each of their classes would cost more than the rest here.
+    task = _apply(task, cast("facts.TaskFact", fact), at, actor)
     if task.failures and fact.kind not in _BEGINNINGS:
         task = changed(task, failures=())
     return _as_calls_say(task) if target is Phase.ACTING else task
@@ -135,6 +135,17 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
     task: AgentTask, fact: facts.TaskFact, at: datetime, actor: Actor
 ) -> AgentTask:
     match fact:
+        # Those of each step first: the classes are tried in turn.
+        case facts.ModelAsked():
+            return changed(task, attempt=fact.attempt, prompt_tokens=fact.prompt_tokens)
+        case facts.ModelReplied():
+            return _replied(task, fact)
+        case facts.CallsProposed():
+            return _proposed(task, fact)
+        case facts.ToolStarted():
+            return _started(task, fact)
+        case facts.ToolFinished():
+            return _finished(task, fact)
         case facts.TaskSubmitted():
             return _submitted(task, fact, at, actor)
         case facts.ChecksBegun():
@@ -142,16 +153,10 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
         case facts.ChecksJudged():
             checking = changed(task.checking, results=fact.results, judged=True, moved=False)
             return changed(task, checking=checking)
-        case facts.ModelAsked():
-            return changed(task, attempt=fact.attempt, prompt_tokens=fact.prompt_tokens)
         case facts.ModelAwaited():
             return changed(task, awaited=fact, awaited_at=at, waits=task.waits + 1, excused=task.attempt)
-        case facts.ModelReplied():
-            return _replied(task, fact)
         case facts.ReplyRefused():
             return _refused(task, fact)
-        case facts.CallsProposed():
-            return _proposed(task, fact)
         case facts.ReviewRequested():
             return reviewing(task, fact, at)
         case facts.DecisionRecorded():
@@ -160,10 +165,6 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return request_ended(task, fact, actor.id)
         case facts.ReviewNoted():
             return noted(task, fact, actor.id)
-        case facts.ToolStarted():
-            return _started(task, fact)
-        case facts.ToolFinished():
-            return _finished(task, fact)
         case facts.ToolSettled():
             return _settled(task, fact)
         case facts.QuestionAsked():

@@ -223,8 +223,6 @@ class Watched:
         if sight is None:
             return ()
         spans = [text[start:end] for start, end in sight.spans(text)]
-        if not spans and text.count("\n") < _LEAST_PIECE - 1:
-            return ()
         found = [bare if len(bare := _NO_PART.sub("", piece)) >= _LEAST_PIECE else piece for piece in spans]
         down = "".join([text[place] for place in sight.down(text)])
         return tuple(dict.fromkeys([*found, *([down] if down else [])]))

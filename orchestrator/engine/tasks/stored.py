@@ -39,8 +39,8 @@ from orchestrator.runtime.prompts import shipped
 # -- The ids that this node gives: random, or made of what somebody asks for twice -------
 
 
-_DRAWN: Final[list[bytes]] = []
-"""Random bytes for the next ids: each journal entry needs some, and a call of the system for each costs more."""
+_DRAWN: Final[list[str]] = []
+"""Random digits for the next ids: each journal entry needs some, and a call of the system for each costs more."""
 _ID_BYTES: Final = 12
 _AT_ONCE: Final = 256
 if hasattr(os, "register_at_fork"):
@@ -52,10 +52,10 @@ def _random_hex(size: int) -> str:
     """Random bytes as hexadecimal, 12 at most, as :func:`secrets.token_hex` has them."""
     while True:
         try:
-            return _DRAWN.pop()[:size].hex()
+            return _DRAWN.pop()[: 2 * size]
         except IndexError:
-            drawn = secrets.token_bytes(_ID_BYTES * _AT_ONCE)
-            _DRAWN.extend(drawn[at : at + _ID_BYTES] for at in range(0, len(drawn), _ID_BYTES))
+            drawn = secrets.token_hex(_ID_BYTES * _AT_ONCE)
+            _DRAWN.extend([drawn[at : at + 2 * _ID_BYTES] for at in range(0, len(drawn), 2 * _ID_BYTES)])
 
 
 def new_task_id() -> TaskId:
