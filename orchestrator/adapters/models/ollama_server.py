@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -495,12 +496,8 @@ _DECODE: Final = json.JSONDecoder().raw_decode
 def _loaded(line: bytes) -> dict[str, Any] | None:
     try:
         # A model sends a line for each token, and ``json.loads`` takes longer to guess at the encoding.
-        chunk, end = _DECODE(text := line.decode())
-        is_read = end == len(text)
-    except (ValueError, RecursionError):
-        is_read = False
-    try:
-        chunk = chunk if is_read else json.loads(line)
+        text = line.removeprefix(BOM_UTF8).strip().decode("utf-8", "surrogatepass")
+        chunk, end = _DECODE(text)
     except (ValueError, RecursionError):
         return None
-    return chunk if isinstance(chunk, dict) else None
+    return chunk if isinstance(chunk, dict) and end == len(text) else None

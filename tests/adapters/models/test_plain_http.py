@@ -1,13 +1,16 @@
 """Plain HTTP to a model server: answers of every shape, over connections that are kept or not."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import httpx2
 import pytest
 
+from orchestrator.adapters.models import OllamaOptions
+from orchestrator.adapters.models.ollama_server import OllamaApi
 from orchestrator.adapters.models.plain_http import _MAX_HEAD, _MOST_UNREAD, Answer, PlainHttp
 from tests.waiting import HANG_S, within
 
@@ -18,9 +21,9 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"
 
 
 class Wires:
-    """A server that writes bytes as they are told; None closes the connection."""
+    """A server that writes bytes as they are told; None closes the connection, an event is waited for."""
 
-    def __init__(self, *answers: list[bytes | None]) -> None:
+    def __init__(self, *answers: Sequence[bytes | asyncio.Event | None]) -> None:
         self.answers = list(answers)
         self.asked: list[bytes] = []
         """The heads of the requests."""
@@ -38,8 +41,13 @@ class Wires:
                 for data in self.answers.pop(0):
                     if data is None:
                         return
+                    if isinstance(data, asyncio.Event):
+                        await data.wait()
+                        continue
                     writer.write(data)
                     await writer.drain()
+                    # Mostly what comes next is another packet then.
+                    await asyncio.sleep(0)
                     self.written += len(data)
             await reader.read()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -100,6 +108,28 @@ async def test_an_answer_is_read_and_its_connection_kept_where_it_may_be(
             assert (found.status_code, await within(body_of(found))) == (200, b"hi")
             assert "x-early" not in found.headers
     assert wires.connections == connections
+
+
+async def test_lines_are_whole_however_they_come() -> None:
+    """A line over several packets is one; the connection is kept where the end of the answer comes later."""
+    said, later = ["caf\u00e9", "b"], asyncio.Event()
+    body = b"\xef\xbb\xbf" + b"\r\n\n".join(json.dumps({"message": {"content": one}}).encode() for one in said)
+    body += b'\n{"message": {"content": "caf\xc3\xa9"}, "done": true}\n'
+    head = OK + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
+    api = OllamaApi("http://127.0.0.1", OllamaOptions(first_token_s=HANG_S, silence_s=HANG_S))
+    first = [head, *(body[at : at + 5] for at in range(0, len(body), 5)), b"\r\n"]
+    wires = Wires([*first, later, b"0\r\n\r\n"], [WHOLE])
+    async with wired(wires) as http:
+        answer = await within(http.request("POST", "/chat", BODY))
+        async with aclosing(answer), aclosing(api.lines(answer)) as lines:
+            found = list[tuple[dict[str, Any], str]]()
+            while not found or not found[-1][0].get("done"):
+                found += [api.read(line) for line in await within(anext(lines))]
+            asyncio.get_running_loop().call_soon(later.set)
+            await within(api.to_end(answer, lines))
+        assert [part for _, part in found] == [*said, "caf\u00e9"]
+        assert await within(body_of(await within(http.request("POST", "/chat", BODY)))) == b"hi"
+    assert wires.connections == 1
 
 
 @pytest.mark.parametrize(
