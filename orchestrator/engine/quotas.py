@@ -57,7 +57,9 @@ class QuotaBook:
 
     def counts_requests(self, user: str) -> bool:
         """Whether each request to the model has to be counted against a quota first."""
-        quota = self.of(user)
+        # Before each request to the model; mostly there are no groups, so it is the quota of all.
+        said = self.quotas()
+        quota = self.of(user) if said.groups else said
         return quota.tokens is not None or quota.minutes is not None
 
     def turns(self, frozen: frozenset[str]) -> Turns:
