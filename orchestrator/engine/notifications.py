@@ -171,14 +171,15 @@ class Notifier:
         await self._directory.load()
         rules = self._directory.rules
         people = await self._people() if rules else {}
-        for row in rows:
-            about = await self._about(row) if rules else None
-            wanted = [
+        wanted: list[NoticeRow] = []
+        for row in rows if rules else ():
+            about = await self._about(row)
+            wanted += [
                 self._delivery(row, about.kind, name, rule)
                 for name, rule in sorted(rules.items())
                 if about is not None and about.kind in rule.kinds and self._concerns(rule, about, people)
             ]
-            await self._store.replace_notices([row], wanted)
+        await self._store.replace_notices(rows, wanted)
 
     def _delivery(self, row: NoticeRow, kind: Notable, name: str, rule: NotifyValue) -> NoticeRow:
         now = self._service.clock.now()
