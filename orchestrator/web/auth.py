@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
@@ -180,6 +180,11 @@ class TokenAuthorizer:
     def concerns(self, identity: Identity, task: AgentTask) -> bool:
         """Whether a task's request is one of those that somebody reviews, now or at another step of it."""
         return self.deciders.concerns(task, kind=identity.kind, name=identity.name, roles=identity.roles)
+
+    def alike(self, task: AgentTask) -> Callable[[Identity], Hashable]:
+        """A function that tells who may do the same to a task now."""
+        alike = self.deciders.alike(task)
+        return lambda identity: alike(identity.kind, identity.name, identity.roles)
 
     def is_admin(self, identity: Identity) -> bool:
         """Whether no claim of somebody else holds them up."""

@@ -52,8 +52,8 @@ class TextSocket(Protocol):
     async def send(self, frame: str) -> None:
         """Write one frame. Raises OSError when the connection is over."""
 
-    def write_at_once(self, *texts: bytes) -> bool:
-        """Write text frames now; False: they have to be sent. Raises OSError when the connection is over."""
+    def write_framed(self, frames: bytes) -> bool:
+        """Write whole frames now; False: they have to be sent. Raises OSError when the connection is over."""
 
     async def close(self, code: int, reason: str) -> None:
         """Close; closing twice is harmless."""
@@ -100,14 +100,14 @@ class _ReviewSession:
     ) -> None:
         self.identity = identity
         self.ends = ends
-        self.ready = False
+        self._ready = False
         self._reviews = reviews
         self._service = reviews.service
         self._socket = socket
         self._attempts = attempts
         self._present = present
         self._seq = 0
-        self._held: list[bytes] = []
+        self._held: list[tuple[Frame, int]] = []
         """The frames that go with the next one, or a moment later."""
         self._out: deque[bytes] = deque()
         """The frames that were not written yet, the first of them perhaps in part."""
@@ -138,7 +138,8 @@ class _ReviewSession:
         if self.ends:
             for over in await left_lately(self._reviews.undoing, self._hears_of):
                 self._tell_over(over, Frame(review.TaskOver, **over))
-        self.ready = True
+        self._ready = True
+        self._reviews.ready(self)
         self._look_again()
         await self._failed.wait()
 
@@ -190,14 +191,15 @@ class _ReviewSession:
     def flush(self) -> None:
         """Write what was held, at once if all before it is written. Raises OSError when the connection is over."""
         held, self._held = self._held, []
-        if held and (self._out or not self._socket.write_at_once(*held)):
-            self._out.extend(held)
-            self._behind += sum(map(len, held))
+        if held and (self._out or not self._socket.write_framed(b"".join([one.framed(seq) for one, seq in held]))):
+            texts = [one.numbered(seq) for one, seq in held]
+            self._out.extend(texts)
+            self._behind += sum(map(len, texts))
             self._written.clear()
             self._waiting.set()
 
     def _look_again(self) -> None:
-        if self._missed and self.ready:
+        if self._missed and self._ready:
             missed, self._missed = self._missed, {}
             self._reviews.look_again(missed)
 
@@ -261,7 +263,7 @@ class _ReviewSession:
     def _put(self, frame: Frame, *, may_wait: bool = False) -> None:
         """Write a frame; one that ``may_wait`` goes with others where many look. Raises as ``flush``."""
         self._seq += 1
-        self._held.append(frame.numbered(self._seq))
+        self._held.append((frame, self._seq))
         if not (may_wait and self._reviews.flushes()):
             self.flush()
 

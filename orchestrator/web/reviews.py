@@ -1,18 +1,19 @@
 """What reviewers are told of a change of a task: loaded, redacted and encoded once, however many of them look.
 
 Theory. A task changes several times in each step, and hardly any change is one to tell. So one loop looks for all
-reviewers: it reads the new items of a task once, and goes no further where nothing waits for a person and nothing that
-was told is over. What is told is the same for all who may hear it, except for its number, which is put into the
-encoded frame. Who may hear it is asked anew for each change, and once for those who are the same person. A reviewer
-who is still at the snapshot, or takes less than is told, is only noted as having missed a task: once they have room it
-is looked at again, so they hear how it is then, and nobody waits for them.
+reviewers: it takes the task as this node wrote it or reads the new items once, and goes no further where nothing waits
+for a person and nothing that was told is over. What is told is the same for all who may hear it, except for its number,
+which is put into the encoded frame once for all who have the same. Who may hear it is asked anew for each change, and
+once for those who have the same rights. A reviewer who is still at the snapshot, or takes less than is told, is only
+noted as having missed a task: once they have room it is looked at again, so they hear how it is then, and nobody waits
+for them.
 """
 
 import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -24,7 +25,7 @@ from orchestrator.core.approval.workflow import told_group
 from orchestrator.core.errors import JournalBroken, NewerSchema, NotFound
 from orchestrator.core.ports import Identity, RequestAuthorizer
 from orchestrator.core.task.choices import options_of
-from orchestrator.core.task.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.task.facts import Fact, QuestionId, RequestId, ReviewNoted, TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
@@ -33,6 +34,7 @@ from orchestrator.core.wire import review
 from orchestrator.engine.tasks import patiently, show
 from orchestrator.engine.undo import Undoing
 from orchestrator.web.events import apart_s
+from orchestrator.web.sockets import text_frames
 
 logger = logging.getLogger(__name__)
 
@@ -49,10 +51,17 @@ class Frame:
         # ``seq`` is the second field of each kind.
         head, seq, self._tail = kind(seq=0, **fields).model_dump_json().encode().partition(b'"seq":0')
         self._head = head + seq[:-1]
+        self._framed: tuple[int, bytes] = (0, b"")
 
     def numbered(self, seq: int) -> bytes:
         """The frame of a connection's message ``seq``."""
         return b"%b%d%b" % (self._head, seq, self._tail)
+
+    def framed(self, seq: int) -> bytes:
+        """The same as it is sent; those who came together have the same number, so the last one is kept."""
+        if self._framed[0] != seq:
+            self._framed = seq, text_frames((self.numbered(seq),))
+        return self._framed[1]
 
 
 @dataclass
@@ -140,11 +149,12 @@ def questions_of(task: AgentTask) -> tuple[review.OpenQuestion, ...]:
 
 
 class Rights:
-    """What people may hear of one task, at one moment: asked once for each of them."""
+    """What people may hear of one task, at one moment: asked once for all who are alike in this."""
 
     def __init__(self, authorizer: RequestAuthorizer, task: AgentTask) -> None:
         self._authorizer, self._task = authorizer, task
-        self._known: dict[tuple[str, Identity], bool] = {}
+        self._alike = authorizer.alike(task)
+        self._known: dict[tuple[str, Hashable], bool] = {}
 
     def concerns(self, person: Identity) -> bool:
         """Whether the task's request is for them to review."""
@@ -161,9 +171,10 @@ class Rights:
         )
 
     def _asked(self, what: str, person: Identity, ask: Callable[[], bool]) -> bool:
-        known = self._known.get((what, person))
+        key = (what, self._alike(person))
+        known = self._known.get(key)
         if known is None:
-            known = self._known[what, person] = ask()
+            known = self._known[key] = ask()
         return known
 
 
@@ -174,8 +185,6 @@ class Watcher(Protocol):
     """The connection of one reviewer."""
 
     identity: Identity
-    ready: bool
-    """Whether the snapshot was told."""
     ends: bool
     """Whether they are told of tasks that are over."""
 
@@ -197,8 +206,12 @@ class Reviews:
 
     def __init__(self, undoing: Undoing) -> None:
         self.undoing, self.service = undoing, undoing.service
+        self._starting: dict[Watcher, None] = {}
+        """Those who were not told the snapshot yet."""
         self._watchers: dict[Watcher, None] = {}
-        self._changed: dict[TaskId, None] = {}
+        """Those who were."""
+        self._changed: dict[TaskId, AgentTask | None] = {}
+        """The tasks to look at, as this node wrote them last; None: to be read."""
         self._woken = asyncio.Event()
         self._told: set[TaskId] = set()
         """The tasks of which somebody was told that something waits."""
@@ -210,18 +223,19 @@ class Reviews:
 
     @contextlib.contextmanager
     def watched_by(self, watcher: Watcher) -> Any:
-        """Tell a reviewer of changes while this is open."""
-        if not self._watchers:
+        """Tell a reviewer of changes while this is open, from the moment they are :meth:`ready`."""
+        if not self._watchers and not self._starting:
             self._ends = [
                 self.service.bus.subscribe("tasks", self._hear),
                 asyncio.ensure_future(self._work()).cancel,
             ]
-        self._watchers[watcher] = None
+        self._starting[watcher] = None
         try:
             yield
         finally:
-            del self._watchers[watcher]
-            if not self._watchers:
+            self._starting.pop(watcher, None)
+            self._watchers.pop(watcher, None)
+            if not self._watchers and not self._starting:
                 for end in self._ends:
                     end()
                 if self._flushing is not None:
@@ -229,6 +243,11 @@ class Reviews:
                     self._flushing = None
                 for kept in (self._changed, self._told, self._open, self._running):
                     kept.clear()
+
+    def ready(self, watcher: Watcher) -> None:
+        """A reviewer was told the snapshot."""
+        del self._starting[watcher]
+        self._watchers[watcher] = None
 
     def look_again(self, task_ids: Iterable[TaskId]) -> None:
         """Look at tasks of which somebody missed a change, whatever it was."""
@@ -269,11 +288,14 @@ class Reviews:
         return shown
 
     def _hear(self, payload: Mapping[str, Any]) -> None:
-        task_id = TaskId(str(payload["task_id"]))
-        for watcher in self._watchers:
-            if not watcher.ready:
-                watcher.miss((task_id,))
-        self._changed[task_id] = None
+        task_id, written = TaskId(str(payload["task_id"])), self.service.news.written(payload)
+        if written is not None and all(_is_note(item.fact) for item in written.items):
+            return
+        for watcher in self._starting:
+            watcher.miss((task_id,))
+        # What has to be read stays so: another node's items may be newer than what this one wrote.
+        to_be_read = task_id in self._changed and self._changed[task_id] is None
+        self._changed[task_id] = None if written is None or to_be_read else written.task
         self._woken.set()
 
     async def _work(self) -> None:
@@ -282,41 +304,47 @@ class Reviews:
             self._woken.clear()
             while self._changed:
                 task_id = next(iter(self._changed))
-                del self._changed[task_id]
+                written = self._changed.pop(task_id)
                 try:
                     # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell.
                     with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
-                        await patiently(partial(self._look, task_id), for_s=math.inf)
+                        await patiently(partial(self._look, task_id, written), for_s=math.inf)
                 except Exception:
                     logger.exception("the reviewer sockets met a defect", extra={"task_id": task_id})
-                    for watcher in self._watchers:
+                    for watcher in (*self._starting, *self._watchers):
                         watcher.fail()
 
-    async def _look(self, task_id: TaskId) -> None:
+    async def _look(self, task_id: TaskId, written: AgentTask | None) -> None:
         # Before the task is loaded: a snapshot that is told meanwhile may be newer than this.
-        ready = [one for one in self._watchers if one.ready]
-        task = await self._by_now(task_id)
+        ready = tuple(self._watchers)
+        task = await self._by_now(task_id, written)
         waits = task.request is not None or any(record.state is CallState.ASKING for record in task.calls)
         if not waits and task_id not in self._told and not _left(task):
             return
         if task.request is None:
             self._open.pop(task_id, None)
-        change = await self._change(task, ready)
-        (self._told.add if waits else self._told.discard)(task_id)
         rights = Rights(self.service.authorizer, task)
+        change = await self._change(task, rights, ready)
+        (self._told.add if waits else self._told.discard)(task_id)
         opened = [one for one in ready if one in self._watchers and self._tell(one, change, rights)]
         if opened:
             await self.service.noted(task, "notified", opened[0].identity)
 
-    async def _by_now(self, task_id: TaskId) -> AgentTask:
-        """A task, folded on from its last change: one more item costs no more in a long task. Raises as ``load``."""
+    async def _by_now(self, task_id: TaskId, written: AgentTask | None) -> AgentTask:
+        """A task as it was ``written``, or else folded on from its last change. Raises as ``load``.
+
+        So one more item costs no more in a long task.
+        """
         task = self._running.pop(task_id, None)
-        items = () if task is None else await self.service.store.read(task_id, task.version)
-        # Where they do not follow one another, loading says what is wrong.
-        if task is None or (items and items[0].prev_hash != task.head_hash):
-            task = await self.service.load(task_id)
+        if written is not None:
+            task = written if task is None or task.version < written.version else task
         else:
-            task = fold(items, task)
+            items = () if task is None else await self.service.store.read(task_id, task.version)
+            # Where they do not follow one another, loading says what is wrong.
+            if task is None or (items and items[0].prev_hash != task.head_hash):
+                task = await self.service.load(task_id)
+            else:
+                task = fold(items, task)
         if task.ended is None:
             self._running[task_id] = task
             if len(self._running) > MOST_RUNNING:
@@ -333,8 +361,7 @@ class Reviews:
             watcher.fail()
             return False
 
-    async def _change(self, task: AgentTask, ready: Iterable[Watcher]) -> Change:
-        rights = Rights(self.service.authorizer, task)
+    async def _change(self, task: AgentTask, rights: Rights, ready: Iterable[Watcher]) -> Change:
         is_shown = task.request is not None and any(rights.concerns(one.identity) for one in ready)
         is_over = _left(task) and any(one.ends and rights.hears_of_its_end(one.identity) for one in ready)
         return Change(
@@ -342,6 +369,11 @@ class Reviews:
             shown=await self.shown(task) if is_shown else None,
             over=await left_behind(self.undoing, task) if is_over else None,
         )
+
+
+def _is_note(fact: Fact) -> bool:
+    """Whether a fact only says who saw a request, which no reviewer is told."""
+    return isinstance(fact, ReviewNoted) and fact.what in ("notified", "viewed")
 
 
 # -- The tasks that are over and left something to take back

@@ -9,7 +9,7 @@ Only a yes that shows a secret to the model is decided as an approval is. A task
 program's owner.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -97,6 +97,19 @@ class Deciders:
         faces += self.directory.stood_in_for(name, self.now) if self.now and not task.counts_for(name) else ()
         people = task.request.team.everybody()
         return kind == "person" and any(self._is_of(task, by, *face) for by in people for face in faces)
+
+    def alike(self, task: AgentTask) -> Callable[[str, str, tuple[str, ...]], Hashable]:
+        """A function of kind, name and roles: people of whom it answers the same may do the same to the task.
+
+        Of most of them the rule looks only at roles and groups.
+        """
+        by_name = bool(self.directory.away) or not (task.request is None or task.request.team.is_plain)
+
+        def alike(kind: str, name: str, roles: tuple[str, ...]) -> Hashable:
+            named = by_name or task.counts_for(name)
+            return kind, roles, name if named else self.directory.groups_of(name)
+
+        return alike
 
     def _may_of_call(self, task: AgentTask, action: Saying, name: str, roles: Collection[str], call_id: CallId) -> bool:
         """As :meth:`may_say`, of one call: of a workflow the people of the present step approve, any of it reject."""

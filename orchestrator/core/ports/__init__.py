@@ -3,7 +3,7 @@
 The conformance suites are in ``orchestrator.testing``; a port's numbered contracts are there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -154,6 +154,13 @@ class RequestAuthorizer(Protocol):
     def concerns(self, identity: Identity, task: "AgentTask") -> bool:
         """Whether a task's request is one of those that this identity reviews, now or at another step of it."""
         return self.may_decide(identity, task)
+
+    def alike(self, task: "AgentTask") -> Callable[[Identity], Hashable]:
+        """A function that tells for this moment who may do the same to a task: those of whom it answers the same.
+
+        Many people look at one task, and its questions are asked once for all who are alike. By default nobody is.
+        """
+        return lambda identity: identity
 
     def is_admin(self, identity: Identity) -> bool:
         """Whether no claim of somebody else holds this identity up."""

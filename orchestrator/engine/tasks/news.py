@@ -1,30 +1,76 @@
 """Notifications of tasks: one subject for all of them, which every node of a shared store hears anyway.
 
-Theory. Most that a node hears of is what it has just appended itself, and folded to do so. So it keeps those tasks as
-they are by then: a watcher that is told of a version finds it here and reads nothing. What another node appended is
-read. Nothing that is decided rests on it: the store has the last word at each append.
+Theory. A notification says that there is something to read. The node that wrote it has it at hand, so whoever hears
+the notification there takes the task as it was written and reads nothing. An append holds at one version only: a task
+that was written is the whole truth up to that version, whoever wrote the items before. Any other notification, or a
+gap between what was written, is a reason to read. Nothing that is decided rests on what is at hand: the store has the
+last word at each append.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from orchestrator.core.ports import Bus
 from orchestrator.core.ports.bus import End, Hear
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 
 MOST_KEPT: Final = 256
 """Tasks that are kept: more than a node works on at once."""
+_MOST_AT_HAND: Final = 64
+"""The writes of a task that are kept for a follower who does something else; of more, all are read."""
+
+
+class Written(NamedTuple):
+    """What this node has just written of a task."""
+
+    task: AgentTask
+    """The task with it."""
+    items: Sequence[AgentTaskItem]
 
 
 class TaskNews:
-    """Hands the notifications of each task to those who wait for that one, and has the tasks as they are by then."""
+    """Hands the notifications of each task to those who wait for that one, with what this node wrote."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._handlers: dict[str, dict[object, Hear]] = {}
         self._end: End | None = None
+        self._written: Written | None = None
         self._kept: dict[TaskId, AgentTask] = {}
+
+    def tell(self, written: Written) -> None:
+        """Tell every node of items, and this one what they are."""
+        task = written.task
+        self._keep(task)
+        before, self._written = self._written, written
+        try:
+            self._bus.publish("tasks", {"task_id": task.task_id, "version": task.version})
+        finally:
+            self._written = before
+
+    def written(self, payload: Mapping[str, Any]) -> Written | None:
+        """What this node wrote and tells by this notification at this moment; None: it has to be read."""
+        found = self._written
+        if found is None or (found.task.task_id, found.task.version) != (payload["task_id"], payload["version"]):
+            return None
+        return found
+
+    def kept(self, task_id: TaskId, version: int) -> AgentTask | None:
+        """The task as this node wrote it lately, at this version or at a later one; None: it has to be read."""
+        task = self._kept.get(task_id)
+        return task if task is not None and task.version >= version else None
+
+    def _keep(self, task: AgentTask) -> None:
+        before = self._kept.pop(task.task_id, None)
+        if task.ended is not None:
+            return
+        # Two of this node may append one after the other, and tell in the other order.
+        self._kept[task.task_id] = before if before is not None and before.version > task.version else task
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
 
     def hear(self, task_id: TaskId, handler: Hear) -> End:
         """Call ``handler`` with each notification of a task; the answer ends it."""
@@ -48,17 +94,30 @@ class TaskNews:
         for handler in tuple(self._handlers.get(str(payload["task_id"]), {}).values()):
             handler(payload)
 
-    def publish(self, task: AgentTask) -> None:
-        """Tell of a task that this node appended to, as it is with that; one that has ended is kept no longer."""
-        before = self._kept.pop(task.task_id, None)
-        if task.ended is None:
-            # Two of this node may append one after the other, and tell in the other order.
-            self._kept[task.task_id] = before if before is not None and before.version > task.version else task
-            if len(self._kept) > MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
-        self._bus.publish("tasks", {"task_id": task.task_id, "version": task.version})
 
-    def kept(self, task_id: TaskId, version: int) -> AgentTask | None:
-        """The task at this version, or at a later one; None: it has to be read."""
-        task = self._kept.get(task_id)
-        return task if task is not None and task.version >= version else None
+class Follower:
+    """The news of a task since a follower of it looked."""
+
+    def __init__(self, news: TaskNews) -> None:
+        self.changed = asyncio.Event()
+        self._news = news
+        self._written: list[Written] = []
+        self._reads = True
+
+    def hear(self, payload: Mapping[str, Any]) -> None:
+        """Something is new."""
+        written = self._news.written(payload)
+        if written is None or len(self._written) == _MOST_AT_HAND:
+            self._reads = True
+        else:
+            self._written.append(written)
+        self.changed.set()
+
+    def take(self, version: int) -> Written | None:
+        """All that is new after a version; None: it has to be read, perhaps because nothing was heard for long."""
+        written, self._written = self._written, []
+        reads, self._reads = self._reads, False
+        self.changed.clear()
+        items = [item for one in written for item in one.items if item.version > version]
+        follows = [item.version for item in items] == [*range(version + 1, version + len(items) + 1)]
+        return Written(written[-1].task, items) if items and follows and not reads else None

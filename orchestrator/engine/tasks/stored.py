@@ -33,7 +33,7 @@ from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.quotas import QuotaBook
-from orchestrator.engine.tasks.news import TaskNews
+from orchestrator.engine.tasks.news import Follower, TaskNews, Written
 from orchestrator.runtime.prompts import shipped
 
 # -- The ids that this node gives: random, or made of what somebody asks for twice -------
@@ -269,11 +269,11 @@ class StoredTasks:
         return after
 
     def published(self, task: AgentTask, items: Sequence[AgentTaskItem]) -> None:
-        """Tell the watchers that the task has new items; ``task``: as it is with them."""
+        """Tell the watchers that the task has new items; ``task``: with them."""
         if items and self._observer is not None:
             self._observer(items)
         if items:
-            self.news.publish(task)
+            self.news.tell(Written(task, items))
 
     def falls_due(self, task_id: TaskId) -> None:
         """Tell the workers of every node to look at the queue: this task is due, or will be soon, or made others due.
@@ -378,24 +378,26 @@ class StoredTasks:
 
         A store that is away once the first items were told is waited for.
         """
-        changed = asyncio.Event()
-        unsubscribe = self.news.hear(task_id, lambda _: changed.set())
+        follower = Follower(self.news)
+        unsubscribe = self.news.hear(task_id, follower.hear)
         try:
             task = await self.load(task_id)
+            known = min(after_version, task.version)
             while True:
-                changed.clear()
-                known = min(after_version, task.version)
-                # The lambda is called before it is made again.
-                items = await patiently(lambda: self.store.read(task_id, known), for_s=math.inf)  # noqa: B023
-                # Folded on, not loaded again: the cost of one more item does not grow with the task.
-                task = fold([item for item in items if item.version > task.version], task)
-                for item in items:
+                new = follower.take(known)
+                if new is None:
+                    # The lambda is called before it is made again.
+                    items = await patiently(lambda: self.store.read(task_id, known), for_s=math.inf)  # noqa: B023
+                    # Folded on, not loaded again: the cost of one more item does not grow with the task.
+                    new = Written(fold([item for item in items if item.version > task.version], task), items)
+                task, known = new.task, new.task.version
+                for item in new.items:
                     if item.version > after_version:
                         after_version = item.version
                         yield item
                 if task.phase is Phase.ENDED and not task.open_runs:
                     return
-                await _either(changed, _POLL_S)
+                await _either(follower.changed, _POLL_S)
         finally:
             unsubscribe()
 
