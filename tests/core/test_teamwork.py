@@ -1,5 +1,7 @@
 """Reviewers beside deciding: claims, comments and escalations, delegates, and who of several people may say what."""
 
+from collections import defaultdict
+from collections.abc import Hashable
 from datetime import timedelta
 from typing import Any
 
@@ -309,6 +311,30 @@ def test_who_a_request_concerns() -> None:
     assert concerned(asked()) == {"tom", "tim", "ann"}
     assert concerned(asked(None)) == {"tom", "tim", "ann", "rob"}
     assert not rule.concerns(asked().task, kind="agent", name="tom", roles=("tutor",))
+
+
+APART = {"a": Group(frozenset({"sam", "rob"})), "b": Group(frozenset({"tom", "tim"}))}
+
+
+@pytest.mark.parametrize(
+    ("workflow", "directory", "kinds"),
+    [
+        (None, ALL, 5),
+        (None, Directory(groups={"a": Group(frozenset({"sam", "tim"}))}), 6),
+        (None, Directory(groups=APART, roles=ALL.roles, away={"rob": Away("tom", NOW + AN_HOUR)}), 6),
+        (BY_NAME, ALL, 6),
+    ],
+)
+def test_people_who_are_alike_may_say_the_same(workflow: Workflow | None, directory: Directory, kinds: int) -> None:
+    """What many people may say is asked once for all with the same roles, unless the rule looks at their names."""
+    task = asked(workflow, "rob").task
+    rule = Deciders(roles=TUTORS, directory=directory, now=NOW)
+    found = defaultdict[Hashable, set[tuple[bool, ...]]](set)
+    for name, roles in {**ROLES, "rex": ROLES["rob"]}.items():
+        one: dict[str, Any] = {"kind": "person", "name": name, "roles": roles}
+        says = (rule.may_say(task, action, **one) for action in ("approve", "reject", "answer"))
+        found[rule.alike(task)("person", name, roles)].add((rule.concerns(task, **one), *says))
+    assert [len(answers) for answers in found.values()] == [1] * kinds
 
 
 # -- more people than there are ---------------------------------------------------------
