@@ -3,17 +3,19 @@
 A whole server takes the steps: a model over HTTP, the gate, the journal on SQLite, a call to a computer over a
 WebSocket. Model and computer live in another thread, whose work is not counted. The difference between a long task and
 a short one is that of their steps: what the begin and the end of a task cost is in neither figure. On PostgreSQL the
-transactions are counted, and the messages of three nodes.
+transactions are counted, and the messages of three nodes. Of a step that a person approves it is counted what the
+endpoints ask of the store.
 """
 
 import asyncio
+import inspect
 import json
 import math
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -23,8 +25,10 @@ import pytest
 from orchestrator.adapters.bus.postgres_notes import Note
 from orchestrator.adapters.bus.postgres_session import Session
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
+from orchestrator.core.ports import Store
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.stub_computer import StubComputer
+from tests.harness.endpoints import stream
 from tests.harness.ollama_server import OllamaServer, Wire, listening
 from tests.harness.support import call, final, says
 from tests.harness.whole_server import Server, running
@@ -41,6 +45,9 @@ MOST_OF_NODES = {"sends": 4, "heard by the third node": 4}
 what each node says every second."""
 ENCODING = {"JSONEncoder.encode", "canonical_text", "ChatMessage.as_json", "View._add"}
 """Functions that write JSON."""
+MOST_OF_ENDPOINTS = {"append": 2, "find_token": 1, "load_by_request_id": 1}
+"""What a step that one reviewer approves and another person follows asks of the store: it is noted that the request was
+told, and decided by somebody whose token holds."""
 TRIES = 3
 """A machine with other work brings what is sent in more pieces, which only adds calls: the least of them counts."""
 LOOP = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/selector_events.py", "selectors.py")
@@ -48,11 +55,12 @@ LOOP = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/selector_events.
 
 
 class Elsewhere:
-    """A model that reads a file again and again, and the computer that has it, in a thread of their own."""
+    """A model that reads or ``writes`` again and again, and the computer with the file, in a thread of their own."""
 
-    def __init__(self, replies: int) -> None:
+    def __init__(self, replies: int, *, writes: bool = False) -> None:
+        self._writes = writes
         self.model = OllamaServer(keeps=True, listed={"models": [{"name": "tiny"}]})
-        self.model.personas.append(self._reads)
+        self.model.personas.append(self._calls)
         self.left = replies
         self.over = asyncio.Event()
         """The model has said that it is done, and was told that the journal does not support it."""
@@ -60,13 +68,14 @@ class Elsewhere:
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._served = listening(self.model)
 
-    async def _reads(self, wire: Wire) -> None:
+    async def _calls(self, wire: Wire) -> None:
         self.left -= 1
         if self.left < -1:
             self.over.set()
-        read = says(call("cc_read", path="a.lua", max_lines=self.left + 1))
+        write = call("cc_write", path=f"b{self.left}.lua", content="print('x')\n")
+        one = write if self._writes else call("cc_read", path="a.lua", max_lines=self.left + 1)
         await wire.head()
-        await wire.text(json.dumps(read if self.left >= 0 else final("All was read.")))
+        await wire.text(json.dumps(says(one) if self.left >= 0 else final("All is done.")))
         await wire.done(prompt_eval_count=len(json.dumps(wire.asked["messages"])) // 3)
 
     async def does(self, what: Coroutine[Any, Any, Any]) -> None:
@@ -228,3 +237,53 @@ async def test_what_a_step_sends_between_nodes(
     found = {what: (long[what] - short[what]) / (LONG - SHORT) for what in MOST_OF_NODES}
     assert not {what: count for what, count in found.items() if count > MOST_OF_NODES[what]}, found
     assert min(found.values()) > 1, found
+
+
+@contextmanager
+def asked_by_endpoints(server: Server) -> Iterator[Counter[str]]:
+    """Counts what the modules of the endpoints ask of the store while it is open; not the looks of each second."""
+    found: Counter[str] = Counter()
+    store = server.orchestrator.service.store
+
+    def counted(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asking(*args: Any, **more: Any) -> Any:
+            frame: FrameType | None = sys._getframe()
+            while frame is not None and "/orchestrator/web/" not in frame.f_code.co_filename:
+                frame = frame.f_back
+            found[name] += frame is not None
+            return ask(*args, **more)
+
+        return asking
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name, _ in inspect.getmembers(Store, inspect.iscoroutinefunction):
+            if name != "count_revoked":
+                patched.setattr(store, name, counted(name, getattr(store, name)))
+        yield found
+
+
+async def approved(steps: int, directory: Path) -> Counter[str]:
+    """What the endpoints ask of the store for a task of so many writes, each of them approved once it is noted."""
+    async with Elsewhere(steps, writes=True) as there, running(directory, ollama_url=there.model.url) as server:
+        await there.connect(server)
+        with asked_by_endpoints(server) as found:
+            async with server.reviewing() as reviewer:
+                await reviewer.hear("snapshot")
+                task_id = await server.submit(model="ollama:tiny", max_steps=steps + 5)
+                async with stream(server, task_id) as blocks:
+                    for _ in range(steps):
+                        while "event: review_noted" not in (block := await anext(blocks)):
+                            pass
+                        fact = json.loads(block.partition("data: ")[2])["fact"]
+                        await reviewer.decide(fact["request_id"], action="approve")
+                    while "event: task_ended" not in await anext(blocks):
+                        pass
+                    return found.copy()
+
+
+async def test_what_a_step_that_is_approved_asks_of_the_store(tmp_path: Path) -> None:
+    """The one who approves and all who follow are told what this node wrote, and read nothing again."""
+    short, long = [await approved(steps, tmp_path / str(steps)) for steps in (SHORT, LONG)]
+    # What is asked at any time, such as for the list of people, counts less than once a step.
+    found = {what: round((count - short[what]) / (LONG - SHORT)) for what, count in long.items()}
+    assert {what: count for what, count in found.items() if count} == MOST_OF_ENDPOINTS

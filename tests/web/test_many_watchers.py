@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.asyncio.client import connect
 
+from orchestrator.core.approval.deciders import Deciders
 from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import fold
@@ -35,6 +36,8 @@ COUNTED: Final[Mapping[CodeType, str]] = {
     redact.__code__: "redacted",
     fold.__code__: "folded",
     Frame.__init__.__code__: "framed",
+    Frame.numbered.__code__: "numbered",
+    Deciders.concerns.__code__: "looked up",
     json.JSONEncoder.encode.__code__: "encoded",
     _TaskEvents.next.__code__: "woken",
     vars(Told)["chunk"].func.__code__: "joined",
@@ -122,6 +125,8 @@ async def test_a_change_is_rendered_once_for_all_reviewers(server: Server, monke
                 for number in range(CHANGES):
                     await say(f"look at line {number}")
             assert cost.pop("written") == CHANGES * many
+            # The rights of the second person, who has another role.
+            assert cost.pop("looked up") - CHANGES == CHANGES * min(many, 2)
             costs.append(cost)
     assert costs[0] == costs[1]
     assert costs[0]["framed"] == costs[0]["rendered"] == CHANGES
@@ -186,6 +191,24 @@ async def test_the_end_of_a_request_goes_with_the_next(server: Server, monkeypat
                         assert (closed["type"], closed["request_id"]) == ("request_closed", request["request_id"])
                         assert opened["request"]["request_id"] == later["request_id"]
         assert cost["written"] == writes * many
+
+
+async def test_another_reviewer_costs_a_write_and_nothing_else(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a request that opens, is noted and is decided: one rendering, and one look at the rights of all reviewers."""
+    for many in (1, 20):
+        people = [await server.person(f"eve{next(NUMBERS)}", "reviewer") for _ in range(many)]
+        async with AsyncExitStack() as stack:
+            looking = [await stack.enter_async_context(server.reviewing(person)) for person in people]
+            for one in looking:
+                await one.hear("snapshot")
+            with counting(server, monkeypatch) as cost:
+                request = await asked(server)
+                await server.until(request["task_id"], "review_noted")
+                await server.ask("POST", request["rejection_url"])
+                for one in looking:
+                    await one.hear("request_opened")
+                    await one.hear("request_closed")
+        assert [cost[what] for what in ("rendered", "looked up", "framed", "numbered")] == [1, 1, 2, 2], many
 
 
 async def test_the_end_of_a_request_is_told_though_none_follows(server: Server) -> None:
