@@ -1,10 +1,10 @@
 """Notifications of tasks: one subject for all of them, which every node of a shared store hears anyway.
 
-Theory. A notification says that there is something to read. The node that wrote it has it at hand, so whoever hears
-the notification there takes the task as it was written and reads nothing. An append holds at one version only: a task
-that was written is the whole truth up to that version, whoever wrote the items before. Any other notification, or a
-gap between what was written, is a reason to read. Nothing that is decided rests on what is at hand: the store has the
-last word at each append.
+Theory. A notification says that there is something to read. The node that wrote it has it at hand, so a watcher there
+takes the task as it was written and reads nothing. An append holds at one version only: a task that was written is the
+whole truth up to that version, whoever wrote the items before. Any other notification, or a gap between what was
+written, is a reason to read. Nothing that is decided rests on what is at hand: the store has the last word at each
+append.
 """
 
 import asyncio
