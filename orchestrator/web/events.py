@@ -241,6 +241,9 @@ class _TaskEvents:
             self.failed = True
             _log_early_end(self._task_id, error)
         finally:
+            if self._telling is not None:
+                self._telling.cancel()
+                self._tell()
             for reader in self.readers:
                 reader.wake()
 

@@ -23,7 +23,7 @@ from orchestrator.core.text.redact import redact
 from orchestrator.web import events as web_events
 from orchestrator.web.events import Told, _TaskEvents
 from orchestrator.web.reviews import Frame
-from orchestrator.web.sockets import DirectSocket
+from orchestrator.web.sockets import DirectSocket, text_frames
 from tests.harness.endpoints import ByPrompt, stream
 from tests.harness.support import Disk, call
 from tests.harness.whole_server import Reviewer, Server, connected, running
@@ -43,6 +43,7 @@ COUNTED: Final[Mapping[CodeType, str]] = {
     vars(Told)["chunk"].func.__code__: "joined",
     vars(Told)["frames"].func.__code__: "joined",
     DirectSocket.write_framed.__code__: "written",
+    text_frames.__code__: "wrapped",
 }
 CHANGES: Final = 3
 MANY: Final = 60
@@ -159,6 +160,19 @@ async def test_an_item_is_encoded_once_for_all_who_follow_the_task(
             costs.append(cost)
     assert costs[0] == costs[1]
     assert (costs[0]["joined"], costs[0]["read"], costs[0]["woken"]) == (CHANGES, 0, 0)
+
+
+async def test_the_end_of_a_task_is_the_same_bytes_for_all(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the last events, after which the connections end."""
+    request = await asked(server)
+    async with AsyncExitStack() as stack:
+        following = [await stack.enter_async_context(by_socket(server, request["task_id"])) for _ in range(20)]
+        await said(server, request, "begin", following)
+        with counting(server, monkeypatch) as cost:
+            await server.ask("POST", request["rejection_url"])
+            for blocks in following:
+                assert [block async for block in blocks][-1].startswith("id: ")
+    assert cost["wrapped"] < len(following)
 
 
 async def test_who_joins_others_reads_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
