@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.text.redact import MARKER, PLAIN, redact, redact_text, restore
+from orchestrator.core.text.redact import MARKER, PLAIN, _searched, redact, redact_text, restore
 from orchestrator.core.text.secret_names import named_secrets
 from orchestrator.core.text.secret_shapes import shaped_secrets
 
@@ -606,3 +606,16 @@ def test_v4_hostile_text_costs_linear_time(nasty: str) -> None:
 def test_v4_hostile_text_behind_a_name_costs_linear_time(begin: str, nasty: str) -> None:
     """The same as a value, and more of it."""
     check_linear(nasty, MEGABYTE, begin)
+
+
+def test_a_text_that_comes_again_is_searched_once() -> None:
+    """In an item, a request and a view: its secrets are found again, and each salt gives them another marker."""
+    text = 'local password = "hunter2"'
+    _searched.cache_clear()
+    first, again, other = (redact_text(text, salt=salt) for salt in ("a", "a", "b"))
+    # Once as it is, and once with its secret taken out.
+    assert _searched.cache_info().misses == 2
+    assert (first == again, first == other) == (True, False)
+    assert all(MARKER.search(one) for one in (first, other))
+    assert redact_text(text + " " * 5_000, salt="a") == first + " " * 5_000
+    assert _searched.cache_info().misses == 2

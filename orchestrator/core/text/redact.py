@@ -18,6 +18,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from pydantic import JsonValue
@@ -53,6 +54,9 @@ _ROUNDS: Final = 3
 _STAND_INS: Final = range(0x20000, 0x110000)
 """One that is not in the text stands for each marker while it is searched: a rare letter, so that what is
 called or given a value behind a marker still looks so."""
+
+_MOST_KEPT: Final = 4_000
+"""Characters of a text whose search is kept: of all of them about two million."""
 
 PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{0,19}|[0-9a-f]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{0,25}")
 """Words, digests and times, which is most of what is searched: no shape is so short, and nothing in them is a name."""
@@ -182,8 +186,14 @@ def _stand_in(text: str) -> str:
 
 def _merged(text: str, stand_in: str) -> list[Span]:
     """Where the secrets stand, from left to right, those that overlap as one; a stand-in alone does not count."""
-    spans = apart([*named_secrets(text), *shaped_secrets(text)])
+    spans = _searched(text) if len(text) <= _MOST_KEPT else _searched.__wrapped__(text)
     return [(start, end) for start, end in spans if text[start:end] != stand_in]
+
+
+@lru_cache(maxsize=512)
+def _searched(text: str) -> list[Span]:
+    """Where the secrets of a text stand; kept, since a text of a call is in several items, a request and a view."""
+    return apart([*named_secrets(text), *shaped_secrets(text)])
 
 
 def apart(spans: list[Span]) -> list[Span]:
