@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine.tasks import TaskService, service
 from orchestrator.engine.tasks.news import TaskNews
@@ -19,6 +21,7 @@ from tests.engine.test_actor import ALICE, Anyone
 from tests.harness.endpoints import Writing
 from tests.harness.support import Disk
 from tests.harness.whole_server import connected, running
+from tests.waiting import within
 
 
 class Shared(InMemoryPersistenceManager):
@@ -97,6 +100,60 @@ async def test_a_task_is_heard_of_by_those_who_wait_for_it() -> None:
     hear("a", "again")
     bus.publish("tasks", {"task_id": "a", "version": 4})
     assert heard[6:] == [("again", 4)]
+
+
+async def test_a_follower_hears_what_two_nodes_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order and once. It is read where another node wrote in between, or where more was written than is kept."""
+    two, reads = Apart(), list[int]()
+    read = two.store.read
+
+    async def noted(task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        reads.append(after_version)
+        return await read(task_id, after_version)
+
+    async def pins(node: TaskService, times: int = 1) -> None:
+        for _ in range(times):
+            pinned = (await node.load(task.task_id)).pinned
+            await node.pin(task.task_id, ALICE, pinned=not pinned)
+
+    async def heard(count: int) -> list[int]:
+        return [(await within(anext(following))).version for _ in range(count)]
+
+    task = await two.submit()
+    following = two.here.watch(task.task_id)
+    assert await heard(1) == [1]
+    monkeypatch.setattr(two.store, "read", noted)
+    await pins(two.here, 2)
+    assert (await heard(2), reads) == ([2, 3], [])
+    await pins(two.there)
+    await pins(two.here)
+    assert (await heard(2), reads) == ([4, 5], [3])
+    await pins(two.here)
+    await pins(two.there)
+    two.here.bus.publish("tasks", {"task_id": task.task_id, "version": 7})
+    assert (await heard(2), reads) == ([6, 7], [3, 5])
+    await pins(two.here, 70)
+    assert (await heard(70), reads) == ([*range(8, 78)], [3, 5, 7])
+
+
+async def test_a_reviewer_is_told_the_newer_of_two_changes(tmp_path: Path) -> None:
+    """Notifications overtake each other: one of this node's own does not hide what another node wrote since."""
+    async with AsyncExitStack() as stack:
+        here = await stack.enter_async_context(running(tmp_path, model=Writing()))
+        await stack.enter_async_context(connected(here, "3", Disk()))
+        reviewer = await stack.enter_async_context(here.reviewing())
+        await reviewer.hear("snapshot")
+        request = await here.paused(await here.submit())
+        await reviewer.hear("request_opened")
+        own = here.orchestrator.service
+        there = TaskService(store=own.store, bus=LocalBus(), clock=SystemClock(), authorizer=own.authorizer)
+        await here.until(request["task_id"], "review_noted")
+        before = await own.load(TaskId(request["task_id"]))
+        items = await own.store.read(before.task_id)
+        after = await there.cancel(before.task_id, replace(ALICE, roles=("admin",)))
+        own.bus.publish("tasks", {"task_id": after.task_id, "version": after.version})
+        own.published(before, [one for one in items if one.fact.kind == "review_requested"])
+        assert (await reviewer.hear("request_closed"))["request_id"] == request["request_id"]
 
 
 async def test_a_reviewer_hears_of_a_request_whose_hint_was_lost(
