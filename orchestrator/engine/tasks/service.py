@@ -469,7 +469,7 @@ class TaskService(StoredTasks):
                 await self.append(task, [self.draft(fact, person(by))])
             except Conflict:
                 # Such as the other note, which is made when a reviewer hears of the request.
-                task = await self.load(task.task_id)
+                task = await self._with_newer(task)
             else:
                 return
 
@@ -569,4 +569,11 @@ class TaskService(StoredTasks):
             try:
                 return await self.append(task, drafts, wake=True), True
             except Conflict:
-                task = await self.load(task.task_id)
+                task = await self._with_newer(task)
+
+    async def _with_newer(self, task: AgentTask) -> AgentTask:
+        """A task that was loaded a moment ago, with the items since. Raises NotFound, JournalBroken."""
+        items = await self.store.read(task.task_id, task.version)
+        # Where they do not follow one another, or there are none, loading says what is wrong.
+        follows = bool(items) and items[0].prev_hash == task.head_hash
+        return fold(items, task) if follows else await self.load(task.task_id)

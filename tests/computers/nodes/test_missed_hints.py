@@ -10,10 +10,11 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
+from orchestrator.core.task.commands import Pin
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
-from orchestrator.engine.tasks import TaskService, service
+from orchestrator.engine.tasks import TaskService, person, service
 from orchestrator.engine.tasks.news import TaskNews
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.runtime.clock import SystemClock
@@ -134,6 +135,25 @@ async def test_a_follower_hears_what_two_nodes_write(monkeypatch: pytest.MonkeyP
     assert (await heard(2), reads) == ([6, 7], [3, 5])
     await pins(two.here, 70)
     assert (await heard(70), reads) == ([*range(8, 78)], [3, 5, 7])
+
+
+@pytest.mark.parametrize(("head", "loads"), [({}, 0), ({"head_hash": "0" * 64}, 1)])
+async def test_a_command_that_comes_second_reads_what_came_first(
+    monkeypatch: pytest.MonkeyPatch, head: dict[str, str], loads: int
+) -> None:
+    """And the whole task only where the new items do not follow what it knows."""
+    two, loaded = Apart(), list[TaskId]()
+    load = two.store.load
+
+    async def noted(task_id: TaskId) -> AgentTask | None:
+        loaded.append(task_id)
+        return await load(task_id)
+
+    stale = replace(await two.submit(), **head)  # type: ignore[arg-type]
+    await two.there.pin(stale.task_id, ALICE, pinned=True)
+    monkeypatch.setattr(two.store, "load", noted)
+    task, changed = await two.here._command(stale, lambda: Pin(pinned=True), person(ALICE))
+    assert (task.version, task.pinned, changed, len(loaded)) == (2, True, False, loads)
 
 
 async def test_a_reviewer_is_told_the_newer_of_two_changes(tmp_path: Path) -> None:
