@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, assert_never, cast
+from typing import Final, assert_never
 
 from orchestrator.core.approval.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.errors import InvalidDecision
@@ -113,7 +113,7 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> A
         task, version=version, phase=target, updated_at=at, active_s=active_s, waited_s=waited_s, frozen=frozen
     )
     # The table has no facts of the system, and a look at each of their classes would cost more than the rest here.
-    task = _apply(task, cast("facts.TaskFact", fact), at, actor)
+    task = _apply(task, fact, at, actor)  # type: ignore[arg-type]
     if task.failures and fact.kind not in _BEGINNINGS:
         task = changed(task, failures=())
     return _as_calls_say(task) if target is Phase.ACTING else task
