@@ -380,8 +380,11 @@ class OllamaApi:
         async with aclosing(response.aiter_raw()) as arriving:
             while True:
                 try:
-                    async with asyncio.timeout_at(deadline):
-                        data = await anext(arriving, b"")
+                    if isinstance(response, PlainAnswer):
+                        data = await response.read(deadline)
+                    else:
+                        async with asyncio.timeout_at(deadline):
+                            data = await anext(arriving, b"")
                 except TimeoutError:
                     raise self._silent(limit) from None
                 first, *more = data.split(b"\n")

@@ -154,8 +154,15 @@ class PlainAnswer:
 
     async def aiter_raw(self) -> AsyncGenerator[bytes]:
         """The body as it comes. Raises httpx2.HTTPError."""
-        while data := await self._connection.read():
+        while data := await self.read():
             yield data
+
+    async def read(self, deadline: float | None = None) -> bytes:
+        """What has come of the body; empty: it is whole. Raises TimeoutError, httpx2.HTTPError.
+
+        ``deadline`` is a time of the loop's clock; None: there is none.
+        """
+        return await self._connection.read(deadline)
 
     async def aclose(self) -> None:
         if not self._is_left:
@@ -168,8 +175,8 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
-        self._changed: asyncio.Future[None] | None = None
-        """The one that waits for more of the answer."""
+        self._changed: asyncio.Future[bool] | None = None
+        """The one that waits for more of the answer; true: it waited in vain."""
         self._is_lost = False
         self._begin()
 
@@ -203,13 +210,13 @@ class _Connection(asyncio.Protocol):
             await self._more()
         return self._status, self._headers
 
-    async def read(self) -> bytes:
-        """What has come of the body; empty: it is whole. Raises ReadError, RemoteProtocolError."""
+    async def read(self, deadline: float | None) -> bytes:
+        """What has come of the body; empty: it is whole. Raises TimeoutError, ReadError, RemoteProtocolError."""
         while not self._unread:
             if self.is_whole:
                 return b""
             self._check()
-            await self._more()
+            await self._more(deadline)
         data = b"".join(self._unread) if len(self._unread) > 1 else self._unread[0]
         self._unread.clear()
         if self._size >= _MOST_UNREAD:
@@ -226,16 +233,25 @@ class _Connection(asyncio.Protocol):
         if self._error is not None:
             raise self._error
 
-    async def _more(self) -> None:
-        self._changed = asyncio.get_running_loop().create_future()
+    async def _more(self, deadline: float | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        self._changed = loop.create_future()
+        # A timeout of asyncio costs several times as much, and a model sends a packet for each token.
+        timer = None if deadline is None else loop.call_at(deadline, self._late)
         try:
-            await self._changed
+            if await self._changed:
+                raise TimeoutError
         finally:
             self._changed = None
+            if timer is not None:
+                timer.cancel()
 
-    def _tell(self) -> None:
+    def _late(self) -> None:
+        self._tell(is_late=True)
+
+    def _tell(self, *, is_late: bool = False) -> None:
         if self._changed is not None and not self._changed.done():
-            self._changed.set_result(None)
+            self._changed.set_result(is_late)
 
     # -- what asyncio calls --------------------------------------------------------------
 
